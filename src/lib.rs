@@ -1,0 +1,4 @@
+pub mod domain {
+    pub mod names;
+    pub mod transcript;
+}
