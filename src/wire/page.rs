@@ -1,0 +1,148 @@
+//! The list: its query and its page (interface, "Query parameters of both list endpoints", "Page").
+
+use crate::domain::names::Timestamp;
+use crate::wire::iso;
+use crate::wire::record::Status;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Page<T> {
+    /// Address of the first page.
+    #[serde(default)]
+    pub first: String,
+    /// Address of this page.
+    #[serde(default)]
+    pub current: String,
+    /// Address of the next page; null on the last one.
+    #[serde(default)]
+    pub next: Option<String>,
+    /// What is on this page. Required: a page without it is no page.
+    pub items: Vec<T>,
+}
+
+/// Items on a page when the query does not say.
+pub const DEFAULT_LIMIT: u32 = 20;
+
+/// What a list is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListQuery {
+    /// The index of the first item, from 0.
+    pub offset: u64,
+    /// At least 1.
+    pub limit: u32,
+    /// Items of that UTC day.
+    pub date: Option<Timestamp>,
+    /// Items created before it.
+    pub before_date: Option<Timestamp>,
+    /// Items created after it.
+    pub after_date: Option<Timestamp>,
+    /// Any of these; empty means all.
+    pub status: Vec<Status>,
+    /// Items whose metadata holds all of this.
+    pub custom_metadata: Map<String, Value>,
+}
+
+impl Default for ListQuery {
+    fn default() -> Self {
+        Self {
+            offset: 0,
+            limit: DEFAULT_LIMIT,
+            date: None,
+            before_date: None,
+            after_date: None,
+            status: Vec::new(),
+            custom_metadata: Map::new(),
+        }
+    }
+}
+
+impl ListQuery {
+    /// Names and values, not yet percent-encoded. `status` repeats its key, `custom_metadata` is
+    /// JSON (service notes, 6).
+    pub fn pairs(&self) -> Vec<(String, String)> {
+        let mut pairs = vec![
+            ("offset".to_owned(), self.offset.to_string()),
+            ("limit".to_owned(), self.limit.to_string()),
+        ];
+        let dates = [("date", self.date), ("before_date", self.before_date), ("after_date", self.after_date)];
+        for (name, date) in dates {
+            pairs.extend(date.map(|date| (name.to_owned(), iso::write(date))));
+        }
+        pairs.extend(self.status.iter().map(|s| ("status".to_owned(), s.as_str().to_owned())));
+        if !self.custom_metadata.is_empty() {
+            let json = Value::Object(self.custom_metadata.clone()).to_string();
+            pairs.push(("custom_metadata".to_owned(), json));
+        }
+        pairs
+    }
+
+    /// From decoded names and values; every wrong one in words. Empty values count as absent,
+    /// unknown names are passed over. `custom_metadata` may also come as `custom_metadata[key]=value`.
+    pub fn read<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Self, Vec<String>> {
+        let mut query = Self::default();
+        let mut wrong = Vec::new();
+        for (name, value) in pairs.filter(|(_, value)| !value.is_empty()) {
+            if let Err(must) = query.take(name, value) {
+                wrong.push(format!("{name} must {must}"));
+            }
+        }
+        if wrong.is_empty() { Ok(query) } else { Err(wrong) }
+    }
+
+    fn take(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
+        match name {
+            "offset" => self.offset = value.parse().map_err(|_| "not be less than 0")?,
+            "limit" => {
+                self.limit = value.parse().ok().filter(|n| *n >= 1).ok_or("not be less than 1")?;
+            }
+            "date" => self.date = Some(date(value)?),
+            "before_date" => self.before_date = Some(date(value)?),
+            "after_date" => self.after_date = Some(date(value)?),
+            "status" | "status[]" => self.status.push(status(value)?),
+            "custom_metadata" => {
+                let map: Map<String, Value> =
+                    serde_json::from_str(value).map_err(|_| "be a JSON object")?;
+                self.custom_metadata.extend(map);
+            }
+            _ => {
+                let key = name.strip_prefix("custom_metadata[").and_then(|k| k.strip_suffix(']'));
+                if let Some(key) = key {
+                    self.custom_metadata.insert(key.to_owned(), Value::from(value));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an item with these properties is on this list (all pages together).
+    pub fn holds(&self, created: Timestamp, status: &Status, metadata: Option<&Value>) -> bool {
+        const DAY_MS: i64 = 86_400_000;
+        let on_day = |day: Timestamp| created.0.div_euclid(DAY_MS) == day.0.div_euclid(DAY_MS);
+        self.date.is_none_or(on_day)
+            && self.before_date.is_none_or(|before| created < before)
+            && self.after_date.is_none_or(|after| created > after)
+            && (self.status.is_empty() || self.status.contains(status))
+            && self.custom_metadata.iter().all(|(key, wanted)| {
+                metadata.and_then(|all| all.get(key)).is_some_and(|value| same(value, wanted))
+            })
+    }
+}
+
+/// A stored number equals the same number asked for as text (service notes, 6).
+fn same(value: &Value, wanted: &Value) -> bool {
+    let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    value == wanted || (!value.is_object() && !value.is_array() && text(value) == text(wanted))
+}
+
+fn date(value: &str) -> Result<Timestamp, &'static str> {
+    iso::read(value).ok_or("be a valid ISO 8601 date string")
+}
+
+fn status(value: &str) -> Result<Status, &'static str> {
+    match Status::from_word(value) {
+        Status::Other(_) => Err("be one of the following values: queued, processing, done, error"),
+        known => Ok(known),
+    }
+}

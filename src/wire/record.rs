@@ -1,0 +1,122 @@
+//! A transcription as the interface shows it (interface, "Job (transcription record)"), and the
+//! create's answer. What is read may lack anything or hold more; what is written is whole.
+
+use crate::wire::result::File;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+/// The path of the create, the list and, with an id, the read.
+pub const PATH: &str = "/v2/pre-recorded";
+
+/// The answer to an accepted create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Created {
+    /// The transcription's id.
+    pub id: String,
+    /// Where to read it. Not followed: the read's address is built from the id.
+    #[serde(default)]
+    pub result_url: String,
+}
+
+/// Where a transcription is (interface, "States and transitions").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Status {
+    /// Taken, not begun.
+    Queued,
+    /// Being worked on.
+    Processing,
+    /// Ended well; the result is there.
+    Done,
+    /// Ended badly.
+    Error,
+    /// A word that the interface does not have. Never trusted into an end.
+    Other(String),
+}
+
+impl Status {
+    /// The interface's word.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Queued => "queued",
+            Self::Processing => "processing",
+            Self::Done => "done",
+            Self::Error => "error",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// From the interface's word.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "queued" => Self::Queued,
+            "processing" => Self::Processing,
+            "done" => Self::Done,
+            "error" => Self::Error,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl Serialize for Status {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Status {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::from_word(&String::deserialize(from)?))
+    }
+}
+
+/// A transcription. `R` is what is kept of the result: [`serde::de::IgnoredAny`] where a list is
+/// walked, [`crate::wire::result::ResultBody`] where it is read or written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(bound(deserialize = "R: Deserialize<'de>"))]
+pub struct Record<R> {
+    /// Missing in no real answer, but not needed where the id was asked for.
+    #[serde(default)]
+    pub id: String,
+    /// For the service's support.
+    #[serde(default)]
+    pub request_id: Option<String>,
+    /// 2.
+    #[serde(default)]
+    pub version: Option<u32>,
+    /// The one field without which nothing can be decided.
+    pub status: Status,
+    /// ISO 8601.
+    #[serde(default)]
+    pub created_at: Option<String>,
+    /// `pre-recorded` or `live`.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// ISO 8601; set when the status is `done` or `error`.
+    #[serde(default)]
+    pub completed_at: Option<String>,
+    /// As given at the create; null without.
+    #[serde(default)]
+    pub custom_metadata: Option<Value>,
+    /// 400 to 599, when the status is `error`.
+    #[serde(default)]
+    pub error_code: Option<u16>,
+    /// Null may stand here when the status is `error`.
+    #[serde(default)]
+    pub file: Option<File>,
+    /// The create's parameters with the defaults filled in.
+    #[serde(default)]
+    pub request_params: Option<Value>,
+    /// Data meant to help identify issues.
+    #[serde(default)]
+    pub post_session_metadata: Option<Map<String, Value>>,
+    /// Present when the status is `done`.
+    #[serde(default = "Option::default")]
+    pub result: Option<R>,
+}
+
+impl<R> Record<R> {
+    /// The text under a key of the custom metadata.
+    pub fn metadata_text(&self, key: &str) -> Option<&str> {
+        self.custom_metadata.as_ref()?.get(key)?.as_str()
+    }
+}

@@ -1,0 +1,169 @@
+//! The result of a transcription (interface, "Result object") and the file it was made from.
+
+use crate::domain::transcript::{Transcript, Utterance, Word};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The audio a transcription was made from (interface, "file object").
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct File {
+    /// The upload's id.
+    pub id: Option<String>,
+    /// The name it was sent under.
+    pub filename: Option<String>,
+    /// Where it was fetched from; null for uploads.
+    pub source: Option<String>,
+    /// Seconds.
+    pub audio_duration: Option<f64>,
+    /// Counted in the file.
+    pub number_of_channels: Option<u32>,
+}
+
+/// What was made of the audio.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResultBody {
+    /// How much audio, how long it took, what is billed.
+    pub metadata: ResultMetadata,
+    /// What was said.
+    pub transcription: Transcription,
+}
+
+/// Amounts of a result. All in seconds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResultMetadata {
+    /// Seconds of audio.
+    pub audio_duration: f64,
+    /// Equal channels counted once. Older answers call it `number_of_channels`.
+    #[serde(alias = "number_of_channels")]
+    pub number_of_distinct_channels: u32,
+    /// `audio_duration` times the distinct channels.
+    pub billing_time: f64,
+    /// From creation to completion.
+    pub transcription_time: f64,
+}
+
+/// What was said, as the interface writes it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Transcription {
+    /// The utterances' texts joined by one space.
+    pub full_transcript: String,
+    /// Most heard first.
+    pub languages: Vec<String>,
+    /// In order of time.
+    pub utterances: Vec<WireUtterance>,
+    /// Present when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtitles: Option<Vec<Subtitles>>,
+}
+
+/// Subtitles in one format.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Subtitles {
+    /// `srt` or `vtt`.
+    pub format: String,
+    /// The whole file's text.
+    pub subtitles: String,
+}
+
+/// An utterance as the interface writes it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WireUtterance {
+    /// Seconds.
+    pub start: f64,
+    /// Seconds.
+    pub end: f64,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// From 0.
+    pub channel: u32,
+    /// In order; may be empty in what is read.
+    pub words: Vec<WireWord>,
+    /// The words joined, trimmed.
+    pub text: String,
+    /// A language code.
+    pub language: String,
+    /// Absent when diarization is off; older answers hold a word here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<Value>,
+}
+
+/// A word as the interface writes it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WireWord {
+    /// With its own leading space.
+    pub word: String,
+    /// Seconds.
+    pub start: f64,
+    /// Seconds.
+    pub end: f64,
+    /// 0 to 1.
+    pub confidence: f64,
+}
+
+impl Transcription {
+    /// As the interface writes it, without subtitles.
+    pub fn of(transcript: &Transcript) -> Self {
+        Self {
+            full_transcript: transcript.text(),
+            languages: transcript.languages.clone(),
+            utterances: transcript.utterances.iter().map(WireUtterance::of).collect(),
+            subtitles: None,
+        }
+    }
+
+    /// What outputs are made from. A text without utterances becomes one utterance without times.
+    pub fn transcript(&self) -> Transcript {
+        let mut utterances: Vec<Utterance> =
+            self.utterances.iter().map(WireUtterance::utterance).collect();
+        if utterances.is_empty() && !self.full_transcript.trim().is_empty() {
+            utterances.push(WireUtterance { text: self.full_transcript.clone(), ..Default::default() }.utterance());
+        }
+        Transcript { languages: self.languages.clone(), utterances }
+    }
+}
+
+impl WireUtterance {
+    fn of(utterance: &Utterance) -> Self {
+        Self {
+            start: utterance.start,
+            end: utterance.end,
+            confidence: utterance.confidence,
+            channel: utterance.channel,
+            words: utterance.words.iter().map(WireWord::of).collect(),
+            text: utterance.text.clone(),
+            language: utterance.language.clone(),
+            speaker: utterance.speaker.map(Value::from),
+        }
+    }
+
+    fn utterance(&self) -> Utterance {
+        let speaker = self.speaker.as_ref().and_then(Value::as_u64);
+        Utterance {
+            text: self.text.trim().to_owned(),
+            start: self.start,
+            end: self.end,
+            confidence: self.confidence,
+            channel: self.channel,
+            speaker: speaker.and_then(|n| u32::try_from(n).ok()),
+            language: self.language.clone(),
+            words: self.words.iter().map(WireWord::word).collect(),
+        }
+    }
+}
+
+impl WireWord {
+    fn of(word: &Word) -> Self {
+        Self { word: word.text.clone(), start: word.start, end: word.end, confidence: word.confidence }
+    }
+
+    fn word(&self) -> Word {
+        Word { text: self.word.clone(), start: self.start, end: self.end, confidence: self.confidence }
+    }
+}
