@@ -1,10 +1,22 @@
 pub mod clock;
 
 pub mod domain {
+    pub mod fault;
     pub mod format;
+    pub mod job;
     pub mod names;
+    pub mod path;
     pub mod retry;
+    pub mod stage;
+    pub mod token;
     pub mod transcript;
+}
+
+pub mod store {
+    pub mod contract;
+    pub mod index;
+    pub mod memory;
+    pub mod queue;
 }
 
 pub mod wire {

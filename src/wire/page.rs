@@ -62,10 +62,8 @@ impl ListQuery {
     /// Names and values, not yet percent-encoded. `status` repeats its key, `custom_metadata` is
     /// JSON (service notes, 6).
     pub fn pairs(&self) -> Vec<(String, String)> {
-        let mut pairs = vec![
-            ("offset".to_owned(), self.offset.to_string()),
-            ("limit".to_owned(), self.limit.to_string()),
-        ];
+        let mut pairs =
+            vec![("offset".to_owned(), self.offset.to_string()), ("limit".to_owned(), self.limit.to_string())];
         let dates = [("date", self.date), ("before_date", self.before_date), ("after_date", self.after_date)];
         for (name, date) in dates {
             pairs.extend(date.map(|date| (name.to_owned(), iso::write(date))));
@@ -102,8 +100,7 @@ impl ListQuery {
             "after_date" => self.after_date = Some(date(value)?),
             "status" | "status[]" => self.status.push(status(value)?),
             "custom_metadata" => {
-                let map: Map<String, Value> =
-                    serde_json::from_str(value).map_err(|_| "be a JSON object")?;
+                let map: Map<String, Value> = serde_json::from_str(value).map_err(|_| "be a JSON object")?;
                 self.custom_metadata.extend(map);
             }
             _ => {
@@ -124,9 +121,10 @@ impl ListQuery {
             && self.before_date.is_none_or(|before| created < before)
             && self.after_date.is_none_or(|after| created > after)
             && (self.status.is_empty() || self.status.contains(status))
-            && self.custom_metadata.iter().all(|(key, wanted)| {
-                metadata.and_then(|all| all.get(key)).is_some_and(|value| same(value, wanted))
-            })
+            && self
+                .custom_metadata
+                .iter()
+                .all(|(key, wanted)| metadata.and_then(|all| all.get(key)).is_some_and(|value| same(value, wanted)))
     }
 }
 

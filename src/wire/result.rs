@@ -120,8 +120,7 @@ impl Transcription {
 
     /// What outputs are made from. A text without utterances becomes one utterance without times.
     pub fn transcript(&self) -> Transcript {
-        let mut utterances: Vec<Utterance> =
-            self.utterances.iter().map(WireUtterance::utterance).collect();
+        let mut utterances: Vec<Utterance> = self.utterances.iter().map(WireUtterance::utterance).collect();
         if utterances.is_empty() && !self.full_transcript.trim().is_empty() {
             utterances.push(WireUtterance { text: self.full_transcript.clone(), ..Default::default() }.utterance());
         }

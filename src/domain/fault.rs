@@ -1,0 +1,113 @@
+//! What went wrong, as data: kept with the job, shown as written.
+
+use crate::domain::names::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What went wrong with a job, or what it waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// What kind it is; decides what is done about it.
+    pub kind: FaultKind,
+    /// For the person who must act: what happened, to what, in the service's words where it said any.
+    pub words: String,
+    /// The service's number for its support, where it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// When it was met.
+    pub at: Timestamp,
+}
+
+/// The kinds of fault, by what has to happen next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultKind {
+    /// The service refused this file or these parameters (400, 404, 413, 415, 422 …).
+    Refused {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The service refused our key, or wants money (401, 402, 403).
+    Barred {
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The service asked us to be slower (429).
+    Throttled {
+        /// Milliseconds from its `Retry-After`, where it sent one that makes sense.
+        retry_after_ms: Option<u64>,
+    },
+    /// The service could not be reached at all: nothing was sent.
+    Unreachable,
+    /// The service answered wrongly, too late or not to the end.
+    Broken,
+    /// A create may have been accepted; its answer never came. Nothing is bought until a list has
+    /// been walked.
+    Unknown,
+    /// The transcription ended in `error` at the service.
+    Dead {
+        /// The interface's `error_code`, 500 where it gave none.
+        code: u16,
+    },
+    /// An accepted transcription is no longer there.
+    Gone,
+    /// Still not ended after `give_up`.
+    Stuck,
+    /// The file cannot be read now.
+    Unreadable,
+    /// The template does not render, or not to what the interface takes.
+    Template,
+    /// An output cannot be written now: disk full, folder read-only or away.
+    Unwritable,
+    /// A person has to decide; the words say what.
+    Asks,
+    /// A state that scribed should never be in.
+    Bug,
+}
+
+impl Fault {
+    /// A fault without a number of the service's.
+    pub fn new(kind: FaultKind, words: impl Into<String>, at: Timestamp) -> Self {
+        Self { kind, words: words.into(), request_id: None, at }
+    }
+
+    /// Who is to blame for it.
+    pub fn blame(&self) -> Blame {
+        match self.kind {
+            FaultKind::Refused { .. } | FaultKind::Template | FaultKind::Gone | FaultKind::Bug => Blame::Job,
+            FaultKind::Dead { code } if code < 500 => Blame::Job,
+            FaultKind::Dead { .. } | FaultKind::Unreadable => Blame::Passing,
+            FaultKind::Barred { .. } => Blame::Key,
+            FaultKind::Throttled { .. } | FaultKind::Unreachable | FaultKind::Broken | FaultKind::Unknown => {
+                Blame::Service
+            }
+            FaultKind::Stuck | FaultKind::Unwritable => Blame::World,
+            FaultKind::Asks => Blame::Person,
+        }
+    }
+
+    /// How long the service asked us to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.kind {
+            FaultKind::Throttled { retry_after_ms } => retry_after_ms.map(Duration::from_millis),
+            _ => None,
+        }
+    }
+}
+
+/// Who is to blame for a fault, and so whose attempts it uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The file or its parameters: trying again is of no use.
+    Job,
+    /// The file or its transcription, but another try may help: uses an attempt.
+    Passing,
+    /// The service: the line stops, no attempt is used.
+    Service,
+    /// Our key or account: the whole service is held.
+    Key,
+    /// The disk, or a transcription that lasts: it waits and says so, without end.
+    World,
+    /// It waits for a person.
+    Person,
+}

@@ -1,0 +1,140 @@
+//! The row of the queue: one media file under one source.
+
+use crate::domain::fault::Fault;
+use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
+use crate::domain::path::RelPath;
+use crate::domain::stage::{Event, IllegalMove, Stage};
+use serde::{Deserialize, Serialize};
+
+/// What names a job for ever, on every machine and in every store.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct JobKey {
+    /// The source it was found under.
+    pub source: SourceName,
+    /// Where it lies below the source's root.
+    pub path: RelPath,
+}
+
+impl JobKey {
+    /// 32 hexadecimal digits that stand for this key in tokens and indexes.
+    pub fn tag(&self) -> JobTag {
+        let mut bytes = self.source.as_str().as_bytes().to_vec();
+        bytes.push(0); // a name holds no NUL, so two keys never give the same bytes
+        bytes.extend_from_slice(self.path.as_bytes());
+        let hash = Hash::of(&bytes);
+        let mut tag = [0; 16];
+        tag.copy_from_slice(&hash.0[..16]);
+        JobTag(tag)
+    }
+}
+
+/// A [`JobKey`] in 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobTag(pub [u8; 16]);
+
+/// What tells one state of a file from another without reading it. Times in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Bytes.
+    pub size: u64,
+    /// Of the content; can be preset by whoever copies.
+    pub mtime_ns: i64,
+    /// Of the inode; cannot be preset on local disks.
+    pub ctime_ns: i64,
+    /// The file's number on its disk.
+    pub inode: u64,
+}
+
+/// A file that was written for a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// The name beside the source.
+    pub name: RelPath,
+    /// Of the bytes as they were written.
+    pub hash: Hash,
+}
+
+/// A job. What is true of it at every stage stands here; what is known only from some stage on
+/// stands in the stage. Leases and fences belong to the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The store's number.
+    pub id: JobId,
+    /// Its name everywhere else.
+    pub key: JobKey,
+    /// The file as it was last looked at.
+    pub seen: Stamp,
+    /// Counts the attempts to buy a transcription, from 0.
+    pub round: u32,
+    /// Where it rests.
+    pub stage: Stage,
+    /// The earliest next move; `None` when nothing moves it by itself: it has ended, or a person is
+    /// asked.
+    pub due: Option<Timestamp>,
+    /// Its own failures since it last got something done. Outages do not count.
+    pub attempts: u32,
+    /// What went wrong last, or what it waits for.
+    pub fault: Option<Fault>,
+    /// When it came to this stage.
+    pub since: Timestamp,
+    /// What lies beside the source by our hand.
+    pub outputs: Vec<Output>,
+}
+
+impl Job {
+    /// A file just found, to be looked at again at `due`.
+    pub fn found(id: JobId, key: JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Self {
+        Self {
+            id,
+            key,
+            seen,
+            round: 0,
+            stage: Stage::Found,
+            due: Some(due),
+            attempts: 0,
+            fault: None,
+            since: now,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// The job after `event`: the stage by [`Stage::on`], the rest by what the event says. Due now
+    /// unless it has ended.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] where the stage does not know the event; the job is given up with it.
+    pub fn on(mut self, event: Event, now: Timestamp) -> Result<Self, IllegalMove> {
+        match &event {
+            Event::Grew { stamp } => {
+                self.seen = *stamp;
+                self.attempts = 0;
+            }
+            // A round of this job is never used twice: its tokens would be equal.
+            Event::Adopted { round, .. } => self.round = self.round.max(*round),
+            Event::Anew => self.round += 1,
+            Event::Revived => {
+                self.attempts = 0;
+                self.round += u32::from(self.stage.revival_buys());
+            }
+            Event::Fetched { .. } => self.attempts = 0,
+            Event::Written { outputs } => self.outputs.clone_from(outputs),
+            _ => {}
+        }
+        self.stage = self.stage.on(event)?;
+        self.fault = match &self.stage {
+            Stage::Failed { fault, .. } => Some(fault.clone()),
+            _ => None,
+        };
+        self.since = now;
+        self.due = (!self.stage.is_end()).then_some(now);
+        Ok(self)
+    }
+
+    /// The same job, resting until `due`, for a reason.
+    #[must_use]
+    pub fn resting(mut self, due: Option<Timestamp>, fault: Option<Fault>) -> Self {
+        self.due = due;
+        self.fault = fault;
+        self
+    }
+}

@@ -1,0 +1,503 @@
+//! The machine: where a job may rest, and the one function that makes a stage out of a stage.
+
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Output, Stamp};
+use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
+use crate::domain::token::{Order, Token};
+use serde::{Deserialize, Serialize};
+
+/// Where a job rests, and what is known to be true of it there. Each variant holds exactly what the
+/// rest of the way needs; ids, not URLs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Seen; may still grow.
+    Found,
+    /// Unchanged for the quiet time.
+    Settled,
+    /// Known to be worth sending, under parameters that were rendered and checked.
+    Probed {
+        /// The rendered parameters, kept as a file under this hash.
+        params: Hash,
+        /// Known already where another job may have the same content.
+        content: Option<Hash>,
+    },
+    /// The service has the audio.
+    Uploaded {
+        /// What would be bought.
+        order: Order,
+        /// What the service says of the audio.
+        audio: Audio,
+        /// The service's id of the audio.
+        upload: UploadId,
+    },
+    /// The intent: a create may have left. Whoever finds a job here does not know whether money was
+    /// spent, and asks the list.
+    Submitting {
+        /// What would be bought.
+        order: Order,
+        /// What the service says of the audio.
+        audio: Audio,
+        /// The service's id of the audio.
+        upload: UploadId,
+        /// When and as whom.
+        intent: Intent,
+    },
+    /// The service has accepted it.
+    Submitted {
+        /// What was bought.
+        order: Order,
+        /// The service's id of it.
+        transcription: TranscriptionId,
+    },
+    /// The result is kept here.
+    Fetched {
+        /// What was bought.
+        order: Order,
+        /// Under which id the result is kept.
+        transcription: TranscriptionId,
+        /// What was transcribed.
+        audio: Audio,
+    },
+    /// Another job is buying the same; its result will be shared.
+    Following {
+        /// What is being bought.
+        order: Order,
+        /// By whom.
+        owner: JobId,
+    },
+    /// The outputs lie beside the source. An end.
+    Written {
+        /// What was bought.
+        order: Order,
+        /// Under which id the result is kept.
+        transcription: TranscriptionId,
+        /// What was transcribed.
+        audio: Audio,
+    },
+    /// Nothing to be done. An end, until the file changes.
+    Skipped {
+        /// The reason.
+        why: Skip,
+    },
+    /// Given up. An end, until a person revives it or the file changes.
+    Failed {
+        /// The stage it failed at, which may know of money spent.
+        from: Box<Stage>,
+        /// Why.
+        fault: Fault,
+    },
+}
+
+/// How much audio.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Audio {
+    /// Milliseconds; 0 where nobody said.
+    pub millis: u64,
+    /// Counted; 0 where nobody said.
+    pub channels: u32,
+}
+
+/// What is written down, durably, before a create leaves (design, section 5).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Intent {
+    /// What the transcription will carry.
+    pub token: Token,
+    /// Where it was sent: scheme, host and port, or the embedded service's desk.
+    pub origin: String,
+    /// Under which key, as a hash that does not tell the key.
+    pub key: String,
+    /// The service's own clock as last heard before.
+    pub service_date: Option<Timestamp>,
+    /// Our clock.
+    pub sent_at: Timestamp,
+}
+
+/// Why nothing is done about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Skip {
+    /// Zero bytes.
+    Empty,
+    /// It was taken away before it was sent.
+    Vanished,
+    /// A folder, pipe, socket or device now stands where the file was.
+    NotAFile,
+}
+
+impl Skip {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Empty => "the file is empty (0 bytes)",
+            Self::Vanished => "the file was taken away before it was sent",
+            Self::NotAFile => "not a regular file",
+        }
+    }
+}
+
+/// What happened to a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The file is not as it was (back door: before the create, or long after the end).
+    Grew {
+        /// As it is now.
+        stamp: Stamp,
+    },
+    /// It was quiet long enough.
+    Settled,
+    /// Its parameters are rendered.
+    Probed {
+        /// Their hash.
+        params: Hash,
+        /// The content's, where it was taken early.
+        content: Option<Hash>,
+    },
+    /// The service has the audio.
+    Uploaded {
+        /// What would be bought.
+        order: Order,
+        /// What the service says of it.
+        audio: Audio,
+        /// Its id.
+        upload: UploadId,
+    },
+    /// The upload can no longer be trusted to be there (back door: before the create).
+    UploadLost,
+    /// The create is about to leave.
+    Intended {
+        /// What is written down of it.
+        intent: Intent,
+    },
+    /// The create was answered with an id.
+    Created {
+        /// The id.
+        transcription: TranscriptionId,
+    },
+    /// The create was definitely not accepted: refused, never sent, or absent from the list.
+    NotAccepted,
+    /// A transcription of this order was found at the service.
+    Adopted {
+        /// What it bought.
+        order: Order,
+        /// Its id.
+        transcription: TranscriptionId,
+        /// The round it was bought in.
+        round: u32,
+    },
+    /// Another job is buying the same.
+    Followed {
+        /// What.
+        order: Order,
+        /// Who.
+        owner: JobId,
+    },
+    /// The one that was followed bought nothing: this job buys.
+    TookOver,
+    /// The result is kept.
+    Fetched {
+        /// What was transcribed.
+        audio: Audio,
+    },
+    /// The transcription died; a new round begins.
+    Anew,
+    /// The outputs are in place.
+    Written {
+        /// Their names and hashes.
+        outputs: Vec<Output>,
+    },
+    /// Nothing to be done.
+    Skipped {
+        /// Why.
+        why: Skip,
+    },
+    /// Given up.
+    Failed {
+        /// Why.
+        fault: Fault,
+    },
+    /// A person's order (back door).
+    Revived,
+}
+
+/// A stage does not know an event: a bug, never a user's doing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a job that is {stage:?} cannot take {event}")]
+pub struct IllegalMove {
+    /// Where it was.
+    pub stage: StageKind,
+    /// What it was told.
+    pub event: &'static str,
+}
+
+impl Stage {
+    /// The stage after `event`. Pure and total; nothing else makes a stage out of a stage.
+    ///
+    /// # Errors
+    /// [`IllegalMove`] for every pair that is not an arrow of the machine.
+    pub fn on(self, event: Event) -> Result<Self, IllegalMove> {
+        use Event as E;
+        use Stage as S;
+        let illegal = IllegalMove { stage: self.kind(), event: event.name() };
+        Ok(match (self, event) {
+            (S::Found, E::Settled) => S::Settled,
+            (S::Settled, E::Probed { params, content }) => S::Probed { params, content },
+            (S::Probed { .. }, E::Uploaded { order, audio, upload }) => S::Uploaded { order, audio, upload },
+            (S::Uploaded { order, audio, upload }, E::Intended { intent })
+            | (S::Submitting { order, audio, upload, .. }, E::Intended { intent }) => {
+                S::Submitting { order, audio, upload, intent }
+            }
+            (S::Submitting { order, .. }, E::Created { transcription }) => S::Submitted { order, transcription },
+            (S::Submitted { order, transcription }, E::Fetched { audio }) => S::Fetched { order, transcription, audio },
+            (S::Fetched { order, transcription, audio }, E::Written { .. }) => {
+                S::Written { order, transcription, audio }
+            }
+
+            // Twins and what was found again.
+            (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, E::Followed { order, owner }) => {
+                S::Following { order, owner }
+            }
+            (S::Following { order, .. }, E::TookOver) => S::probed(order),
+            (
+                S::Probed { .. } | S::Uploaded { .. } | S::Submitting { .. } | S::Following { .. },
+                E::Adopted { order, transcription, .. },
+            ) => S::Submitted { order, transcription },
+
+            // Back doors.
+            (S::Submitting { order, audio, upload, .. }, E::NotAccepted) => S::Uploaded { order, audio, upload },
+            (S::Uploaded { order, .. }, E::UploadLost) => S::probed(order),
+            (S::Submitted { order, .. }, E::Anew) => S::probed(order),
+            (before, E::Grew { .. }) if before.may_start_over() => S::Found,
+            (S::Failed { from, .. }, E::Revived) => from.revived(),
+
+            // Ends.
+            (S::Found | S::Settled | S::Probed { .. } | S::Uploaded { .. }, E::Skipped { why }) => S::Skipped { why },
+            (from, E::Failed { fault }) if !from.is_end() && from.kind() != StageKind::Submitting => {
+                S::Failed { from: Box::new(from), fault }
+            }
+            _ => return Err(illegal),
+        })
+    }
+
+    fn probed(order: Order) -> Self {
+        Self::Probed { params: order.params, content: Some(order.content) }
+    }
+
+    /// A changed file takes a job back to the start before its create, and after its end: never in
+    /// between, where money is or may be spent for what it was.
+    fn may_start_over(&self) -> bool {
+        match self {
+            Self::Found
+            | Self::Settled
+            | Self::Probed { .. }
+            | Self::Uploaded { .. }
+            | Self::Written { .. }
+            | Self::Skipped { .. } => true,
+            Self::Failed { from, .. } => !matches!(from.kind(), StageKind::Fetched),
+            Self::Submitting { .. } | Self::Submitted { .. } | Self::Fetched { .. } | Self::Following { .. } => false,
+        }
+    }
+
+    fn revived(self) -> Self {
+        match self {
+            Self::Submitted { order, .. } => Self::probed(order),
+            other => other,
+        }
+    }
+
+    /// Whether reviving this failed job buys a new round: its transcription is dead or gone.
+    pub fn revival_buys(&self) -> bool {
+        matches!(self, Self::Failed { from, .. } if from.kind() == StageKind::Submitted)
+    }
+
+    /// Nothing more happens by itself.
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Written { .. } | Self::Skipped { .. } | Self::Failed { .. })
+    }
+
+    /// What it buys or has bought, from the moment that is settled.
+    pub fn order(&self) -> Option<&Order> {
+        match self {
+            Self::Uploaded { order, .. }
+            | Self::Submitting { order, .. }
+            | Self::Submitted { order, .. }
+            | Self::Fetched { order, .. }
+            | Self::Following { order, .. }
+            | Self::Written { order, .. } => Some(order),
+            Self::Failed { from, .. } => from.order(),
+            Self::Found | Self::Settled | Self::Probed { .. } | Self::Skipped { .. } => None,
+        }
+    }
+
+    /// The transcription at the service, once there is one.
+    pub fn transcription(&self) -> Option<&TranscriptionId> {
+        match self {
+            Self::Submitted { transcription, .. }
+            | Self::Fetched { transcription, .. }
+            | Self::Written { transcription, .. } => Some(transcription),
+            Self::Failed { from, .. } => from.transcription(),
+            _ => None,
+        }
+    }
+
+    /// How much audio, once somebody said.
+    pub fn audio(&self) -> Option<Audio> {
+        match self {
+            Self::Uploaded { audio, .. }
+            | Self::Submitting { audio, .. }
+            | Self::Fetched { audio, .. }
+            | Self::Written { audio, .. } => Some(*audio),
+            _ => None,
+        }
+    }
+
+    /// Its name without what it holds.
+    pub fn kind(&self) -> StageKind {
+        match self {
+            Self::Found => StageKind::Found,
+            Self::Settled => StageKind::Settled,
+            Self::Probed { .. } => StageKind::Probed,
+            Self::Uploaded { .. } => StageKind::Uploaded,
+            Self::Submitting { .. } => StageKind::Submitting,
+            Self::Submitted { .. } => StageKind::Submitted,
+            Self::Fetched { .. } => StageKind::Fetched,
+            Self::Following { .. } => StageKind::Following,
+            Self::Written { .. } => StageKind::Written,
+            Self::Skipped { .. } => StageKind::Skipped,
+            Self::Failed { .. } => StageKind::Failed,
+        }
+    }
+}
+
+/// What somebody who follows a job should do, by where that job is (design, section 5, "Twins").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lead {
+    /// Nothing is decided yet.
+    Wait,
+    /// Share what was bought.
+    Share(TranscriptionId),
+    /// It follows somebody itself.
+    Follow(JobId),
+    /// It bought nothing, or what it bought is dead: buy.
+    TakeOver,
+    /// What was wrong with its content or parameters is wrong with ours.
+    Inherit(Fault),
+}
+
+impl Stage {
+    /// What a follower of a job at this stage, for this order, should do.
+    pub fn lead(&self, order: &Order) -> Lead {
+        if self.order().is_some_and(|own| own != order) {
+            return Lead::TakeOver; // its file has become another
+        }
+        match self {
+            Self::Fetched { transcription, .. } | Self::Written { transcription, .. } => {
+                Lead::Share(transcription.clone())
+            }
+            Self::Following { owner, .. } => Lead::Follow(*owner),
+            Self::Found | Self::Settled | Self::Skipped { .. } => Lead::TakeOver,
+            Self::Failed { from, fault } => match fault.kind {
+                FaultKind::Dead { code } if code >= 500 => Lead::TakeOver,
+                FaultKind::Refused { .. } | FaultKind::Template => Lead::Inherit(fault.clone()),
+                // Something was bought, and nobody knows that it is worth nothing.
+                _ if from.transcription().is_some() => Lead::Inherit(fault.clone()),
+                _ => Lead::TakeOver,
+            },
+            Self::Probed { .. } | Self::Uploaded { .. } | Self::Submitting { .. } | Self::Submitted { .. } => {
+                Lead::Wait
+            }
+        }
+    }
+}
+
+/// A stage's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StageKind {
+    /// See [`Stage::Found`].
+    Found,
+    /// See [`Stage::Settled`].
+    Settled,
+    /// See [`Stage::Probed`].
+    Probed,
+    /// See [`Stage::Uploaded`].
+    Uploaded,
+    /// See [`Stage::Submitting`].
+    Submitting,
+    /// See [`Stage::Submitted`].
+    Submitted,
+    /// See [`Stage::Fetched`].
+    Fetched,
+    /// See [`Stage::Following`].
+    Following,
+    /// See [`Stage::Written`].
+    Written,
+    /// See [`Stage::Skipped`].
+    Skipped,
+    /// See [`Stage::Failed`].
+    Failed,
+}
+
+impl StageKind {
+    /// In the order of the way.
+    pub const ALL: [Self; 11] = [
+        Self::Found,
+        Self::Settled,
+        Self::Probed,
+        Self::Uploaded,
+        Self::Submitting,
+        Self::Submitted,
+        Self::Fetched,
+        Self::Following,
+        Self::Written,
+        Self::Skipped,
+        Self::Failed,
+    ];
+
+    /// As in `--json` and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Found => "found",
+            Self::Settled => "settled",
+            Self::Probed => "probed",
+            Self::Uploaded => "uploaded",
+            Self::Submitting => "submitting",
+            Self::Submitted => "submitted",
+            Self::Fetched => "fetched",
+            Self::Following => "following",
+            Self::Written => "written",
+            Self::Skipped => "skipped",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// From [`StageKind::name`].
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl Event {
+    /// Its name without what it holds.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Grew { .. } => "grew",
+            Self::Settled => "settled",
+            Self::Probed { .. } => "probed",
+            Self::Uploaded { .. } => "uploaded",
+            Self::UploadLost => "upload_lost",
+            Self::Intended { .. } => "intended",
+            Self::Created { .. } => "created",
+            Self::NotAccepted => "not_accepted",
+            Self::Adopted { .. } => "adopted",
+            Self::Followed { .. } => "followed",
+            Self::TookOver => "took_over",
+            Self::Fetched { .. } => "fetched",
+            Self::Anew => "anew",
+            Self::Written { .. } => "written",
+            Self::Skipped { .. } => "skipped",
+            Self::Failed { .. } => "failed",
+            Self::Revived => "revived",
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The token: what a transcription at the service carries so that it can be found again.
+
+use crate::domain::job::JobTag;
+use crate::domain::names::{Hash, ServiceName};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The key of `custom_metadata` that is ours.
+pub const RESERVED_KEY: &str = "scribed";
+
+/// What is bought: this content under these parameters at this service. Two jobs with one order
+/// share one transcription.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Order {
+    /// Where.
+    pub service: ServiceName,
+    /// The hash of the bytes that were uploaded.
+    pub content: Hash,
+    /// The hash of the rendered parameters, without `audio_url`, `custom_metadata` and the callback.
+    pub params: Hash,
+}
+
+/// `1.<content>.<parameters>.<job>.<round>`: the two hashes whole, the job as 32 digits of the hash
+/// of its source's name and path (a path may be longer than all metadata may be). About 170 characters.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Token {
+    /// The hash of the content.
+    pub content: Hash,
+    /// The hash of the parameters.
+    pub params: Hash,
+    /// The job.
+    pub job: JobTag,
+    /// Its round.
+    pub round: u32,
+}
+
+impl Token {
+    /// The longest text a token can have.
+    pub const MAX_LEN: usize = 2 + 64 + 1 + 64 + 1 + 32 + 1 + 10;
+
+    /// The token of a job's round.
+    pub fn new(order: &Order, job: JobTag, round: u32) -> Self {
+        Self { content: order.content, params: order.params, job, round }
+    }
+
+    /// From what stands in the metadata; `None` for anything that is not exactly a token.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('.').collect();
+        let ["1", content, params, job, round] = parts.as_slice() else { return None };
+        let token = Self {
+            content: Hash::parse(content)?,
+            params: Hash::parse(params)?,
+            job: JobTag(u128::from_str_radix(job, 16).ok()?.to_be_bytes()),
+            round: round.parse().ok()?,
+        };
+        (token.to_string() == text).then_some(token)
+    }
+
+    /// What it bought, if it was seen at this service.
+    pub fn order(&self, service: &ServiceName) -> Order {
+        Order { service: service.clone(), content: self.content, params: self.params }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let job = u128::from_be_bytes(self.job.0);
+        write!(f, "1.{}.{}.{job:032x}.{}", self.content, self.params, self.round)
+    }
+}
+
+impl From<Token> for String {
+    fn from(token: Token) -> Self {
+        token.to_string()
+    }
+}
+
+impl TryFrom<String> for Token {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("not a token")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_token_comes_back(content: [u8; 32], params: [u8; 32], job: [u8; 16], round: u32) {
+            let token = Token { content: Hash(content), params: Hash(params), job: JobTag(job), round };
+            let text = token.to_string();
+            prop_assert!(text.len() <= Token::MAX_LEN);
+            prop_assert_eq!(Token::parse(&text), Some(token));
+        }
+
+        #[test]
+        fn nothing_else_is_a_token(text in ".*") {
+            prop_assert_eq!(Token::parse(&text), None);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The door to the persistent queue, and what every store behind it promises.
+//!
+//! **Durability.** [`Store::commit`] returns after the job is safe from power loss when its stage
+//! is one that the next effect stands on: the intent, the transcription's id, "written". Every
+//! other step is kept within half a second; losing it costs work, never money. Steps become durable
+//! in the order in which they were committed.
+//!
+//! **Right to move.** A job is moved by whoever holds its newest lease. A lease ends at its time, or
+//! with the process for stores of one process; a commit under an old fence changes nothing.
+//!
+//! **Suspicion.** A store that was created empty, set aside or repaired is suspect until
+//! [`Store::trust`]: it does not know what was bought before it.
+
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::domain::stage::StageKind;
+use crate::domain::token::Order;
+use serde::{Deserialize, Serialize};
+
+/// The right to move one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The job.
+    pub job: JobId,
+    /// Outdates every smaller one for this job.
+    pub fence: u64,
+}
+
+/// A job and the right to move it.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The right.
+    pub lease: Lease,
+    /// As it stood when it was claimed.
+    pub job: Job,
+}
+
+/// What [`Store::admit`] made of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// A new job.
+    New(JobId),
+    /// Nothing new.
+    Known(JobId),
+    /// Its job had ended, and the file has changed since: back to the start.
+    Reopened(JobId),
+}
+
+/// What [`Store::twin`] answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Twin {
+    /// The asking job buys.
+    Owner,
+    /// That one does.
+    Follows(JobId),
+}
+
+/// Whether the lease outlives a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// The same walk goes on.
+    Keep,
+    /// The job may be claimed again when it is due.
+    Release,
+}
+
+/// A transcription that is known to have been bought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bought {
+    /// Its id.
+    pub transcription: TranscriptionId,
+    /// The round it was bought in.
+    pub round: u32,
+}
+
+/// How many jobs are where.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    by_kind: [u64; StageKind::ALL.len()],
+    /// Of those in flight, how many nothing moves by itself.
+    pub parked_in_flight: u64,
+}
+
+impl Counts {
+    /// How many rest at this stage.
+    pub fn of(&self, kind: StageKind) -> u64 {
+        self.by_kind[kind as usize]
+    }
+
+    /// For stores.
+    pub fn of_mut(&mut self, kind: StageKind) -> &mut u64 {
+        &mut self.by_kind[kind as usize]
+    }
+
+    /// How many count against the service's limit of running transcriptions: a create may have
+    /// left, and no person is asked.
+    pub fn running(&self) -> u64 {
+        (self.of(StageKind::Submitting) + self.of(StageKind::Submitted)).saturating_sub(self.parked_in_flight)
+    }
+
+    /// All jobs.
+    pub fn total(&self) -> u64 {
+        self.by_kind.iter().sum()
+    }
+}
+
+/// What [`Store::page`] is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// These stages; empty means all.
+    pub stages: Vec<StageKind>,
+    /// Only numbers above this.
+    pub after: Option<JobId>,
+    /// At most so many, at least 1.
+    pub limit: usize,
+}
+
+/// One line of a job's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// When.
+    pub at: Timestamp,
+    /// Whose.
+    pub job: JobId,
+    /// Where it came to.
+    pub stage: StageKind,
+    /// In which round.
+    pub round: u32,
+    /// What went wrong or what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+    /// The transcription, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcription: Option<TranscriptionId>,
+}
+
+/// Why a store could not do it. `Clone`, because one failed sync fails everyone who waited for it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else holds the job now, or the lease ran out and was given on. Drop the walk.
+    #[error("the right to move job {0} was lost")]
+    LeaseLost(JobId),
+    /// Another process has it.
+    #[error("{0}")]
+    Locked(String),
+    /// It cannot be read as what it should be.
+    #[error("{0}")]
+    Damaged(String),
+    /// The disk is full or does not take writes. Nothing that was acknowledged is lost.
+    #[error("{0}")]
+    Unwritable(String),
+}
+
+/// The persistent queue.
+#[async_trait::async_trait]
+pub trait Store: Send + Sync {
+    /// A file was seen. New ones become a job that is due at `due`; one whose job has ended and that
+    /// looks different now starts over. A crash before it is kept costs a rescan.
+    async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
+
+    /// Up to `n` jobs at these stages that are due and that nobody holds, the longest due first,
+    /// held until `until`.
+    async fn claim(
+        &self,
+        kinds: &[StageKind],
+        now: Timestamp,
+        until: Timestamp,
+        n: usize,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Holds longer.
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Puts the job as it now is. See the head of this file for what is durable when this returns.
+    /// A crash before: the job is as it was. After: as committed.
+    async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError>;
+
+    /// Claims an order for a job, unless another one has it: there is one owner of an order that is
+    /// not yet bought. The claim lasts while the job is on its way, and over restarts from its
+    /// intent on.
+    async fn twin(&self, order: &Order, job: JobId) -> Result<Twin, StoreError>;
+
+    /// Whether another job has a file of this size, or bought things are known whose content can
+    /// only be compared by hash: then the content is worth hashing before an upload.
+    async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError>;
+
+    /// What is known to have been bought for this order.
+    async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
+
+    /// Something bought was seen at the service. The highest round is kept.
+    async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError>;
+
+    /// Whether nothing may be bought before a list was walked.
+    async fn suspect(&self) -> Result<bool, StoreError>;
+
+    /// All that can be found again was sighted. Durable when it returns, with every sighting before.
+    async fn trust(&self) -> Result<(), StoreError>;
+
+    /// Somebody says that this transcription has ended: the job that waits for it is due now.
+    /// `false` if none waits.
+    async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// A person's order to try a failed job again. `false` if it has not failed.
+    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// When the next of these is due, leases that run out included.
+    async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError>;
+
+    /// A job.
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
+
+    /// A job by its name.
+    async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
+
+    /// Jobs by number.
+    async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
+
+    /// How many jobs are where.
+    async fn counts(&self) -> Result<Counts, StoreError>;
+
+    /// A job's history, oldest first.
+    async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
+
+    /// Returns when everything committed is durable.
+    async fn settle(&self) -> Result<(), StoreError>;
+}

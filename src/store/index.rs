@@ -1,0 +1,232 @@
+//! What a store of one process keeps in memory beside its rows: some 150 bytes a job, rebuilt by one
+//! scan when it is opened.
+
+use crate::domain::job::{Job, JobTag};
+use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
+use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::Order;
+use crate::store::contract::{Counts, Lease};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The lookups of a queue.
+#[derive(Debug, Default)]
+pub struct Index {
+    by_tag: HashMap<JobTag, JobId>,
+    due: BTreeMap<StageKind, BTreeSet<(Timestamp, JobId)>>,
+    counts: Counts,
+    sizes: HashMap<u64, u32>,
+    waiting: HashMap<[u8; 16], JobId>,
+    owners: HashMap<[u8; 16], JobId>,
+    owned: HashMap<JobId, [u8; 16]>,
+    followers: BTreeMap<JobId, BTreeSet<JobId>>,
+    leases: BTreeMap<JobId, Held>,
+    fence: u64,
+    last: u64,
+}
+
+#[derive(Debug)]
+struct Held {
+    fence: u64,
+    until: Timestamp,
+    kind: StageKind,
+    due: Option<Timestamp>,
+}
+
+impl Index {
+    /// A number that no job has.
+    pub fn next_id(&mut self) -> JobId {
+        self.last += 1;
+        JobId(self.last)
+    }
+
+    /// Takes a job in.
+    pub fn add(&mut self, job: &Job) {
+        self.last = self.last.max(job.id.0);
+        self.by_tag.insert(job.key.tag(), job.id);
+        self.count(job, 1);
+        *self.sizes.entry(job.seen.size).or_default() += 1;
+        self.add_due(job.id, job.stage.kind(), job.due);
+        match &job.stage {
+            Stage::Submitted { transcription, .. } => {
+                self.waiting.insert(id_hash(transcription), job.id);
+            }
+            Stage::Following { owner, .. } => {
+                self.followers.entry(*owner).or_default().insert(job.id);
+            }
+            _ => {}
+        }
+        if let Some(order) = in_flight(&job.stage) {
+            self.own(order, job.id);
+        }
+    }
+
+    /// Forgets a job as it was.
+    pub fn remove(&mut self, job: &Job) {
+        self.count(job, -1);
+        if let Some(count) = self.sizes.get_mut(&job.seen.size) {
+            *count -= 1;
+            if *count == 0 {
+                self.sizes.remove(&job.seen.size);
+            }
+        }
+        if let (Some(due), Some(set)) = (job.due, self.due.get_mut(&job.stage.kind())) {
+            set.remove(&(due, job.id));
+        }
+        match &job.stage {
+            Stage::Submitted { transcription, .. } => {
+                self.waiting.remove(&id_hash(transcription));
+            }
+            Stage::Following { owner, .. } => {
+                if let Some(set) = self.followers.get_mut(owner) {
+                    set.remove(&job.id);
+                    if set.is_empty() {
+                        self.followers.remove(owner);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn count(&mut self, job: &Job, by: i64) {
+        let kind = job.stage.kind();
+        let counted = self.counts.of_mut(kind);
+        *counted = counted.saturating_add_signed(by);
+        let in_flight = matches!(kind, StageKind::Submitting | StageKind::Submitted);
+        if in_flight && job.due.is_none() {
+            self.counts.parked_in_flight = self.counts.parked_in_flight.saturating_add_signed(by);
+        }
+    }
+
+    fn add_due(&mut self, id: JobId, kind: StageKind, due: Option<Timestamp>) {
+        match self.leases.get_mut(&id) {
+            Some(held) => {
+                held.kind = kind;
+                held.due = due;
+            }
+            None => {
+                if let Some(due) = due {
+                    self.due.entry(kind).or_default().insert((due, id));
+                }
+            }
+        }
+    }
+
+    /// The longest due of these that nobody holds; held from now on until `until`.
+    pub fn claim(&mut self, kinds: &[StageKind], now: Timestamp, until: Timestamp) -> Option<Lease> {
+        self.expire(now);
+        let first = |kind: &StageKind| self.due.get(kind)?.first().copied().map(|(due, id)| (due, id, *kind));
+        let (due, job, kind) = kinds.iter().filter_map(first).min()?;
+        if due > now {
+            return None;
+        }
+        self.due.get_mut(&kind)?.remove(&(due, job));
+        self.fence += 1;
+        self.leases.insert(job, Held { fence: self.fence, until, kind, due: Some(due) });
+        Some(Lease { job, fence: self.fence })
+    }
+
+    fn expire(&mut self, now: Timestamp) {
+        let over: Vec<JobId> = self.leases.iter().filter(|(_, held)| held.until <= now).map(|(id, _)| *id).collect();
+        for id in over {
+            self.release(id);
+        }
+    }
+
+    /// Whether this lease still counts.
+    pub fn holds(&self, lease: &Lease) -> bool {
+        self.leases.get(&lease.job).is_some_and(|held| held.fence == lease.fence)
+    }
+
+    /// Holds longer; `false` if the lease does not count any more.
+    pub fn renew(&mut self, lease: &Lease, until: Timestamp) -> bool {
+        match self.leases.get_mut(&lease.job) {
+            Some(held) if held.fence == lease.fence => {
+                held.until = until;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whoever held it holds it no more.
+    pub fn release(&mut self, id: JobId) {
+        if let Some(held) = self.leases.remove(&id) {
+            self.add_due(id, held.kind, held.due);
+        }
+    }
+
+    /// The one that buys this order, if any; `job` from now on, if none. A job buys one order at a time.
+    pub fn own(&mut self, order: &Order, job: JobId) -> JobId {
+        let key = order_hash(order);
+        let owner = *self.owners.entry(key).or_insert(job);
+        if owner == job && self.owned.get(&job) != Some(&key) {
+            if let Some(earlier) = self.owned.insert(job, key) {
+                self.owners.remove(&earlier);
+            }
+        }
+        owner
+    }
+
+    /// The job buys nothing any more.
+    pub fn disown(&mut self, job: JobId) {
+        if let Some(key) = self.owned.remove(&job) {
+            self.owners.remove(&key);
+        }
+    }
+
+    /// Those that follow a job.
+    pub fn followers(&self, owner: JobId) -> Vec<JobId> {
+        self.followers.get(&owner).map(|set| set.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// The job that waits for a transcription.
+    pub fn waits_for(&self, transcription: &TranscriptionId) -> Option<JobId> {
+        self.waiting.get(&id_hash(transcription)).copied()
+    }
+
+    /// The job of a name.
+    pub fn find(&self, tag: &JobTag) -> Option<JobId> {
+        self.by_tag.get(tag).copied()
+    }
+
+    /// How many files are this large.
+    pub fn of_size(&self, size: u64) -> u32 {
+        self.sizes.get(&size).copied().unwrap_or(0)
+    }
+
+    /// How many jobs are where.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// When the next of these is due or its lease runs out.
+    pub fn next_due(&self, kinds: &[StageKind]) -> Option<Timestamp> {
+        let first = |kind: &StageKind| self.due.get(kind)?.first().map(|(due, _)| *due);
+        let leased = self.leases.values().filter(|held| kinds.contains(&held.kind)).map(|held| held.until);
+        kinds.iter().filter_map(first).chain(leased).min()
+    }
+}
+
+/// From the intent until the purchase is written down as such, the order has an owner by its row.
+fn in_flight(stage: &Stage) -> Option<&Order> {
+    matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.order()).flatten()
+}
+
+/// An order in 16 bytes.
+pub fn order_hash(order: &Order) -> [u8; 16] {
+    let mut bytes = order.content.0.to_vec();
+    bytes.extend_from_slice(&order.params.0);
+    bytes.extend_from_slice(order.service.as_str().as_bytes());
+    short(Hash::of(&bytes))
+}
+
+fn id_hash(id: &TranscriptionId) -> [u8; 16] {
+    short(Hash::of(id.as_str().as_bytes()))
+}
+
+fn short(hash: Hash) -> [u8; 16] {
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.0[..16]);
+    short
+}

@@ -1,0 +1,160 @@
+//! A store that forgets: for the simulation and for rehearsals.
+
+use crate::domain::job::Job;
+use crate::domain::names::JobId;
+use crate::domain::token::Order;
+use crate::store::contract::{Bought, Note, StoreError};
+use crate::store::queue::{Barrier, QueueStore, Rows};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// An empty, suspect store.
+pub fn empty() -> QueueStore {
+    let disk = MemoryDisk::default();
+    let opened = QueueStore::open(Box::new(disk.clone()), Box::new(disk));
+    opened.unwrap_or_else(|error| unreachable!("no rows to be damaged: {error}"))
+}
+
+/// What a [`MemoryDisk`] holds. Public so that a simulation can lose a part of it.
+#[derive(Debug, Clone, Default)]
+pub struct Contents {
+    /// Jobs by number.
+    pub jobs: BTreeMap<JobId, Job>,
+    /// What was bought.
+    pub bought: BTreeMap<Order, Bought>,
+    /// Whether anything was sighted.
+    pub sightings: bool,
+    /// Whether a list was walked.
+    pub trusted: bool,
+    /// The history.
+    pub notes: Vec<Note>,
+}
+
+/// Rows in memory, shared by all its clones. Keeps the state as of the last barrier and every state
+/// since, so that a crash can take back a part of what was not yet durable.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryDisk {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    now: Contents,
+    since_barrier: Vec<Change>,
+}
+
+/// How to take back one write.
+#[derive(Debug)]
+enum Change {
+    Job(JobId, Option<Box<Job>>),
+    Bought(Order, Option<Bought>),
+    Sightings(bool),
+    Trusted(bool),
+}
+
+impl MemoryDisk {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many writes power loss could take back now.
+    pub fn undurable(&self) -> usize {
+        self.inner().since_barrier.len()
+    }
+
+    /// Power loss: of the writes since the last barrier only the first `kept` survive.
+    pub fn crash(&self, kept: usize) {
+        let inner = &mut *self.inner();
+        while inner.since_barrier.len() > kept {
+            match inner.since_barrier.pop() {
+                Some(Change::Job(id, Some(job))) => drop(inner.now.jobs.insert(id, *job)),
+                Some(Change::Job(id, None)) => drop(inner.now.jobs.remove(&id)),
+                Some(Change::Bought(order, Some(bought))) => drop(inner.now.bought.insert(order, bought)),
+                Some(Change::Bought(order, None)) => drop(inner.now.bought.remove(&order)),
+                Some(Change::Sightings(before)) => inner.now.sightings = before,
+                Some(Change::Trusted(before)) => inner.now.trusted = before,
+                None => break,
+            }
+        }
+        inner.since_barrier.clear();
+    }
+
+    /// Everything it holds.
+    pub fn contents(&self) -> Contents {
+        self.inner().now.clone()
+    }
+}
+
+impl Rows for MemoryDisk {
+    fn load(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        Ok(self.inner().now.jobs.get(&id).cloned())
+    }
+
+    fn save(&mut self, job: &Job) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let before = inner.now.jobs.insert(job.id, job.clone());
+        inner.since_barrier.push(Change::Job(job.id, before.map(Box::new)));
+        Ok(())
+    }
+
+    fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let jobs: Vec<Job> =
+            self.inner().now.jobs.range((from, Bound::Unbounded)).map(|(_, job)| job.clone()).collect();
+        Box::new(jobs.into_iter().map(Ok))
+    }
+
+    fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+        Ok(self.inner().now.bought.get(order).cloned())
+    }
+
+    fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let before = match bought {
+            Some(bought) => inner.now.bought.insert(order.clone(), bought.clone()),
+            None => inner.now.bought.remove(order),
+        };
+        inner.since_barrier.push(Change::Bought(order.clone(), before));
+        Ok(())
+    }
+
+    fn has_sightings(&self) -> Result<bool, StoreError> {
+        Ok(self.inner().now.sightings)
+    }
+
+    fn set_sightings(&mut self) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let before = std::mem::replace(&mut inner.now.sightings, true);
+        inner.since_barrier.push(Change::Sightings(before));
+        Ok(())
+    }
+
+    fn suspect(&self) -> Result<bool, StoreError> {
+        Ok(!self.inner().now.trusted)
+    }
+
+    fn set_trusted(&mut self) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let before = std::mem::replace(&mut inner.now.trusted, true);
+        inner.since_barrier.push(Change::Trusted(before));
+        Ok(())
+    }
+
+    fn note(&mut self, note: &Note) -> Result<(), StoreError> {
+        self.inner().now.notes.push(note.clone());
+        Ok(())
+    }
+
+    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+        Ok(self.inner().now.notes.iter().filter(|note| note.job == job).cloned().collect())
+    }
+}
+
+#[async_trait::async_trait]
+impl Barrier for MemoryDisk {
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.inner().since_barrier.clear();
+        Ok(())
+    }
+}

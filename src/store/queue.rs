@@ -1,0 +1,340 @@
+//! The laws of the queue for stores of one process: rows below, the index beside them.
+
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::domain::stage::{Event, IllegalMove, Stage, StageKind};
+use crate::domain::token::Order;
+use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
+use crate::store::index::Index;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Where the rows are: memory or sled.
+pub trait Rows: Send {
+    /// A job.
+    fn load(&self, id: JobId) -> Result<Option<Job>, StoreError>;
+    /// Puts a job; kept in order, durable after [`Barrier::durable`].
+    fn save(&mut self, job: &Job) -> Result<(), StoreError>;
+    /// Jobs with a number above `after`, by number.
+    fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
+    /// What is known to have been bought.
+    fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
+    /// Writes down that it was bought; with `None`, that it was worth nothing.
+    fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError>;
+    /// Whether anything was ever sighted that no job of this store bought.
+    fn has_sightings(&self) -> Result<bool, StoreError>;
+    /// From now on so.
+    fn set_sightings(&mut self) -> Result<(), StoreError>;
+    /// Whether nothing may be bought yet.
+    fn suspect(&self) -> Result<bool, StoreError>;
+    /// No longer so.
+    fn set_trusted(&mut self) -> Result<(), StoreError>;
+    /// A line of history.
+    fn note(&mut self, note: &Note) -> Result<(), StoreError>;
+    /// A job's lines.
+    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
+}
+
+/// Makes what was put durable.
+#[async_trait::async_trait]
+pub trait Barrier: Send + Sync {
+    /// Returns when everything put before the call is safe from power loss.
+    async fn durable(&self) -> Result<(), StoreError>;
+}
+
+/// A store of one process.
+pub struct QueueStore {
+    queue: Mutex<Queue>,
+    barrier: Box<dyn Barrier>,
+}
+
+impl QueueStore {
+    /// Opens: scans the rows once and rebuilds the index.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where a row cannot be read.
+    pub fn open(rows: Box<dyn Rows>, barrier: Box<dyn Barrier>) -> Result<Self, StoreError> {
+        Ok(Self { queue: Mutex::new(Queue::open(rows)?), barrier })
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // A panic in here would be a bug of ours; rows and index are each whole between statements.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Queue {
+    rows: Box<dyn Rows>,
+    index: Index,
+}
+
+impl Queue {
+    fn open(rows: Box<dyn Rows>) -> Result<Self, StoreError> {
+        let mut index = Index::default();
+        for job in rows.scan(None) {
+            index.add(&job?);
+        }
+        Ok(Self { rows, index })
+    }
+
+    fn load(&self, id: JobId) -> Result<Job, StoreError> {
+        let missing = || StoreError::Damaged(format!("the row of job {id} is missing"));
+        self.rows.load(id)?.ok_or_else(missing)
+    }
+
+    fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
+        self.rows.save(new)?;
+        if let Some(old) = old {
+            self.index.remove(old);
+        }
+        self.index.add(new);
+        let news = old.is_none_or(|old| {
+            old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)
+        });
+        if news { self.rows.note(&note(new)) } else { Ok(()) }
+    }
+
+    fn admit(&mut self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
+        let Some(id) = self.index.find(&key.tag()) else {
+            let job = Job::found(self.index.next_id(), key.clone(), seen, now, due);
+            self.put(None, &job)?;
+            return Ok(Admission::New(job.id));
+        };
+        let old = self.load(id)?;
+        if !old.stage.is_end() || old.seen == seen {
+            return Ok(Admission::Known(id));
+        }
+        let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {
+            return Ok(Admission::Known(id));
+        };
+        self.put(Some(&old), &new.resting(Some(due), None))?;
+        Ok(Admission::Reopened(id))
+    }
+
+    fn claim(
+        &mut self,
+        kinds: &[StageKind],
+        now: Timestamp,
+        until: Timestamp,
+        n: usize,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let mut claimed = Vec::new();
+        while claimed.len() < n {
+            let Some(lease) = self.index.claim(kinds, now, until) else { break };
+            claimed.push(Claimed { lease, job: self.load(lease.job)? });
+        }
+        Ok(claimed)
+    }
+
+    fn commit(&mut self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
+        if !self.index.holds(lease) || lease.job != job.id {
+            return Err(StoreError::LeaseLost(lease.job));
+        }
+        let old = self.load(job.id)?;
+        self.put(Some(&old), job)?;
+        self.settle_purchase(&old, job)?;
+        if hold == Hold::Release {
+            self.index.release(job.id);
+        }
+        self.wake_followers(job)
+    }
+
+    /// A purchase is written down for ever, unless it turned out worthless and another is to be made;
+    /// the claim to an order lasts while the job is on its way to buy it.
+    fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
+        match &new.stage {
+            Stage::Submitted { order, transcription } => {
+                let bought = Bought { transcription: transcription.clone(), round: new.round };
+                self.rows.put_bought(order, Some(&bought))
+            }
+            Stage::Probed { .. } => self.forget_worthless(old),
+            Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),
+            _ => {
+                self.index.disown(new.id);
+                Ok(())
+            }
+        }
+    }
+
+    fn forget_worthless(&mut self, old: &Job) -> Result<(), StoreError> {
+        let (Some(order), Some(dead)) = (old.stage.order(), old.stage.transcription()) else { return Ok(()) };
+        match self.rows.bought(order)? {
+            Some(bought) if bought.transcription == *dead => self.rows.put_bought(order, None),
+            _ => Ok(()),
+        }
+    }
+
+    fn sight(&mut self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+        match self.rows.bought(order)? {
+            Some(known) if known.round >= bought.round => Ok(()),
+            _ => self.rows.put_bought(order, Some(bought)),
+        }
+    }
+
+    /// Followers look again when their leader has come to something.
+    fn wake_followers(&mut self, leader: &Job) -> Result<(), StoreError> {
+        let undecided = matches!(
+            leader.stage.kind(),
+            StageKind::Probed | StageKind::Uploaded | StageKind::Submitting | StageKind::Submitted
+        );
+        if undecided {
+            return Ok(());
+        }
+        for id in self.index.followers(leader.id) {
+            self.bring_forward(id, leader.since)?;
+        }
+        Ok(())
+    }
+
+    fn bring_forward(&mut self, id: JobId, now: Timestamp) -> Result<(), StoreError> {
+        let old = self.load(id)?;
+        let mut new = old.clone();
+        new.due = Some(new.due.map_or(now, |due| due.min(now)));
+        self.put(Some(&old), &new)
+    }
+
+    fn hasten(&mut self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.index.waits_for(transcription) {
+            Some(id) => self.bring_forward(id, now).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn revive(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(id)? else { return Ok(false) };
+        match old.clone().on(Event::Revived, now) {
+            Ok(new) => {
+                self.put(Some(&old), &new)?;
+                self.settle_purchase(&old, &new)?;
+                Ok(true)
+            }
+            Err(IllegalMove { .. }) => Ok(false),
+        }
+    }
+
+    fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
+        let wanted = |job: &Job| filter.stages.is_empty() || filter.stages.contains(&job.stage.kind());
+        let jobs = self.rows.scan(filter.after);
+        jobs.filter(|job| job.as_ref().map_or(true, wanted)).take(filter.limit).collect()
+    }
+}
+
+fn words(job: &Job) -> Option<&str> {
+    job.fault.as_ref().map(|fault| fault.words.as_str())
+}
+
+fn note(job: &Job) -> Note {
+    Note {
+        at: job.since.max(job.fault.as_ref().map_or(job.since, |fault| fault.at)),
+        job: job.id,
+        stage: job.stage.kind(),
+        round: job.round,
+        words: words(job).map(str::to_owned),
+        transcription: job.stage.transcription().cloned(),
+    }
+}
+
+/// The next effect stands on it (head of `store/contract.rs`).
+fn must_be_durable(stage: &Stage) -> bool {
+    matches!(stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Written)
+}
+
+#[async_trait::async_trait]
+impl Store for QueueStore {
+    async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
+        self.queue().admit(key, seen, now, due)
+    }
+
+    async fn claim(
+        &self,
+        kinds: &[StageKind],
+        now: Timestamp,
+        until: Timestamp,
+        n: usize,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.queue().claim(kinds, now, until, n)
+    }
+
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
+        let held = self.queue().index.renew(lease, until);
+        if held { Ok(()) } else { Err(StoreError::LeaseLost(lease.job)) }
+    }
+
+    async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
+        self.queue().commit(lease, job, hold)?;
+        if must_be_durable(&job.stage) {
+            self.barrier.durable().await?;
+        }
+        Ok(())
+    }
+
+    async fn twin(&self, order: &Order, job: JobId) -> Result<Twin, StoreError> {
+        let owner = self.queue().index.own(order, job);
+        Ok(if owner == job { Twin::Owner } else { Twin::Follows(owner) })
+    }
+
+    async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
+        let queue = self.queue();
+        let own = queue.rows.load(job)?.is_some_and(|job| job.seen.size == size);
+        Ok(queue.index.of_size(size) > u32::from(own) || queue.rows.has_sightings()?)
+    }
+
+    async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+        self.queue().rows.bought(order)
+    }
+
+    async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+        let mut queue = self.queue();
+        queue.rows.set_sightings()?;
+        queue.sight(order, bought)
+    }
+
+    async fn suspect(&self) -> Result<bool, StoreError> {
+        self.queue().rows.suspect()
+    }
+
+    async fn trust(&self) -> Result<(), StoreError> {
+        self.barrier.durable().await?;
+        self.queue().rows.set_trusted()?;
+        self.barrier.durable().await
+    }
+
+    async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
+        self.queue().hasten(transcription, now)
+    }
+
+    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.queue().revive(job, now)
+    }
+
+    async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.queue().index.next_due(kinds))
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.queue().rows.load(id)
+    }
+
+    async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let queue = self.queue();
+        match queue.index.find(&key.tag()) {
+            Some(id) => queue.rows.load(id),
+            None => Ok(None),
+        }
+    }
+
+    async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
+        self.queue().page(filter)
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        Ok(self.queue().index.counts().clone())
+    }
+
+    async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+        self.queue().rows.history(job)
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        self.barrier.durable().await
+    }
+}
