@@ -1,5 +1,9 @@
 pub mod clock;
 
+pub mod client {
+    pub mod contract;
+}
+
 pub mod domain {
     pub mod fault;
     pub mod format;

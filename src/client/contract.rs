@@ -1,0 +1,150 @@
+//! The door to a transcription service. Faults come as data; what becomes of them is not decided here.
+
+use crate::domain::fault::Fault;
+use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
+use crate::domain::stage::Audio;
+use crate::domain::token::Token;
+use crate::wire::page::ListQuery;
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Whom we speak to, and as whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its name in `jobs.toml`.
+    pub service: ServiceName,
+    /// Scheme, host and port; for the embedded service its desk's id.
+    pub origin: String,
+    /// A hash of the key that does not tell it.
+    pub key: String,
+}
+
+/// A file to be uploaded. It may be opened again when the upload is repeated.
+#[derive(Clone)]
+pub struct UploadFile {
+    /// The name it is sent under.
+    pub name: String,
+    /// Bytes, known beforehand.
+    pub size: u64,
+    /// Its content from the start, in pieces.
+    pub open: Arc<dyn Fn() -> BoxStream<'static, std::io::Result<Bytes>> + Send + Sync>,
+}
+
+/// What the service took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    /// Its id there.
+    pub upload: UploadId,
+    /// What the service found in it.
+    pub audio: Audio,
+    /// How many bytes it says it has.
+    pub size: Option<u64>,
+}
+
+/// A turn to send one create within the limit of requests a second. Taken before the intent, so that
+/// the create leaves right after it; used up by the create.
+#[derive(Debug)]
+pub struct Turn(());
+
+impl Turn {
+    /// For clients, when the turn has come.
+    pub fn come() -> Self {
+        Self(())
+    }
+}
+
+/// What a create asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateRequest {
+    /// The audio.
+    pub upload: UploadId,
+    /// The rendered parameters, without `audio_url` and `custom_metadata`.
+    pub params: Map<String, Value>,
+    /// The rendered metadata, our token included.
+    pub metadata: Map<String, Value>,
+}
+
+/// What became of a create (design, section 5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Creation {
+    /// There is a transcription.
+    Accepted(TranscriptionId),
+    /// There is none, and there will be none: nothing left, or a complete refusal.
+    NotAccepted(Fault),
+    /// Nobody knows.
+    Unknown(Fault),
+}
+
+/// What a read says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// Not ended. The status in the service's words.
+    Pending(String),
+    /// The whole answer as it came.
+    Done {
+        /// JSON.
+        raw: Vec<u8>,
+        /// What was transcribed.
+        audio: Audio,
+    },
+    /// Ended badly ([`crate::domain::fault::FaultKind::Dead`]), or not there any more
+    /// ([`crate::domain::fault::FaultKind::Gone`]).
+    Lost(Fault),
+}
+
+/// An item of the list, without its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its id.
+    pub id: TranscriptionId,
+    /// When it was created, by the service's clock.
+    pub created: Option<Timestamp>,
+    /// Our token, if it carries one.
+    pub token: Option<Token>,
+}
+
+/// A page of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListPage {
+    /// In the service's order.
+    pub items: Vec<Listed>,
+    /// Whether the service says that more follow.
+    pub more: bool,
+}
+
+/// How a list cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListFault {
+    /// There is no such list (404, 405, 501).
+    None(Fault),
+    /// Not now.
+    Now(Fault),
+}
+
+/// A transcription service.
+#[async_trait::async_trait]
+pub trait Client: Send + Sync {
+    /// Whom we speak to.
+    fn identity(&self) -> &Identity;
+
+    /// The service's own clock as last heard.
+    fn last_date(&self) -> Option<Timestamp>;
+
+    /// Uploads. May be repeated inside; costs bandwidth, not money. A fault of the file itself
+    /// ([`crate::domain::fault::FaultKind::Unreadable`]) is the file's, not the service's.
+    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault>;
+
+    /// Waits for a turn to create.
+    async fn turn(&self) -> Turn;
+
+    /// Creates, once: no layer below repeats it.
+    async fn create(&self, turn: Turn, request: CreateRequest) -> Creation;
+
+    /// Reads a transcription.
+    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault>;
+
+    /// Reads a page of the list of pre-recorded transcriptions.
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault>;
+}
