@@ -59,6 +59,11 @@ pub enum FaultKind {
     Template,
     /// An output cannot be written now: disk full, folder read-only or away.
     Unwritable,
+    /// The source's folder is not there: a mount that is away, not a deletion.
+    FolderAway,
+    /// The file changed after it was written; another transcription is bought only when it has been
+    /// quiet for long.
+    Held,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -81,7 +86,7 @@ impl Fault {
             FaultKind::Throttled { .. } | FaultKind::Unreachable | FaultKind::Broken | FaultKind::Unknown => {
                 Blame::Service
             }
-            FaultKind::Stuck | FaultKind::Unwritable => Blame::World,
+            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held => Blame::World,
             FaultKind::Asks => Blame::Person,
         }
     }

@@ -1,6 +1,6 @@
 //! The row of the queue: one media file under one source.
 
-use crate::domain::fault::Fault;
+use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, IllegalMove, Stage};
@@ -128,6 +128,14 @@ impl Job {
         self.since = now;
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    /// Money is or may be spent for it, but nothing tells that it will end: it waits for a person, or
+    /// is stuck at the service. It no longer counts against the limit of running transcriptions.
+    pub fn is_parked(&self) -> bool {
+        let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
+        let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
+        in_flight && (self.due.is_none() || stuck)
     }
 
     /// The same job, resting until `due`, for a reason.

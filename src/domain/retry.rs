@@ -86,6 +86,8 @@ mod tests {
             Just(FaultKind::Unreadable),
             Just(FaultKind::Template),
             Just(FaultKind::Unwritable),
+            Just(FaultKind::FolderAway),
+            Just(FaultKind::Held),
             Just(FaultKind::Asks),
             Just(FaultKind::Bug),
         ]

@@ -28,8 +28,8 @@ pub enum Stage {
         order: Order,
         /// What the service says of the audio.
         audio: Audio,
-        /// The service's id of the audio.
-        upload: UploadId,
+        /// The audio at the service.
+        upload: Upload,
     },
     /// The intent: a create may have left. Whoever finds a job here does not know whether money was
     /// spent, and asks the list.
@@ -38,8 +38,8 @@ pub enum Stage {
         order: Order,
         /// What the service says of the audio.
         audio: Audio,
-        /// The service's id of the audio.
-        upload: UploadId,
+        /// The audio at the service.
+        upload: Upload,
         /// When and as whom.
         intent: Intent,
     },
@@ -96,6 +96,15 @@ pub struct Audio {
     pub millis: u64,
     /// Counted; 0 where nobody said.
     pub channels: u32,
+}
+
+/// Audio at the service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Upload {
+    /// The service's id of it.
+    pub id: UploadId,
+    /// When it came there: a service drops what nobody uses.
+    pub at: Timestamp,
 }
 
 /// What is written down, durably, before a create leaves (design, section 5).
@@ -159,8 +168,8 @@ pub enum Event {
         order: Order,
         /// What the service says of it.
         audio: Audio,
-        /// Its id.
-        upload: UploadId,
+        /// It, at the service.
+        upload: Upload,
     },
     /// The upload can no longer be trusted to be there (back door: before the create).
     UploadLost,

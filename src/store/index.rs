@@ -92,8 +92,7 @@ impl Index {
         let kind = job.stage.kind();
         let counted = self.counts.of_mut(kind);
         *counted = counted.saturating_add_signed(by);
-        let in_flight = matches!(kind, StageKind::Submitting | StageKind::Submitted);
-        if in_flight && job.due.is_none() {
+        if job.is_parked() {
             self.counts.parked_in_flight = self.counts.parked_in_flight.saturating_add_signed(by);
         }
     }

@@ -1,5 +1,7 @@
 //! The result of a transcription (interface, "Result object") and the file it was made from.
 
+use crate::domain::format::Format;
+use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -164,5 +166,36 @@ impl WireWord {
 
     fn word(&self) -> Word {
         Word { text: self.word.clone(), start: self.start, end: self.end, confidence: self.confidence }
+    }
+}
+
+impl ResultBody {
+    /// How much audio it was made from.
+    pub fn audio(&self) -> Audio {
+        let seconds = self.metadata.audio_duration;
+        Audio { millis: millis(seconds), channels: self.metadata.number_of_distinct_channels }
+    }
+}
+
+/// Seconds as the interface writes them, in milliseconds; 0 for what is no duration.
+pub fn millis(seconds: f64) -> u64 {
+    // A cast from a float saturates and takes NaN to 0: whatever a service sends, this is a number.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
+    let millis = (seconds * 1000.0).round() as u64;
+    millis
+}
+
+impl Transcription {
+    /// The subtitles that came with it, by format.
+    pub fn own_subtitles(&self) -> Vec<(Format, String)> {
+        let one = |subtitles: &Subtitles| {
+            let format = match subtitles.format.as_str() {
+                "srt" => Format::Srt,
+                "vtt" => Format::Vtt,
+                _ => return None,
+            };
+            Some((format, subtitles.subtitles.clone()))
+        };
+        self.subtitles.iter().flatten().filter_map(one).collect()
     }
 }

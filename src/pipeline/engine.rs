@@ -1,0 +1,787 @@
+//! The engine: claim ▷ walk ▷ commit. It sleeps until the next due moment or a nudge; one claim, one
+//! move, one commit, but for the one move that spends money, whose intent is a commit of its own.
+
+use crate::client::contract::{Client, ListFault};
+use crate::clock::{Clock, Uptime};
+use crate::config::meant::{Source, Terms};
+use crate::domain::fault::{Blame, Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::retry::{Policy, Verdict, decide};
+use crate::domain::stage::{Event, Stage, StageKind};
+use crate::output::results::Results;
+use crate::pipeline::line::{Gate, Line};
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::resolve::{Finding, by_token, judge, oldest, unproven};
+use crate::pipeline::submit::{Doors, Stop, Submission};
+use crate::pipeline::{follow, probe, settle, submit, upload, wait, walk, write};
+use crate::store::contract::{Bought, Claimed, Hold, Lease, Store, StoreError};
+use crate::store::params::ParamFiles;
+use crate::wire::page::ListQuery;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// How long a claim holds without renewal.
+const LEASE: Duration = Duration::from_secs(60);
+
+/// Unknown creates that one walk serves; the rest waits for the next one.
+const RESOLVED_AT_ONCE: usize = 1_000;
+
+/// Everything the engine works with. Built by whoever knows everybody.
+pub struct Parts {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// The service.
+    pub client: Arc<dyn Client>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The kept results.
+    pub results: Arc<Results>,
+    /// The kept parameters.
+    pub params: Arc<ParamFiles>,
+    /// The sources by name.
+    pub sources: BTreeMap<SourceName, Arc<Source>>,
+    /// What was agreed with the service.
+    pub terms: Terms,
+    /// How often and how soon.
+    pub retry: Policy,
+    /// For jitter.
+    pub seed: u64,
+}
+
+/// When [`Engine::run`] returns by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Never.
+    Stopped,
+    /// When nothing moves any more within so long: everything has ended, or waits for something
+    /// further away, or the service has been out for so long.
+    Idle(Duration),
+}
+
+/// Why [`Engine::run`] returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// Nothing moves any more.
+    Idle,
+    /// The service was out, or refused us, for as long as was to be waited. In words.
+    ServiceOut(String),
+}
+
+/// Work of one kind and how much of it at once. What is limited by the service's terms is limited there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Lane {
+    Settle,
+    Probe,
+    Upload,
+    Submit,
+    Resolve,
+    Trust,
+    Wait,
+    Write,
+    Follow,
+    Look,
+}
+
+impl Lane {
+    /// Those that are fed by claims, those nearest to the end first, so that what was paid for is
+    /// finished before more is begun.
+    const CLAIMING: [(Self, StageKind); 8] = [
+        (Self::Write, StageKind::Fetched),
+        (Self::Wait, StageKind::Submitted),
+        (Self::Follow, StageKind::Following),
+        (Self::Resolve, StageKind::Submitting),
+        (Self::Submit, StageKind::Uploaded),
+        (Self::Upload, StageKind::Probed),
+        (Self::Probe, StageKind::Settled),
+        (Self::Settle, StageKind::Found),
+    ];
+
+    fn needs_service(self) -> bool {
+        matches!(self, Self::Upload | Self::Submit | Self::Resolve | Self::Trust | Self::Wait)
+    }
+
+    fn submits(self) -> bool {
+        matches!(self, Self::Upload | Self::Submit)
+    }
+}
+
+/// The engine.
+pub struct Engine {
+    parts: Parts,
+    line: Mutex<Line>,
+    memory: Mutex<Memory>,
+    nudge: Notify,
+    started: Uptime,
+    sent_bytes: Arc<AtomicU64>,
+    doubles: AtomicU64,
+}
+
+/// What is remembered only while the process lives. Losing it costs time, never money.
+#[derive(Default)]
+struct Memory {
+    chance: fastrand::Rng,
+    /// Faults in a row by job, and how many requests of others had got through at the last one.
+    rows: HashMap<JobId, Row>,
+    /// When a create of this process became unknown.
+    unknown_since: HashMap<JobId, Uptime>,
+    /// Not before: a suspect store's walk was cut short.
+    trust_from: Option<Uptime>,
+    /// A suspect store that a person must look at.
+    distrust: Option<Fault>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Row {
+    faults: u32,
+    through: u64,
+}
+
+type Walked = (Lane, Result<(), StoreError>);
+
+impl Engine {
+    /// An engine at rest.
+    pub fn new(parts: Parts) -> Self {
+        let started = parts.clock.uptime();
+        let memory = Memory { chance: fastrand::Rng::with_seed(parts.seed), ..Memory::default() };
+        Self {
+            line: Mutex::new(Line::new(parts.retry)),
+            memory: Mutex::new(memory),
+            nudge: Notify::new(),
+            started,
+            sent_bytes: Arc::default(),
+            doubles: AtomicU64::new(0),
+            parts,
+        }
+    }
+
+    /// Something new may be due: look now.
+    pub fn nudge(&self) {
+        self.nudge.notify_one();
+    }
+
+    /// Bytes given to the service so far, repeated ones included.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many transcriptions were found that carry a token twice.
+    pub fn doubles(&self) -> u64 {
+        self.doubles.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing is sent to the service now, if so, and for how long that has been.
+    pub fn trouble(&self) -> Option<(String, Duration)> {
+        let line = self.line();
+        if let Some((fault, lasted)) = line.trouble(self.parts.clock.uptime()) {
+            return Some((fault.words.clone(), lasted));
+        }
+        let asks = line.question().map(|words| format!("the service refuses one file after the other: {words}"));
+        let distrust = || self.memory().distrust.as_ref().map(|fault| fault.words.clone());
+        asks.or_else(distrust).map(|words| (words, Duration::MAX))
+    }
+
+    /// Moves jobs until told to stop, or as `until` says. Moves that are under way when it is told to
+    /// stop are dropped; each is taken up again from where it was committed last.
+    ///
+    /// # Errors
+    /// The store's: nothing can be done without it.
+    pub async fn run(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+        let mut walks: JoinSet<Walked> = JoinSet::new();
+        let mut busy: BTreeMap<Lane, usize> = BTreeMap::new();
+        loop {
+            // Registered before looking, so that no nudge is lost between look and sleep.
+            let nudged = self.nudge.notified();
+            let next = self.tick(&mut walks, &mut busy).await?;
+            if let Some(ended) = self.idle(until, next, busy.values().sum()) {
+                return Ok(ended);
+            }
+            let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(Ended::Stopped),
+                Some(joined) = walks.join_next() => {
+                    self.joined(joined, &mut busy)?;
+                    while let Some(joined) = walks.try_join_next() {
+                        self.joined(joined, &mut busy)?;
+                    }
+                }
+                () = nudged => {}
+                () = self.parts.clock.sleep(sleep) => {}
+            }
+        }
+    }
+
+    fn joined(
+        &self,
+        joined: Result<Walked, tokio::task::JoinError>,
+        busy: &mut BTreeMap<Lane, usize>,
+    ) -> Result<(), StoreError> {
+        match joined {
+            Ok((lane, result)) => {
+                *busy.entry(lane).or_default() -= 1;
+                match result {
+                    Err(StoreError::LeaseLost(job)) => {
+                        tracing::warn!(%job, "the right to move the job was lost; its move is dropped");
+                        Ok(())
+                    }
+                    other => other,
+                }
+            }
+            // Walks catch the panics of moves; what comes through is a bug of the engine itself.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Starts everything that may move now. Returns how long until something else may.
+    async fn tick(
+        self: &Arc<Self>,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut BTreeMap<Lane, usize>,
+    ) -> Result<Option<Duration>, StoreError> {
+        let gate = self.line().gate(self.parts.clock.uptime());
+        let mut wake = self.look_or_wait(&gate, walks, busy);
+        let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
+        for (lane, kind) in Lane::CLAIMING {
+            let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
+            let asks = lane.submits() && gate == Gate::Asks;
+            if closed || asks || (lane == Lane::Submit && !trusted) {
+                continue;
+            }
+            let free = self.free(lane, busy).await?;
+            if free > 0 {
+                self.start(lane, kind, free, walks, busy).await?;
+                let due = self.parts.store.next_due(&[kind]).await?;
+                let now = self.parts.clock.now();
+                // What is due now and was not claimed waits for room: its end wakes us.
+                let later = due.filter(|due| *due > now).map(|due| due.since(now));
+                wake = earlier(wake, later);
+            }
+        }
+        Ok(wake)
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        lane: Lane,
+        kind: StageKind,
+        free: usize,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut BTreeMap<Lane, usize>,
+    ) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
+        let claims = self.parts.store.claim(&[kind], now, now.after(LEASE), n).await?;
+        if lane == Lane::Resolve && !claims.is_empty() {
+            *busy.entry(lane).or_default() += 1;
+            let engine = Arc::clone(self);
+            walks.spawn(async move { (lane, engine.resolve(claims).await) });
+            return Ok(());
+        }
+        for claim in claims {
+            *busy.entry(lane).or_default() += 1;
+            let engine = Arc::clone(self);
+            walks.spawn(async move { (lane, engine.walk(claim).await) });
+        }
+        Ok(())
+    }
+
+    /// How many more of this lane may run now.
+    async fn free(&self, lane: Lane, busy: &BTreeMap<Lane, usize>) -> Result<usize, StoreError> {
+        let limits = &self.parts.terms.limits;
+        let counts = self.parts.store.counts().await?;
+        let in_lane = |lane| busy.get(&lane).copied().unwrap_or(0);
+        let at_once = match lane {
+            Lane::Settle => 64,
+            Lane::Probe => std::thread::available_parallelism().map_or(2, usize::from),
+            Lane::Upload => {
+                // Audio must not pile up at the service: no further ahead than what may run.
+                let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
+                limits.uploads.min(limits.running.saturating_sub(ahead))
+            }
+            Lane::Submit => {
+                let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);
+                // A walk that submits is counted from its intent on; before it, here.
+                let room = limits.running.saturating_sub(running.max(in_lane(Lane::Submit)));
+                if self.line().is_careful() { room.min(1) } else { room }
+            }
+            Lane::Resolve | Lane::Trust | Lane::Look => 1,
+            Lane::Wait => 16,
+            Lane::Write => 32,
+            Lane::Follow => 8,
+        };
+        Ok(at_once.saturating_sub(in_lane(lane)))
+    }
+
+    /// A closed line is looked at by a list of one, never by a create.
+    fn look_or_wait(
+        self: &Arc<Self>,
+        gate: &Gate,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut BTreeMap<Lane, usize>,
+    ) -> Option<Duration> {
+        match gate {
+            Gate::Open | Gate::Asks => None,
+            Gate::Closed(until) => Some(until.since(self.parts.clock.uptime())),
+            Gate::Look => {
+                if busy.get(&Lane::Look).copied().unwrap_or(0) == 0 {
+                    *busy.entry(Lane::Look).or_default() += 1;
+                    let engine = Arc::clone(self);
+                    walks.spawn(async move { (Lane::Look, engine.look().await) });
+                }
+                None
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<(), StoreError> {
+        let query = ListQuery { limit: 1, ..ListQuery::default() };
+        match self.parts.client.list(&query).await {
+            Ok(_) | Err(ListFault::None(_)) => {
+                tracing::info!(service = %self.parts.client.identity().service, "the service answers again");
+                self.line().heard_good();
+            }
+            Err(ListFault::Now(fault)) => self.heard_fault(&fault),
+        }
+        Ok(())
+    }
+
+    /// Whether creates may be sent as far as the store is concerned; if not, sees to it that they may.
+    async fn trust(
+        self: &Arc<Self>,
+        gate: &Gate,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut BTreeMap<Lane, usize>,
+        wake: &mut Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        if !self.parts.store.suspect().await? {
+            return Ok(true);
+        }
+        let asked = self.memory().distrust.is_some();
+        let walking = busy.get(&Lane::Trust).copied().unwrap_or(0) > 0;
+        if *gate != Gate::Open || asked || walking {
+            return Ok(false);
+        }
+        // A create that our predecessor sent in its last moment may not be listed yet.
+        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts.terms.lag));
+        let now = self.parts.clock.uptime();
+        if now < from {
+            *wake = earlier(*wake, Some(from.since(now)));
+            return Ok(false);
+        }
+        *busy.entry(Lane::Trust).or_default() += 1;
+        let engine = Arc::clone(self);
+        walks.spawn(async move { (Lane::Trust, engine.walk_for_trust().await) });
+        Ok(false)
+    }
+
+    /// Everything of ours that the service lists is written down; then the store may be believed.
+    async fn walk_for_trust(&self) -> Result<(), StoreError> {
+        let store = &self.parts.store;
+        match walk::run(&*self.parts.client, None, self.parts.terms.walk_limit).await {
+            Ok(items) => {
+                let service = &self.parts.client.identity().service;
+                let (found, doubles) = by_token(items);
+                self.doubles.fetch_add(doubles, Ordering::Relaxed);
+                for (token, item) in &found {
+                    let bought = Bought { transcription: item.id.clone(), round: token.round };
+                    store.sight(&token.order(service), &bought).await?;
+                }
+                store.trust().await?;
+                self.line().heard_good();
+                tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
+            }
+            Err(cut) => {
+                let fault = unproven(cut, self.parts.clock.now());
+                if fault.blame() == Blame::Person {
+                    let words = format!("this queue is new or was repaired, and {}", fault.words);
+                    tracing::error!(reason = %words, "nothing is submitted");
+                    self.memory().distrust = Some(Fault { words, ..fault });
+                } else {
+                    self.heard_fault(&fault);
+                    let again = self.parts.clock.uptime().after(self.parts.retry.first);
+                    self.memory().trust_from = Some(again);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One claim, one move, one commit.
+    async fn walk(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
+        let Claimed { lease, job } = claim;
+        tracing::debug!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "moving");
+        let moved = {
+            let engine = Arc::clone(&self);
+            let job = job.clone();
+            tokio::select! {
+                biased;
+                moved = catch(async move { engine.make_move(&lease, &job).await }) => moved,
+                lost = self.keep(&lease) => return lost,
+            }
+        };
+        let now = self.parts.clock.now();
+        match moved {
+            Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, outcome).await,
+            Some(Ok(Moved::Committed)) => Ok(()),
+            Some(Err(Stop::Fault(fault))) => self.commit_fault(&lease, job, fault).await,
+            Some(Err(Stop::Store(error))) => Err(error),
+            None => {
+                let fault = Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
+                self.commit_bug(&lease, job, fault).await
+            }
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    async fn keep(&self, lease: &Lease) -> Result<(), StoreError> {
+        loop {
+            self.parts.clock.sleep(LEASE / 3).await;
+            self.parts.store.renew(lease, self.parts.clock.now().after(LEASE)).await?;
+        }
+    }
+
+    /// The whole business on one page.
+    async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
+        let Parts { store, client, clock, results, params, .. } = &self.parts;
+        let (store, client, clock) = (&**store, &**client, &**clock);
+        let source = self.source(job)?;
+        let outcome = match &job.stage {
+            Stage::Found => settle::run(source, clock, job).await?,
+            Stage::Settled => probe::run(store, params, source, clock, job).await?,
+            Stage::Probed { params, content } => {
+                upload::run(store, client, clock, source, job, (*params, *content), &self.sent_bytes).await?
+            }
+            Stage::Uploaded { order, upload, .. } => {
+                let doors = Doors { store, client, clock, params };
+                let submission = submit::run(&doors, source, lease, job, order, upload).await?;
+                return self.submitted(lease, submission).await;
+            }
+            Stage::Submitted { transcription, .. } => {
+                wait::run(client, clock, results, &self.parts.terms.poll, job, transcription).await?
+            }
+            Stage::Fetched { order, transcription, .. } => {
+                write::run(clock, results, source, job, order, transcription).await?
+            }
+            Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
+            Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {
+                let words = "a job was claimed that nobody moves alone";
+                return Err(Stop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
+            }
+        };
+        Ok(Moved::Outcome(outcome))
+    }
+
+    fn source(&self, job: &Job) -> Result<&Arc<Source>, Fault> {
+        self.parts.sources.get(&job.key.source).ok_or_else(|| {
+            let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+            Fault::new(FaultKind::FolderAway, words, self.parts.clock.now())
+        })
+    }
+
+    /// What became of a create is committed at once.
+    async fn submitted(&self, lease: &Lease, submission: Submission) -> Result<Moved, Stop> {
+        let now = self.parts.clock.now();
+        match submission {
+            Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
+            Submission::Accepted(job, transcription) => {
+                self.line().accepted();
+                self.forget(job.id);
+                let due = now.after(self.parts.terms.poll.min);
+                let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
+                self.commit(lease, &job).await.map_err(Stop::Store)?;
+            }
+            Submission::NotAccepted(job, fault) => {
+                let job = self.step(*job, Event::NotAccepted, now)?;
+                self.commit_fault(lease, job, fault).await.map_err(Stop::Store)?;
+            }
+            Submission::Unknown(job, fault) => {
+                self.heard_fault(&fault);
+                self.memory().unknown_since.insert(job.id, self.parts.clock.uptime());
+                let due = now.after(self.parts.terms.lag);
+                self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(Stop::Store)?;
+            }
+        }
+        Ok(Moved::Committed)
+    }
+
+    fn step(&self, job: Job, event: Event, now: Timestamp) -> Result<Job, Fault> {
+        job.on(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
+    }
+
+    async fn commit_outcome(&self, lease: &Lease, job: Job, outcome: Outcome) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        let job = match outcome {
+            Outcome::Sleep { until, reason } => {
+                self.heard_good(&job);
+                job.resting(Some(until), reason)
+            }
+            Outcome::Step(event) | Outcome::StepThen(event, _) if job.clone().on(event.clone(), now).is_err() => {
+                let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
+                return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
+            }
+            Outcome::Step(event) => self.stepped(job, event, None, now),
+            Outcome::StepThen(event, due) => self.stepped(job, event, Some(due), now),
+        };
+        self.commit(lease, &job).await
+    }
+
+    fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
+        self.heard_good(&job);
+        self.forget(job.id);
+        let before = job.clone();
+        let Ok(job) = job.on(event, now) else { return before };
+        match due {
+            Some(due) => job.resting(Some(due), None),
+            None => job,
+        }
+    }
+
+    /// A move that asked the service got its answer.
+    fn heard_good(&self, job: &Job) {
+        if matches!(job.stage.kind(), StageKind::Probed | StageKind::Submitted) {
+            self.line().heard_good();
+        }
+    }
+
+    fn heard_fault(&self, fault: &Fault) {
+        let jitter = self.memory().chance.f64();
+        let closed = self.line().heard_fault(fault, self.parts.clock.uptime(), jitter);
+        if closed {
+            let service = &self.parts.client.identity().service;
+            tracing::warn!(%service, reason = %fault.words, "nothing is sent to the service until it answers again");
+        }
+    }
+
+    /// What a fault means for its job, and for the line.
+    async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        self.heard_fault(&fault);
+        let row = self.count(job.id);
+        let jitter = self.memory().chance.f64();
+        let mut verdict = decide(&self.parts.retry, &fault, job.attempts, row.faults, now, jitter);
+        if row.others_got_through && blames_the_service(&fault) {
+            // Others get through: it is this job's own fault after all.
+            verdict = match verdict {
+                Verdict::Again { attempts, .. } if attempts + 1 >= self.parts.retry.attempts => Verdict::Fail,
+                Verdict::Again { at, attempts } => Verdict::Again { at, attempts: attempts + 1 },
+                other => other,
+            };
+        }
+        let dead = matches!(fault.kind, FaultKind::Dead { .. });
+        let job = match verdict {
+            Verdict::Again { at, attempts } => {
+                let job = if dead { self.step(job.clone(), Event::Anew, now).unwrap_or(job) } else { job };
+                Job { attempts, ..job }.resting(Some(at), Some(fault))
+            }
+            Verdict::Fail => return self.commit_bug(lease, job, fault).await,
+            Verdict::Ask => job.resting(None, Some(fault)),
+        };
+        self.commit(lease, &job).await
+    }
+
+    async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        self.forget(job.id);
+        tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed");
+        // A job past its intent cannot fail before it is known what was bought.
+        let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
+        let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts.retry.max)), Some(fault)));
+        self.commit(lease, &job).await
+    }
+
+    async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
+        self.parts.store.commit(lease, job, Hold::Release).await
+    }
+
+    /// All unknown creates in one walk.
+    async fn resolve(self: Arc<Self>, claims: Vec<Claimed>) -> Result<(), StoreError> {
+        let (ripe, unripe) = self.ripe(claims);
+        for (claim, due) in unripe {
+            let fault = claim.job.fault.clone();
+            self.commit(&claim.lease, &claim.job.resting(Some(due), fault)).await?;
+        }
+        if ripe.is_empty() {
+            return Ok(());
+        }
+        let jobs: Vec<Job> = ripe.iter().map(|claim| claim.job.clone()).collect();
+        let walking = walk::run(&*self.parts.client, oldest(&jobs), self.parts.terms.walk_limit);
+        let walked = tokio::select! {
+            biased;
+            walked = walking => walked,
+            lost = self.keep_all(&ripe) => return lost,
+        };
+        match walked {
+            Ok(items) => {
+                self.line().heard_good();
+                let (found, doubles) = by_token(items);
+                self.doubles.fetch_add(doubles, Ordering::Relaxed);
+                for claim in ripe {
+                    let (identity, retention) = (self.parts.client.identity(), self.parts.terms.retention);
+                    let finding = judge(&claim.job, &found, identity, retention, self.parts.clock.now());
+                    self.resolved(claim, finding).await?;
+                }
+            }
+            Err(cut) => {
+                let fault = unproven(cut, self.parts.clock.now());
+                self.heard_fault(&fault);
+                for claim in ripe {
+                    self.unresolved(claim, fault.clone()).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
+    /// to look.
+    fn ripe(&self, claims: Vec<Claimed>) -> (Vec<Claimed>, Vec<(Claimed, Timestamp)>) {
+        let (now, wall) = (self.parts.clock.uptime(), self.parts.clock.now());
+        let memory = self.memory();
+        let mut ripe = Vec::new();
+        let mut unripe = Vec::new();
+        for claim in claims {
+            let ended = memory.unknown_since.get(&claim.job.id).copied().unwrap_or(self.started);
+            let from = ended.after(self.parts.terms.lag);
+            if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
+        }
+        (ripe, unripe)
+    }
+
+    async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
+        loop {
+            self.parts.clock.sleep(LEASE / 3).await;
+            let until = self.parts.clock.now().after(LEASE);
+            for claim in claims {
+                self.parts.store.renew(&claim.lease, until).await?;
+            }
+        }
+    }
+
+    async fn resolved(&self, claim: Claimed, finding: Finding) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        let Claimed { lease, job } = claim;
+        let Some(order) = job.stage.order().cloned() else { return Ok(()) };
+        match finding {
+            Finding::Adopt(item) => {
+                tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
+                let round = job.round;
+                let event = Event::Adopted { order, transcription: item.id, round };
+                self.forget_unknown(job.id);
+                self.line().accepted();
+                self.commit(&lease, &self.stepped(job, event, None, now)).await
+            }
+            Finding::Absent => {
+                self.forget_unknown(job.id);
+                let words = "the create was not accepted: the service's list does not have it; it is sent again";
+                let fault = Fault::new(FaultKind::Broken, words, now);
+                let row = self.count(job.id);
+                let attempts = job.attempts + u32::from(row.others_got_through);
+                let Ok(back) = self.step(job.clone(), Event::NotAccepted, now) else { return Ok(()) };
+                if attempts >= self.parts.retry.attempts {
+                    return self.commit_bug(&lease, back, fault).await;
+                }
+                let at = now.after(crate::domain::retry::wait(&self.parts.retry, row.faults, 1.0));
+                self.commit(&lease, &Job { attempts, ..back }.resting(Some(at), Some(fault))).await
+            }
+            Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
+        }
+    }
+
+    async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        if fault.blame() == Blame::Person {
+            return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
+        }
+        let row = self.count(claim.job.id);
+        let wait = crate::domain::retry::wait(&self.parts.retry, row.faults, 1.0);
+        let words = format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
+        let fault = Fault { words, ..fault };
+        self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
+    }
+
+    /// Whether the run is over.
+    fn idle(&self, until: Until, next: Option<Duration>, busy: usize) -> Option<Ended> {
+        let Until::Idle(patience) = until else { return None };
+        if busy > 0 {
+            return None;
+        }
+        if let Some((words, lasted)) = self.trouble()
+            && lasted >= patience
+        {
+            return Some(Ended::ServiceOut(words));
+        }
+        let nothing_soon = next.is_none_or(|next| next > patience);
+        nothing_soon.then_some(Ended::Idle)
+    }
+
+    fn count(&self, job: JobId) -> Counted {
+        let through = self.line().through();
+        let mut memory = self.memory();
+        let row = memory.rows.entry(job).or_insert(Row { faults: 0, through });
+        let counted = Counted { faults: row.faults, others_got_through: row.faults > 0 && through > row.through };
+        *row = Row { faults: row.faults + 1, through };
+        counted
+    }
+
+    fn forget(&self, job: JobId) {
+        self.memory().rows.remove(&job);
+    }
+
+    fn forget_unknown(&self, job: JobId) {
+        self.memory().unknown_since.remove(&job);
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a walk has done.
+enum Moved {
+    /// To be committed.
+    Outcome(Outcome),
+    /// Committed already.
+    Committed,
+}
+
+#[derive(Clone, Copy)]
+struct Counted {
+    /// Faults in a row before this one.
+    faults: u32,
+    /// Whether requests of other jobs were answered since this job's last fault.
+    others_got_through: bool,
+}
+
+/// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
+/// the job.
+fn blames_the_service(fault: &Fault) -> bool {
+    fault.kind == FaultKind::Broken
+}
+
+fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// A panic in a move is that job's fault, never the engine's death: `None`.
+async fn catch<T>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    use futures_util::FutureExt;
+    std::panic::AssertUnwindSafe(work).catch_unwind().await.ok()
+}

@@ -1,0 +1,211 @@
+//! The line to a service: whether anything may be sent to it now. Pure; it is told what was heard.
+
+use crate::clock::Uptime;
+use crate::domain::fault::{Blame, Fault, FaultKind};
+use crate::domain::retry::{LONGEST_RETRY_AFTER, Policy, wait};
+use std::time::Duration;
+
+/// So many wrong answers in a row, with none right between, and the service is taken to be out.
+const WRONG_IN_A_ROW: u32 = 3;
+
+/// So many equal refusals in a row, with nothing accepted between, and a person is asked instead of
+/// failing a whole archive for one wrong parameter.
+const REFUSED_IN_A_ROW: u32 = 10;
+
+/// What may be sent now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gate {
+    /// Anything.
+    Open,
+    /// One look (a list of one), to see whether it is over.
+    Look,
+    /// Nothing until then.
+    Closed(Uptime),
+    /// Nothing that submits, until a person has acted and scribed is started again.
+    Asks,
+}
+
+/// What is known of a service's health.
+#[derive(Debug)]
+pub struct Line {
+    policy: Policy,
+    closed: Option<Closed>,
+    wrong: u32,
+    refusals: u32,
+    refusal: Option<(u16, String)>,
+    through: u64,
+    careful: bool,
+}
+
+#[derive(Debug)]
+struct Closed {
+    until: Uptime,
+    looks: u32,
+    since: Uptime,
+    fault: Fault,
+}
+
+impl Line {
+    /// An open line. Looks at a closed one come after `policy`'s waits.
+    pub fn new(policy: Policy) -> Self {
+        Self { policy, closed: None, wrong: 0, refusals: 0, refusal: None, through: 0, careful: false }
+    }
+
+    /// What may be sent now.
+    pub fn gate(&self, now: Uptime) -> Gate {
+        match &self.closed {
+            Some(closed) if now < closed.until => Gate::Closed(closed.until),
+            Some(_) => Gate::Look,
+            None if self.refusals >= REFUSED_IN_A_ROW => Gate::Asks,
+            None => Gate::Open,
+        }
+    }
+
+    /// Whether creates go one at a time: one is unknown, and none has been accepted since.
+    pub fn is_careful(&self) -> bool {
+        self.careful
+    }
+
+    /// How many requests got through so far. Tells a job whose requests never do that others' did.
+    pub fn through(&self) -> u64 {
+        self.through
+    }
+
+    /// Why it is closed, and for how long it has been.
+    pub fn trouble(&self, now: Uptime) -> Option<(&Fault, Duration)> {
+        self.closed.as_ref().map(|closed| (&closed.fault, now.since(closed.since)))
+    }
+
+    /// The words of the refusal that made it ask.
+    pub fn question(&self) -> Option<&str> {
+        let asks = self.refusals >= REFUSED_IN_A_ROW;
+        self.refusal.as_ref().filter(|_| asks).map(|(_, words)| words.as_str())
+    }
+
+    /// A request was answered as it should be.
+    pub fn heard_good(&mut self) {
+        self.closed = None;
+        self.wrong = 0;
+        self.through += 1;
+    }
+
+    /// A create was accepted.
+    pub fn accepted(&mut self) {
+        self.heard_good();
+        self.careful = false;
+        self.refusals = 0;
+        self.refusal = None;
+    }
+
+    /// A look at a closed line failed too, or a job met this. `jitter` is from 0 to 1. `true` if the
+    /// line was open before and is closed now: worth saying, once.
+    pub fn heard_fault(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
+        match fault.blame() {
+            Blame::Service => {
+                self.careful |= fault.kind == FaultKind::Unknown;
+                self.wrong += 1;
+                let at_once = matches!(fault.kind, FaultKind::Unreachable | FaultKind::Throttled { .. });
+                let closes = at_once || self.closed.is_some() || self.wrong >= WRONG_IN_A_ROW;
+                closes && self.close(fault, now, jitter)
+            }
+            Blame::Key => self.close(fault, now, jitter),
+            _ => {
+                if let FaultKind::Refused { status } = fault.kind {
+                    self.refused(status, &fault.words);
+                }
+                false
+            }
+        }
+    }
+
+    fn refused(&mut self, status: u16, words: &str) {
+        self.wrong = 0; // it answers
+        let same = self.refusal.as_ref().is_some_and(|(s, w)| *s == status && w == words);
+        self.refusals = if same { self.refusals + 1 } else { 1 };
+        self.refusal = Some((status, words.to_owned()));
+    }
+
+    fn close(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
+        let was_open = self.closed.is_none();
+        let (looks, since, before) =
+            self.closed.as_ref().map_or((0, now, now), |closed| (closed.looks + 1, closed.since, closed.until));
+        // Faults of requests that were on their way when it closed are no further looks.
+        let looks = if now < before { looks.saturating_sub(1) } else { looks };
+        let asked = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
+        let until = now.after(wait(&self.policy, looks, jitter).max(asked)).max(before);
+        self.closed = Some(Closed { until, looks, since, fault: fault.clone() });
+        was_open
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::names::Timestamp;
+
+    fn at(seconds: u64) -> Uptime {
+        Uptime(Duration::from_secs(seconds))
+    }
+
+    fn fault(kind: FaultKind) -> Fault {
+        Fault::new(kind, "words", Timestamp(0))
+    }
+
+    fn line() -> Line {
+        Line::new(Policy { attempts: 5, first: Duration::from_secs(4), max: Duration::from_secs(60) })
+    }
+
+    #[test]
+    fn an_unreachable_service_is_looked_at_after_growing_waits_and_opens_by_one_good_answer() {
+        let mut line = line();
+        assert!(line.heard_fault(&fault(FaultKind::Unreachable), at(0), 1.0));
+        assert_eq!(line.gate(at(0)), Gate::Closed(at(4)));
+        assert_eq!(line.gate(at(4)), Gate::Look);
+        assert!(!line.heard_fault(&fault(FaultKind::Unreachable), at(4), 1.0), "said once");
+        assert_eq!(line.gate(at(4)), Gate::Closed(at(12)));
+        line.heard_good();
+        assert_eq!(line.gate(at(5)), Gate::Open);
+    }
+
+    #[test]
+    fn one_wrong_answer_is_no_outage_and_three_in_a_row_are() {
+        let mut line = line();
+        line.heard_fault(&fault(FaultKind::Broken), at(0), 0.5);
+        line.heard_fault(&fault(FaultKind::Broken), at(0), 0.5);
+        line.heard_good();
+        line.heard_fault(&fault(FaultKind::Broken), at(1), 0.5);
+        line.heard_fault(&fault(FaultKind::Broken), at(1), 0.5);
+        assert_eq!(line.gate(at(1)), Gate::Open);
+        line.heard_fault(&fault(FaultKind::Broken), at(1), 0.5);
+        assert!(matches!(line.gate(at(1)), Gate::Closed(_)));
+    }
+
+    #[test]
+    fn retry_after_is_never_undercut_by_a_later_shorter_one() {
+        let mut line = line();
+        line.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(100_000) }), at(0), 0.0);
+        line.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(1_000) }), at(1), 0.0);
+        assert_eq!(line.gate(at(99)), Gate::Closed(at(100)));
+    }
+
+    #[test]
+    fn the_same_refusal_again_and_again_asks_a_person() {
+        let mut line = line();
+        for _ in 0..REFUSED_IN_A_ROW {
+            assert_eq!(line.gate(at(0)), Gate::Open);
+            line.heard_fault(&fault(FaultKind::Refused { status: 422 }), at(0), 0.0);
+        }
+        assert_eq!(line.gate(at(0)), Gate::Asks);
+        assert_eq!(line.question(), Some("words"));
+    }
+
+    #[test]
+    fn after_an_unknown_create_they_go_one_at_a_time_until_one_is_accepted() {
+        let mut line = line();
+        line.heard_fault(&fault(FaultKind::Unknown), at(0), 0.0);
+        line.heard_good();
+        assert!(line.is_careful());
+        line.accepted();
+        assert!(!line.is_careful());
+    }
+}

@@ -1,0 +1,156 @@
+//! Uploaded ▷ Submitting ▷ Submitted: the one move that spends money. The intent is durable before the
+//! create leaves; what became of the create decides where the job rests (design, section 5).
+
+use crate::client::contract::{Client, CreateRequest, Creation};
+use crate::clock::Clock;
+use crate::config::meant::Source;
+use crate::config::template::Vars;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::stage::{Event, Intent, Upload};
+use crate::domain::token::{Order, RESERVED_KEY, Token};
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::settle::missing;
+use crate::pipeline::upload::without_buying;
+use crate::source::folder::full_path;
+use crate::source::stamp::{Look, look};
+use crate::store::contract::{Hold, Lease, Store, StoreError};
+use crate::store::params::ParamFiles;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// From the intent's commit to the create at most so long, on a clock that counts suspension; later,
+/// the intent is written anew (design, section 5).
+const FRESH: Duration = Duration::from_secs(5);
+
+/// An upload older than this is sent again: the service may have dropped what nobody used (the
+/// embedded one does after a day).
+const UPLOAD_LASTS: Duration = Duration::from_secs(12 * 3600);
+
+/// What became of an attempt to buy.
+pub enum Submission {
+    /// No create was sent.
+    Unsent(Outcome),
+    /// Accepted. The job as of its intent.
+    Accepted(Box<Job>, TranscriptionId),
+    /// Definitely not accepted. The job as of its intent.
+    NotAccepted(Box<Job>, Fault),
+    /// Nobody knows. The job as of its intent.
+    Unknown(Box<Job>, Fault),
+}
+
+/// What stops a submission without a word about the job.
+pub enum Stop {
+    /// The job's fault, or the world's, before anything was sent.
+    Fault(Fault),
+    /// The store's.
+    Store(StoreError),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// The doors this move goes through.
+pub struct Doors<'a> {
+    /// The queue.
+    pub store: &'a dyn Store,
+    /// The service.
+    pub client: &'a dyn Client,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// The kept parameters.
+    pub params: &'a Arc<ParamFiles>,
+}
+
+/// Buys, unless it is bought already or the file has changed.
+pub async fn run(
+    doors: &Doors<'_>,
+    source: &Source,
+    lease: &Lease,
+    job: &Job,
+    order: &Order,
+    upload: &Upload,
+) -> Result<Submission, Stop> {
+    let now = doors.clock.now();
+    if let Some(outcome) = unfit(source, job, upload, now).await? {
+        return Ok(Submission::Unsent(outcome));
+    }
+    if let Some(outcome) = without_buying(doors.store, order, job, now).await? {
+        return Ok(Submission::Unsent(outcome));
+    }
+    let token = Token::new(order, job.key.tag(), job.round);
+    let request = request(doors, source, job, order, upload, &token, now).await?;
+    loop {
+        // The turn first: waiting for it must not make the intent old.
+        let turn = doors.client.turn().await;
+        let written = doors.clock.uptime();
+        let intended = intend(doors, job, &token)?;
+        doors.store.commit(lease, &intended, Hold::Keep).await.map_err(Stop::Store)?;
+        if doors.clock.uptime().since(written) > FRESH {
+            continue; // nothing was sent under it
+        }
+        let intended = Box::new(intended);
+        return Ok(match doors.client.create(turn, request).await {
+            Creation::Accepted(transcription) => Submission::Accepted(intended, transcription),
+            Creation::NotAccepted(fault) => Submission::NotAccepted(intended, fault),
+            Creation::Unknown(fault) => Submission::Unknown(intended, fault),
+        });
+    }
+}
+
+/// The file or its upload is not what would be bought.
+async fn unfit(source: &Source, job: &Job, upload: &Upload, now: Timestamp) -> Result<Option<Outcome>, Fault> {
+    if now.since(upload.at) > UPLOAD_LASTS {
+        return Ok(Some(Outcome::Step(Event::UploadLost)));
+    }
+    let path = full_path(&source.folder, &job.key.path);
+    match blocking(move || look(&path)).await {
+        Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
+        Ok(Look::File(stamp)) => Ok(Some(Outcome::StepThen(Event::Grew { stamp }, now.after(source.settle)))),
+        other => missing(&source.folder, other, now).map(Some),
+    }
+}
+
+fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
+    let now = doors.clock.now();
+    let identity = doors.client.identity();
+    let intent = Intent {
+        token: token.clone(),
+        origin: identity.origin.clone(),
+        key: identity.key.clone(),
+        service_date: doors.client.last_date(),
+        sent_at: now,
+    };
+    let bug = |error: crate::domain::stage::IllegalMove| Fault::new(FaultKind::Bug, error.to_string(), now);
+    // Whoever finds this after a crash cannot know whether the create left: it looks like an unknown one.
+    let waits = Fault::new(FaultKind::Unknown, "a create may have been sent; the service's list is asked for it", now);
+    let intended = job.clone().on(Event::Intended { intent }, now).map_err(bug)?;
+    Ok(intended.resting(Some(now), Some(waits)))
+}
+
+async fn request(
+    doors: &Doors<'_>,
+    source: &Source,
+    job: &Job,
+    order: &Order,
+    upload: &Upload,
+    token: &Token,
+    now: Timestamp,
+) -> Result<CreateRequest, Fault> {
+    let (files, hash) = (Arc::clone(doors.params), order.params);
+    let params = blocking(move || files.load(&hash)).await.map_err(|error| {
+        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
+        Fault::new(FaultKind::Unreadable, words, now)
+    })?;
+    let vars = Vars::of(&source.name, &job.key.path);
+    let rendered = source.template.render(&vars);
+    let mut metadata =
+        rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
+    metadata.insert(RESERVED_KEY.to_owned(), token.to_string().into());
+    Ok(CreateRequest { upload: upload.id.clone(), params, metadata })
+}

@@ -1,0 +1,102 @@
+//! A folder as a source: finding its files.
+
+use crate::clock::Clock;
+use crate::config::meant::Source;
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::path::RelPath;
+use crate::source::ignore::is_ignored;
+use crate::source::stamp::{ctime_is_honest, quiet_since_ctime, stamp};
+use crate::store::contract::{Admission, Store, StoreError};
+use globset::Candidate;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use tokio::sync::mpsc;
+use walkdir::{DirEntry, WalkDir};
+
+/// The whole path of a file below a source's folder.
+pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
+    folder.join(OsStr::from_bytes(path.as_bytes()))
+}
+
+/// What a scan came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// Files that the source's patterns take.
+    pub files: u64,
+    /// Of these, how many were new or had changed after their end.
+    pub admitted: u64,
+    /// What could not be read, in words; at most [`TOLD`] of them.
+    pub troubles: Vec<String>,
+    /// Whether the folder itself was there.
+    pub there: bool,
+}
+
+/// So many unreadable folders are named; the rest is a number in the last line.
+pub const TOLD: usize = 20;
+
+/// Scans a folder once and admits what its patterns take. A folder that is not there changes nothing.
+///
+/// # Errors
+/// The store's.
+pub async fn scan(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<Scanned, StoreError> {
+    let mut scanned = Scanned { there: source.folder.is_dir(), ..Scanned::default() };
+    if !scanned.there {
+        scanned.troubles.push(format!("the folder {} is not there", source.folder.display()));
+        return Ok(scanned);
+    }
+    let honest = ctime_is_honest(&source.folder);
+    let (to, mut found) = mpsc::channel(1024);
+    let walker = walk(source, to);
+    while let Some(seen) = found.recv().await {
+        match seen {
+            Ok((path, stamp)) => {
+                let key = JobKey { source: source.name.clone(), path };
+                scanned.files += 1;
+                let now = clock.now();
+                let quiet = honest && quiet_since_ctime(&stamp, now, source.settle);
+                let due = if quiet { now } else { now.after(source.settle) };
+                let admission = store.admit(&key, stamp, now, due).await?;
+                scanned.admitted += u64::from(!matches!(admission, Admission::Known(_)));
+            }
+            Err(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
+            Err(_) => {}
+        }
+    }
+    walker.await.ok();
+    Ok(scanned)
+}
+
+type Seen = Result<(RelPath, Stamp), String>;
+
+/// Walks on a thread of its own: a slow mount must not hold up the rest.
+fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> {
+    let (folder, include, exclude) = (source.folder.clone(), source.include.clone(), source.exclude.clone());
+    tokio::task::spawn_blocking(move || {
+        let entries = WalkDir::new(&folder).follow_links(false).into_iter();
+        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !is_ignored(entry.file_name())) {
+            let seen = match entry {
+                Ok(entry) if entry.file_type().is_file() => look_at(&folder, &entry, &include, &exclude),
+                Ok(_) => None,
+                Err(error) => Some(Err(error.to_string())),
+            };
+            if let Some(seen) = seen
+                && to.blocking_send(seen).is_err()
+            {
+                return;
+            }
+        }
+    })
+}
+
+fn look_at(folder: &Path, entry: &DirEntry, include: &globset::GlobSet, exclude: &globset::GlobSet) -> Option<Seen> {
+    let path = entry.path().strip_prefix(folder).ok()?;
+    let candidate = Candidate::new(path);
+    if !include.is_match_candidate(&candidate) || exclude.is_match_candidate(&candidate) {
+        return None;
+    }
+    Some(match entry.metadata() {
+        Ok(meta) => Ok((RelPath::new(path.as_os_str().as_bytes()), stamp(&meta))),
+        Err(error) => Err(error.to_string()),
+    })
+}
