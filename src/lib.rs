@@ -16,6 +16,11 @@ pub mod domain {
     pub mod transcript;
 }
 
+pub mod output {
+    mod pieces;
+    pub mod subtitles;
+}
+
 pub mod store {
     pub mod contract;
     pub mod index;
