@@ -16,9 +16,15 @@ pub mod domain {
     pub mod transcript;
 }
 
+/// Files written for a job: what is in them, what they are called, how they get into their place.
 pub mod output {
+    pub mod formats;
+    pub mod naming;
     mod pieces;
+    pub mod placing;
+    pub mod results;
     pub mod subtitles;
+    mod temporary;
 }
 
 pub mod store {
