@@ -87,22 +87,13 @@ fn heading(utterance: &Utterance, is_first: bool) -> String {
 }
 
 fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text
-        .split(|c: char| c.is_whitespace() || c.is_control())
-        .collect();
-    words
-        .into_iter()
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn srt(result: &Finished) -> String {
     match sent(result, Format::Srt) {
-        Some(file) => file
-            .lines()
-            .map(|line| comma_in_times(line) + "\n")
-            .collect(),
+        Some(file) => file.lines().map(|line| comma_in_times(line) + "\n").collect(),
         None => subtitles::srt(&subtitles::cues(result.transcript, &result.layout)),
     }
 }
@@ -111,10 +102,7 @@ fn vtt(result: &Finished) -> String {
     let note = note(result.made_by);
     match sent(result, Format::Vtt) {
         Some(file) => with_note(&file, &note),
-        None => subtitles::vtt(
-            &subtitles::cues(result.transcript, &result.layout),
-            Some(&note),
-        ),
+        None => subtitles::vtt(&subtitles::cues(result.transcript, &result.layout), Some(&note)),
     }
 }
 
@@ -123,9 +111,7 @@ fn vtt(result: &Finished) -> String {
 fn sent(result: &Finished, format: Format) -> Option<String> {
     let (_, file) = result.subtitles.iter().find(|(kind, _)| *kind == format)?;
     let file = file.replace("\r\n", "\n").replace('\r', "\n");
-    let file = file
-        .trim_start_matches(['\u{feff}', '\n'])
-        .trim_end_matches('\n');
+    let file = file.trim_start_matches(['\u{feff}', '\n']).trim_end_matches('\n');
     let shows_something = file.contains("-->");
     shows_something.then(|| format!("{file}\n"))
 }
@@ -137,19 +123,13 @@ fn comma_in_times(line: &str) -> String {
         return line.to_owned();
     };
     let after_trimmed = after.trim_start();
-    let length = after_trimmed
-        .find(char::is_whitespace)
-        .unwrap_or(after_trimmed.len());
+    let length = after_trimmed.find(char::is_whitespace).unwrap_or(after_trimmed.len());
     let (end, position) = after_trimmed.split_at(length);
     if !is_time(start.trim()) || !is_time(end) {
         return line.to_owned();
     }
     let gap = &after[..after.len() - after_trimmed.len()];
-    format!(
-        "{}-->{gap}{}{position}",
-        start.replace('.', ","),
-        end.replace('.', ",")
-    )
+    format!("{}-->{gap}{}{position}", start.replace('.', ","), end.replace('.', ","))
 }
 
 /// `1:02:03.004`, also without hours and with a comma.
@@ -176,14 +156,7 @@ fn with_note(file: &str, note: &str) -> String {
 
 /// For people who find the file alone. The path is left out: subtitles are published.
 fn note(made_by: &Provenance) -> String {
-    let Provenance {
-        program,
-        service,
-        transcription_id,
-        created,
-        content_hash,
-        ..
-    } = made_by;
+    let Provenance { program, service, transcription_id, created, content_hash, .. } = made_by;
     let line = |name: &str, value: &str| format!("{name}: {}", one_line(value));
     let lines = [
         line("made by", program),
@@ -203,11 +176,7 @@ fn json(raw: &[u8], made_by: &Provenance) -> String {
     let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&answer) else {
         return not_an_object(&answer, &provenance);
     };
-    let open = answer
-        .trim_end()
-        .strip_suffix('}')
-        .unwrap_or(&answer)
-        .trim_end();
+    let open = answer.trim_end().strip_suffix('}').unwrap_or(&answer).trim_end();
     let comma = if fields.is_empty() { "" } else { "," };
     format!("{open}{comma}\"{}\":{provenance}}}\n", free_key(&fields))
 }
@@ -240,10 +209,8 @@ mod tests {
     use crate::domain::transcript::Word;
     use serde_json::Value;
 
-    const CAPTURED: &str =
-        include_str!("../../tests/data/service/job_done.captured_2023-12_early.json");
-    const FIXTURE: &str =
-        include_str!("../../tests/data/service/job_done.vercel_fixture_2025.json");
+    const CAPTURED: &str = include_str!("../../tests/data/service/job_done.captured_2023-12_early.json");
+    const FIXTURE: &str = include_str!("../../tests/data/service/job_done.vercel_fixture_2025.json");
     const SUBTITLES: &str = include_str!("../../tests/data/service/subtitles.captured_2023-10.srt");
 
     fn made_by() -> Provenance {
@@ -262,16 +229,8 @@ mod tests {
     fn transcript(answer: &str) -> Transcript {
         let answer: Value = serde_json::from_str(answer).unwrap();
         let utterances = &answer["result"]["transcription"]["utterances"];
-        let utterances = utterances
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(utterance)
-            .collect();
-        Transcript {
-            languages: vec!["en".into()],
-            utterances,
-        }
+        let utterances = utterances.as_array().unwrap().iter().map(utterance).collect();
+        Transcript { languages: vec!["en".into()], utterances }
     }
 
     fn utterance(value: &Value) -> Utterance {
@@ -284,12 +243,7 @@ mod tests {
             channel: number(&value["channel"]),
             speaker: value["speaker"].as_u64().map(|_| number(&value["speaker"])),
             language: "en".into(),
-            words: value["words"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(word)
-                .collect(),
+            words: value["words"].as_array().unwrap().iter().map(word).collect(),
         }
     }
 
@@ -431,10 +385,7 @@ mod tests {
     fn without_speakers_a_text_has_only_lines() {
         let mut transcript = transcript(CAPTURED);
         transcript.utterances.truncate(3);
-        transcript
-            .utterances
-            .iter_mut()
-            .for_each(|utterance| utterance.speaker = None);
+        transcript.utterances.iter_mut().for_each(|utterance| utterance.speaker = None);
         transcript.utterances[1].text = " two\nrows ".into();
         assert_eq!(txt(&transcript), "Unit 1,\ntwo rows\nreal conversations.\n");
     }
@@ -442,10 +393,7 @@ mod tests {
     #[test]
     fn the_services_own_subtitles_are_kept() {
         let sent = [(Format::Srt, SUBTITLES.to_owned())];
-        assert_eq!(
-            rendered(Format::Srt, CAPTURED, &sent),
-            format!("{}\n", SUBTITLES.trim_end())
-        );
+        assert_eq!(rendered(Format::Srt, CAPTURED, &sent), format!("{}\n", SUBTITLES.trim_end()));
     }
 
     #[test]
@@ -458,10 +406,7 @@ mod tests {
 
     #[test]
     fn an_empty_subtitle_from_the_service_is_made_here() {
-        let sent = [
-            (Format::Srt, "\n".to_owned()),
-            (Format::Vtt, "WEBVTT\n\n".to_owned()),
-        ];
+        let sent = [(Format::Srt, "\n".to_owned()), (Format::Vtt, "WEBVTT\n\n".to_owned())];
         assert!(rendered(Format::Srt, CAPTURED, &sent).contains("Claudia."));
         assert!(rendered(Format::Vtt, CAPTURED, &sent).contains("Claudia."));
     }
@@ -507,20 +452,14 @@ mod tests {
         for answer in answers {
             let whole = json(answer.as_bytes(), &made_by());
             let read: BTreeMap<String, Value> = serde_json::from_str(&whole).unwrap();
-            assert!(
-                read.keys().any(|key| key.starts_with("scribed")),
-                "{answer}"
-            );
+            assert!(read.keys().any(|key| key.starts_with("scribed")), "{answer}");
         }
         assert!(json(b"{\"scribed\": 1}", &made_by()).contains("\"scribed_\":"));
     }
 
     #[test]
     fn a_hostile_provenance_cannot_break_a_vtt() {
-        let made_by = Provenance {
-            service: "a\n\n1 --> 2\n".into(),
-            ..made_by()
-        };
+        let made_by = Provenance { service: "a\n\n1 --> 2\n".into(), ..made_by() };
         let file = with_note("WEBVTT\n\n00:01.000 --> 00:02.000\nx\n", &note(&made_by));
         assert_eq!(file.matches("-->").count(), 1);
         assert_eq!(file.split("\n\n").count(), 3);

@@ -51,25 +51,16 @@ struct Parts {
 
 impl Parts {
     fn of(source: &Path, rendered: &str) -> Self {
-        let medium = source
-            .extension()
-            .map(|ext| [b".", ext.as_bytes()].concat());
+        let medium = source.extension().map(|ext| [b".", ext.as_bytes()].concat());
         let stem = source.file_stem().unwrap_or_default();
         let (head, rest) = split_at_stem(rendered, stem);
         let (middle, ext) = split_extension(rest);
-        Self {
-            head,
-            middle,
-            ext,
-            medium: medium.unwrap_or_default(),
-        }
+        Self { head, middle, ext, medium: medium.unwrap_or_default() }
     }
 
     fn name(&self, with_medium: bool, number: Option<usize>) -> OsString {
         let medium: &[u8] = if with_medium { &self.medium } else { b"" };
-        let number = number
-            .map(|number| format!(".{number}"))
-            .unwrap_or_default();
+        let number = number.map(|number| format!(".{number}")).unwrap_or_default();
         let tail = [medium, &self.middle, number.as_bytes(), &self.ext].concat();
         OsString::from_vec(bounded(&self.head, &tail))
     }
@@ -83,10 +74,7 @@ fn split_at_stem(rendered: &str, stem: &OsStr) -> (Vec<u8>, Vec<u8>) {
     match rendered.split_once(&lossy).filter(|_| !lossy.is_empty()) {
         Some((before, rest)) => ([before.as_bytes(), stem.as_bytes()].concat(), rest.into()),
         None => {
-            let dot = rendered
-                .rfind('.')
-                .filter(|at| *at > 0)
-                .unwrap_or(rendered.len());
+            let dot = rendered.rfind('.').filter(|at| *at > 0).unwrap_or(rendered.len());
             (rendered[..dot].into(), rendered[dot..].into())
         }
     }
@@ -136,10 +124,7 @@ fn character_border(bytes: &[u8], at: usize) -> usize {
     let at = at.min(bytes.len());
     let continues = |i: &usize| bytes.get(*i).is_some_and(|byte| byte & 0xc0 == 0x80);
     // A character has at most three bytes after its first; more are no UTF-8.
-    (at.saturating_sub(3)..=at)
-        .rev()
-        .find(|i| !continues(i))
-        .unwrap_or(at)
+    (at.saturating_sub(3)..=at).rev().find(|i| !continues(i)).unwrap_or(at)
 }
 
 #[cfg(test)]
@@ -149,30 +134,18 @@ mod tests {
 
     fn names(source: &str, rendered: &str) -> Vec<String> {
         let names = candidates(Path::new(source), rendered);
-        names
-            .into_iter()
-            .take(4)
-            .map(|name| name.into_string().unwrap())
-            .collect()
+        names.into_iter().take(4).map(|name| name.into_string().unwrap()).collect()
     }
 
     #[test]
     fn a_taken_name_gets_the_mediums_extension_and_then_a_number() {
-        let expected = [
-            "talk.en.srt",
-            "talk.wav.en.srt",
-            "talk.wav.en.2.srt",
-            "talk.wav.en.3.srt",
-        ];
+        let expected = ["talk.en.srt", "talk.wav.en.srt", "talk.wav.en.2.srt", "talk.wav.en.3.srt"];
         assert_eq!(names("/in/talk.wav", "talk.en.srt"), expected);
     }
 
     #[test]
     fn without_an_extension_only_numbers_are_left() {
-        assert_eq!(
-            names("/in/talk", "talk.srt")[..3],
-            ["talk.srt", "talk.2.srt", "talk.3.srt"]
-        );
+        assert_eq!(names("/in/talk", "talk.srt")[..3], ["talk.srt", "talk.2.srt", "talk.3.srt"]);
     }
 
     #[test]
@@ -182,10 +155,7 @@ mod tests {
 
     #[test]
     fn a_hostile_name_stays_in_the_folder() {
-        assert_eq!(
-            names("/in/talk.wav", "../../etc/talk.srt")[0],
-            ".._.._etc_talk.srt"
-        );
+        assert_eq!(names("/in/talk.wav", "../../etc/talk.srt")[0], ".._.._etc_talk.srt");
         assert_eq!(names("/in/talk.wav", "..")[0], "_");
     }
 
@@ -211,10 +181,7 @@ mod tests {
     #[test]
     fn only_a_plain_code_is_a_language() {
         let of = |code: &str| {
-            let transcript = Transcript {
-                languages: vec![code.into()],
-                utterances: vec![],
-            };
+            let transcript = Transcript { languages: vec![code.into()], utterances: vec![] };
             language(&transcript).map(str::to_owned)
         };
         assert_eq!(of("pt-BR").as_deref(), Some("pt-BR"));

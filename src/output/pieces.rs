@@ -50,16 +50,9 @@ fn text_of(utterance: &Utterance) -> String {
     if !utterance.text.trim().is_empty() {
         return utterance.text.clone();
     }
-    let words: Vec<&str> = utterance
-        .words
-        .iter()
-        .map(|word| word.text.as_str())
-        .collect();
+    let words: Vec<&str> = utterance.words.iter().map(|word| word.text.as_str()).collect();
     // Some services leave out the leading spaces that words should carry.
-    let bare = !words
-        .iter()
-        .skip(1)
-        .any(|word| word.starts_with(char::is_whitespace));
+    let bare = !words.iter().skip(1).any(|word| word.starts_with(char::is_whitespace));
     let unspaced = words.iter().any(|word| word.chars().any(breaks_anywhere));
     words.join(if bare && !unspaced { " " } else { "" })
 }
@@ -109,8 +102,7 @@ fn breaks_anywhere(c: char) -> bool {
 
 /// Whether `c` must not end a row: opening marks, and vowels written before their consonant.
 fn clings_to_next(c: char) -> bool {
-    matches!(c, '\u{0e40}'..='\u{0e44}' | '\u{0ec0}'..='\u{0ec4}')
-        || "「『（【〈《〔［｛“‘([{".contains(c)
+    matches!(c, '\u{0e40}'..='\u{0e44}' | '\u{0ec0}'..='\u{0ec4}') || "「『（【〈《〔［｛“‘([{".contains(c)
 }
 
 /// Whether `c` must not begin a row: combining marks, vowels written after their consonant,
@@ -121,27 +113,18 @@ fn clings_to_previous(c: char) -> bool {
         | '\u{0eb0}'..='\u{0ebc}' | '\u{0ec8}'..='\u{0ecd}' | '\u{102b}'..='\u{103e}'
         | '\u{17b6}'..='\u{17d3}' | '\u{3099}'..='\u{309c}' | '\u{fe00}'..='\u{fe0f}'
         | '\u{200d}' | '\u{ff9e}' | '\u{ff9f}');
-    marks || "、。，．・：；？！」』）】〉》〕］｝”’ー々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ…‥,.!?:;)]}%".contains(c)
+    marks
+        || "、。，．・：；？！」』）】〉》〕］｝”’ー々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ…‥,.!?:;)]}%".contains(c)
 }
 
 /// From when to when the utterance is spoken, in seconds.
 fn span(utterance: &Utterance, after: f64, cut: &Cut) -> (f64, f64) {
     let words = &utterance.words;
     let first_word = words.iter().find_map(|word| believable(word.start));
-    let last_word = words
-        .iter()
-        .filter_map(|word| believable(word.end))
-        .reduce(f64::max);
+    let last_word = words.iter().filter_map(|word| believable(word.end)).reduce(f64::max);
     let start = believable(utterance.start).or(first_word).unwrap_or(after);
-    let end = believable(utterance.end)
-        .into_iter()
-        .chain(last_word)
-        .fold(0.0, f64::max);
-    if end > start {
-        (start, end)
-    } else {
-        (start, start + time_to_say(cut))
-    }
+    let end = believable(utterance.end).into_iter().chain(last_word).fold(0.0, f64::max);
+    if end > start { (start, end) } else { (start, start + time_to_say(cut)) }
 }
 
 /// About how long it takes to say it, in seconds: people speak some 15 characters a second.
@@ -169,11 +152,7 @@ fn spoken_word(word: &Word) -> Vec<Spoken> {
         let step = (end - start).max(0.0) / shown.len() as f64;
         Some((start + step * i as f64, start + step * (i + 1) as f64))
     };
-    let one = |(i, c): (usize, &char)| Spoken {
-        c: *c,
-        time: share(i),
-        begins_word: i == 0,
-    };
+    let one = |(i, c): (usize, &char)| Spoken { c: *c, time: share(i), begins_word: i == 0 };
     shown.iter().enumerate().map(one).collect()
 }
 
@@ -206,11 +185,7 @@ fn find(text: &str, following: &str, spoken: &[Spoken], next: usize) -> Option<u
 
 fn matches_at(mut text: impl Iterator<Item = char>, spoken: &[Spoken], at: usize) -> bool {
     let mut heard = spoken.get(at..).unwrap_or_default().iter();
-    text.all(|c| {
-        heard
-            .next()
-            .is_some_and(|s| s.c.to_lowercase().eq(c.to_lowercase()))
-    })
+    text.all(|c| heard.next().is_some_and(|s| s.c.to_lowercase().eq(c.to_lowercase())))
 }
 
 fn time_of(spoken: &[Spoken]) -> Option<(f64, f64)> {
@@ -227,12 +202,7 @@ fn interpolate(cut: Cut, anchors: &[Option<(f64, f64)>], span: (f64, f64)) -> Ve
     let mut left = span.0;
     while let Some(((text, spaced), anchor)) = cut.next() {
         let (start, end) = anchor.unwrap_or((left, left));
-        pieces.push(Piece {
-            text,
-            spaced,
-            start,
-            end,
-        });
+        pieces.push(Piece { text, spaced, start, end });
         let right = match (anchor, cut.peek()) {
             (Some(_), _) => start,
             (None, None) => span.1,
@@ -295,21 +265,12 @@ mod tests {
 
     fn shown(utterance: &Utterance) -> String {
         let one = |p: &Piece| format!("{}@{:.1}-{:.1}", p.text, p.start, p.end);
-        pieces(utterance, 0.0)
-            .iter()
-            .map(one)
-            .collect::<Vec<_>>()
-            .join(" ")
+        pieces(utterance, 0.0).iter().map(one).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn words_give_the_times() {
-        let u = utterance(
-            "One two.",
-            0.0,
-            2.0,
-            &[("One", 0.2, 0.5), (" two.", 0.9, 1.6)],
-        );
+        let u = utterance("One two.", 0.0, 2.0, &[("One", 0.2, 0.5), (" two.", 0.9, 1.6)]);
         assert_eq!(shown(&u), "One@0.2-0.5 two.@0.9-1.6");
     }
 
@@ -321,25 +282,14 @@ mod tests {
 
     #[test]
     fn redacted_text_is_kept_and_the_times_are_found_again() {
-        let words = [
-            ("I", 0.0, 0.1),
-            (" am", 0.2, 0.4),
-            (" Ann", 0.5, 1.0),
-            (" now.", 1.5, 2.0),
-        ];
+        let words = [("I", 0.0, 0.1), (" am", 0.2, 0.4), (" Ann", 0.5, 1.0), (" now.", 1.5, 2.0)];
         let u = utterance("I am [NAME_1] now.", 0.0, 2.0, &words);
-        assert_eq!(
-            shown(&u),
-            "I@0.0-0.1 am@0.2-0.4 [NAME_1]@0.4-1.5 now.@1.5-2.0"
-        );
+        assert_eq!(shown(&u), "I@0.0-0.1 am@0.2-0.4 [NAME_1]@0.4-1.5 now.@1.5-2.0");
     }
 
     #[test]
     fn without_words_the_text_is_spread_evenly() {
-        assert_eq!(
-            shown(&utterance(" aa bb", 1.0, 3.0, &[])),
-            "aa@1.0-2.0 bb@2.0-3.0"
-        );
+        assert_eq!(shown(&utterance(" aa bb", 1.0, 3.0, &[])), "aa@1.0-2.0 bb@2.0-3.0");
     }
 
     #[test]
@@ -358,17 +308,9 @@ mod tests {
 
     #[test]
     fn odd_times_are_put_in_order() {
-        let words = [
-            ("a", f64::NAN, 1.0),
-            (" b", 5.0, -3.0),
-            (" c", 2.0, f64::INFINITY),
-        ];
+        let words = [("a", f64::NAN, 1.0), (" b", 5.0, -3.0), (" c", 2.0, f64::INFINITY)];
         let u = utterance("a b c", f64::NAN, f64::NEG_INFINITY, &words);
         let pieces = pieces(&u, 0.5);
-        assert!(
-            pieces
-                .windows(2)
-                .all(|p| p[0].start <= p[0].end && p[0].end <= p[1].start)
-        );
+        assert!(pieces.windows(2).all(|p| p[0].start <= p[0].end && p[0].end <= p[1].start));
     }
 }

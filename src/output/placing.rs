@@ -92,22 +92,11 @@ const KEPT: &str = "the result is kept, and the write will be tried again";
 /// # Errors
 ///
 /// On an error nothing half-done is left; outputs that were placed before it stay.
-pub fn place(
-    folder: &Path,
-    wanted: Vec<Wanted>,
-    ours: &[(OsString, Hash)],
-) -> Result<Vec<Placed>, PlaceError> {
+pub fn place(folder: &Path, wanted: Vec<Wanted>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
     let fd = temporary::open_folder(folder).map_err(|error| PlaceError::of(folder, error))?;
-    let place = Place {
-        folder,
-        fd: &fd,
-        ours,
-    };
+    let place = Place { folder, fd: &fd, ours };
     // All are written before the first is shown: a disk that fills up shows none.
-    let ready = wanted
-        .into_iter()
-        .map(|wanted| place.prepare(wanted))
-        .collect::<Result<Vec<_>, _>>()?;
+    let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;
     let mut placed = Vec::with_capacity(ready.len());
     for ready in ready {
         let done = place.publish(ready, &placed)?;
@@ -134,10 +123,7 @@ impl PlaceError {
             Some(Errno::ACCESS | Errno::PERM) => Self::NoPermission { file },
             Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => Self::FolderGone { file },
             Some(Errno::NAMETOOLONG) => Self::NameTooLong { file },
-            _ => Self::Io {
-                file,
-                source: error,
-            },
+            _ => Self::Io { file, source: error },
         }
     }
 }
@@ -168,11 +154,7 @@ enum Found {
 impl<'a> Place<'a> {
     fn prepare(&self, wanted: Wanted) -> Result<Ready<'a>, PlaceError> {
         let hash = Hash::of(&wanted.bytes);
-        let mut ready = Ready {
-            wanted,
-            hash,
-            temporary: None,
-        };
+        let mut ready = Ready { wanted, hash, temporary: None };
         for name in &ready.wanted.candidates {
             match self.find(name, &ready)? {
                 Found::Foreign => continue,
@@ -197,10 +179,7 @@ impl<'a> Place<'a> {
         for name in &names {
             let is_taken = placed.iter().any(|other| other.name == *name);
             if !is_taken && self.try_name(&mut ready, name)? {
-                return Ok(Placed {
-                    name: name.clone(),
-                    hash: ready.hash,
-                });
+                return Ok(Placed { name: name.clone(), hash: ready.hash });
             }
         }
         let file = self.folder.join(names.first().cloned().unwrap_or_default());
@@ -270,10 +249,7 @@ impl<'a> Place<'a> {
     }
 
     fn hashes_for(&self, name: &OsStr) -> impl Iterator<Item = Hash> {
-        self.ours
-            .iter()
-            .filter(move |(ours, _)| ours == name)
-            .map(|(_, hash)| *hash)
+        self.ours.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash)
     }
 
     fn error(&self, name: &OsStr, error: io::Error) -> PlaceError {
@@ -285,8 +261,7 @@ impl<'a> Place<'a> {
 fn is_plain(name: &OsStr) -> bool {
     let mut components = Path::new(name).components();
     let first = components.next();
-    matches!(first, Some(std::path::Component::Normal(only)) if only == name)
-        && components.next().is_none()
+    matches!(first, Some(std::path::Component::Normal(only)) if only == name) && components.next().is_none()
 }
 
 /// The hash of a regular file, read in small parts.
@@ -345,31 +320,20 @@ mod tests {
     use tempfile::TempDir;
 
     fn wanted(names: &[&str], bytes: &[u8]) -> Wanted {
-        Wanted {
-            candidates: names.iter().map(OsString::from).collect(),
-            bytes: bytes.into(),
-        }
+        Wanted { candidates: names.iter().map(OsString::from).collect(), bytes: bytes.into() }
     }
 
     fn talk(bytes: &[u8]) -> Vec<Wanted> {
-        vec![wanted(
-            &["talk.srt", "talk.wav.srt", "talk.wav.2.srt"],
-            bytes,
-        )]
+        vec![wanted(&["talk.srt", "talk.wav.srt", "talk.wav.2.srt"], bytes)]
     }
 
     fn names(placed: &[Placed]) -> Vec<&str> {
-        placed
-            .iter()
-            .map(|placed| placed.name.to_str().unwrap())
-            .collect()
+        placed.iter().map(|placed| placed.name.to_str().unwrap()).collect()
     }
 
     fn listing(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -383,12 +347,7 @@ mod tests {
         assert_eq!(placed[0].hash, Hash::of(b"1"));
         assert_eq!(listing(folder.path()), ["a.srt", "a.txt"]);
         fs::write(folder.path().join("plain"), b"").unwrap();
-        let mode = |name: &str| {
-            fs::metadata(folder.path().join(name))
-                .unwrap()
-                .permissions()
-                .mode()
-        };
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode("a.srt"), mode("plain"));
     }
 
@@ -408,17 +367,12 @@ mod tests {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
         fs::write(folder.path().join("talk.wav.srt"), b"old").unwrap();
-        let ours = [
-            (OsString::from("talk.srt"), Hash::of(b"as written")),
-            (OsString::from("talk.wav.srt"), Hash::of(b"old")),
-        ];
+        let ours =
+            [(OsString::from("talk.srt"), Hash::of(b"as written")), (OsString::from("talk.wav.srt"), Hash::of(b"old"))];
         let placed = place(folder.path(), talk(b"new"), &ours).unwrap();
         assert_eq!(names(&placed), ["talk.wav.srt"]);
         assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");
-        assert_eq!(
-            fs::read(folder.path().join("talk.wav.srt")).unwrap(),
-            b"new"
-        );
+        assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
         assert_eq!(listing(folder.path()).len(), 2);
     }
 
@@ -427,10 +381,7 @@ mod tests {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join("talk.srt"), b"old").unwrap();
         let ours = [(OsString::from("talk.txt"), Hash::of(b"old"))];
-        assert_eq!(
-            names(&place(folder.path(), talk(b"new"), &ours).unwrap()),
-            ["talk.wav.srt"]
-        );
+        assert_eq!(names(&place(folder.path(), talk(b"new"), &ours).unwrap()), ["talk.wav.srt"]);
     }
 
     #[test]
@@ -444,10 +395,7 @@ mod tests {
         let fd = temporary::open_folder(folder.path()).unwrap();
         let mode = Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(&fd, "3.srt", FileType::Fifo, mode, 0).unwrap();
-        let set = vec![wanted(
-            &["0.srt", "1.srt", "2.srt", "3.srt", "4.srt"],
-            b"same",
-        )];
+        let set = vec![wanted(&["0.srt", "1.srt", "2.srt", "3.srt", "4.srt"], b"same")];
         let placed = place(folder.path(), set, &[]).unwrap();
         assert_eq!(names(&placed), ["4.srt"]);
         assert!(!at("nowhere").exists());
@@ -457,20 +405,14 @@ mod tests {
     fn two_outputs_never_share_a_name() {
         let folder = TempDir::new().unwrap();
         let set = [talk(b""), talk(b"")].concat();
-        assert_eq!(
-            names(&place(folder.path(), set, &[]).unwrap()),
-            ["talk.srt", "talk.wav.srt"]
-        );
+        assert_eq!(names(&place(folder.path(), set, &[]).unwrap()), ["talk.srt", "talk.wav.srt"]);
     }
 
     #[test]
     fn names_that_are_no_text_are_written() {
         let folder = TempDir::new().unwrap();
         let name = OsStr::from_bytes(b"caf\xe9.srt").to_owned();
-        let set = vec![Wanted {
-            candidates: vec![name.clone()],
-            bytes: b"x".into(),
-        }];
+        let set = vec![Wanted { candidates: vec![name.clone()], bytes: b"x".into() }];
         place(folder.path(), set, &[]).unwrap();
         assert!(folder.path().join(name).exists());
     }
@@ -508,10 +450,7 @@ mod tests {
         fn mount(options: &str) -> Self {
             let folder = TempDir::new().unwrap();
             let arguments = ["-t", "tmpfs", "-o", options, "scribed-test"];
-            let status = std::process::Command::new("mount")
-                .args(arguments)
-                .arg(folder.path())
-                .status();
+            let status = std::process::Command::new("mount").args(arguments).arg(folder.path()).status();
             assert!(
                 status.is_ok_and(|status| status.success()),
                 "this test mounts a small tmpfs and has to run as root"
@@ -522,19 +461,14 @@ mod tests {
 
     impl Drop for SmallDisk {
         fn drop(&mut self) {
-            let _ = std::process::Command::new("umount")
-                .arg(self.0.path())
-                .status();
+            let _ = std::process::Command::new("umount").arg(self.0.path()).status();
         }
     }
 
     #[test]
     fn a_full_disk_shows_no_output_and_keeps_no_temporary_file() {
         let disk = SmallDisk::mount("size=64k");
-        let set = vec![
-            wanted(&["a.txt"], &[7; 20_000]),
-            wanted(&["a.json"], &[7; 90_000]),
-        ];
+        let set = vec![wanted(&["a.txt"], &[7; 20_000]), wanted(&["a.json"], &[7; 90_000])];
         let error = place(disk.0.path(), set, &[]).unwrap_err();
         assert!(matches!(error, PlaceError::NoSpace { .. }), "{error}");
         assert_eq!(listing(disk.0.path()), [""; 0]);
@@ -555,10 +489,7 @@ mod tests {
             let fd = temporary::open_folder(folder.path()).unwrap();
             fs::write(folder.path().join("new"), b"new").unwrap();
             symlink("nowhere", folder.path().join("taken")).unwrap();
-            assert_eq!(
-                way(&fd, "new".as_ref(), "taken".as_ref()),
-                Err(Errno::EXIST)
-            );
+            assert_eq!(way(&fd, "new".as_ref(), "taken".as_ref()), Err(Errno::EXIST));
             way(&fd, "new".as_ref(), "free".as_ref()).unwrap();
             assert_eq!(listing(folder.path()), ["free", "taken"]);
         }
@@ -571,20 +502,11 @@ mod tests {
         let living = Temporary::write(&fd, b"still being written", 0o666).unwrap();
         let digits = "0123456789abcdef".repeat(2);
         let leftover = format!(".{digits}.scribed-tmp");
-        let spared = [
-            format!("{digits}.scribed-tmp"),
-            ".talk.scribed-tmp".into(),
-            living.name().into(),
-        ];
+        let spared = [format!("{digits}.scribed-tmp"), ".talk.scribed-tmp".into(), living.name().into()];
         for name in spared.iter().take(2).chain([&leftover]) {
             fs::write(folder.path().join(name), b"half").unwrap();
         }
-        fs::create_dir(
-            folder
-                .path()
-                .join(format!(".{}.scribed-tmp", "a".repeat(32))),
-        )
-        .unwrap();
+        fs::create_dir(folder.path().join(format!(".{}.scribed-tmp", "a".repeat(32)))).unwrap();
         assert_eq!(sweep(folder.path()).unwrap(), 1);
         assert!(spared.iter().all(|name| folder.path().join(name).exists()));
         assert!(!folder.path().join(leftover).exists());

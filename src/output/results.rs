@@ -77,11 +77,8 @@ impl Results {
     pub fn open(&self, id: &TranscriptionId, limit: u64) -> Result<Vec<u8>, OpenError> {
         let file = self.file(id);
         let mut raw = Vec::new();
-        let read = File::open(&file).and_then(|packed| {
-            GzDecoder::new(packed)
-                .take(limit.saturating_add(1))
-                .read_to_end(&mut raw)
-        });
+        let read = File::open(&file)
+            .and_then(|packed| GzDecoder::new(packed).take(limit.saturating_add(1)).read_to_end(&mut raw));
         match read {
             Ok(length) if length as u64 > limit => Err(OpenError::TooLarge { file, limit }),
             Ok(_) => Ok(raw),
@@ -109,15 +106,8 @@ impl Results {
         let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
         let is_name = (1..=64).contains(&id.as_str().len()) && id.as_str().bytes().all(plain);
         // The underscore is in no plain id, so the two kinds never meet.
-        let name = if is_name {
-            id.to_string()
-        } else {
-            format!("id_{hash}")
-        };
-        self.dir
-            .join(&hash[..2])
-            .join(&hash[2..4])
-            .join(format!("{name}.json.gz"))
+        let name = if is_name { id.to_string() } else { format!("id_{hash}") };
+        self.dir.join(&hash[..2]).join(&hash[2..4]).join(format!("{name}.json.gz"))
     }
 }
 
@@ -126,10 +116,7 @@ impl OpenError {
         use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
         match source.kind() {
             NotFound => Self::NotKept { file },
-            InvalidData | InvalidInput | UnexpectedEof => Self::Damaged {
-                file,
-                detail: source.to_string(),
-            },
+            InvalidData | InvalidInput | UnexpectedEof => Self::Damaged { file, detail: source.to_string() },
             _ => Self::Io { file, source },
         }
     }
@@ -147,9 +134,7 @@ fn make_folders(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    let above = folder
-        .parent()
-        .filter(|above| !above.as_os_str().is_empty());
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
     let above = above.unwrap_or(Path::new("."));
     make_folders(above)?;
     match std::fs::create_dir(folder) {
@@ -175,20 +160,12 @@ mod tests {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path().join("results"));
         let id = id("45463597-20b7-4af7-b3b3-f5fb778203ab");
-        assert!(matches!(
-            results.open(&id, LIMIT),
-            Err(OpenError::NotKept { .. })
-        ));
+        assert!(matches!(results.open(&id, LIMIT), Err(OpenError::NotKept { .. })));
         for raw in [&b"{\"a\": 1.10}\n"[..], b"{}"] {
             results.keep(&id, raw).unwrap();
             assert_eq!(results.open(&id, LIMIT).unwrap(), raw);
         }
-        assert_eq!(
-            fs::read_dir(results.file(&id).parent().unwrap())
-                .unwrap()
-                .count(),
-            1
-        );
+        assert_eq!(fs::read_dir(results.file(&id).parent().unwrap()).unwrap().count(), 1);
     }
 
     #[test]
@@ -200,10 +177,7 @@ mod tests {
         for text in ids {
             results.keep(&id(text), text.as_bytes()).unwrap();
             let file = results.file(&id(text));
-            assert_eq!(
-                file.parent().unwrap().parent().unwrap().parent(),
-                Some(dir.path())
-            );
+            assert_eq!(file.parent().unwrap().parent().unwrap().parent(), Some(dir.path()));
             assert!(file.exists());
         }
         for text in ids {
@@ -217,41 +191,27 @@ mod tests {
         let results = Results::new(dir.path());
         results.keep(&id("bomb"), &vec![0; 2_000_000]).unwrap();
         let error = results.open(&id("bomb"), LIMIT).unwrap_err();
-        assert!(
-            matches!(error, OpenError::TooLarge { limit: LIMIT, .. }),
-            "{error}"
-        );
-        assert_eq!(
-            results.open(&id("bomb"), 2_000_000).unwrap().len(),
-            2_000_000
-        );
+        assert!(matches!(error, OpenError::TooLarge { limit: LIMIT, .. }), "{error}");
+        assert_eq!(results.open(&id("bomb"), 2_000_000).unwrap().len(), 2_000_000);
     }
 
     #[test]
     fn damage_anywhere_is_told() {
         let dir = TempDir::new().unwrap();
         let results = Results::new(dir.path());
-        results
-            .keep(&id("x"), b"{\"status\": \"done\", \"result\": 12345}")
-            .unwrap();
+        results.keep(&id("x"), b"{\"status\": \"done\", \"result\": 12345}").unwrap();
         let file = results.file(&id("x"));
         let whole = fs::read(&file).unwrap();
         for at in 0..whole.len() {
             fs::write(&file, &whole[..at]).unwrap();
             let error = results.open(&id("x"), LIMIT).unwrap_err();
-            assert!(
-                matches!(error, OpenError::Damaged { .. }),
-                "cut at {at}: {error}"
-            );
+            assert!(matches!(error, OpenError::Damaged { .. }), "cut at {at}: {error}");
         }
         let mut turned = whole.clone();
         let checksum = turned.len() - 8;
         turned[checksum] ^= 1;
         fs::write(&file, turned).unwrap();
-        assert!(matches!(
-            results.open(&id("x"), LIMIT),
-            Err(OpenError::Damaged { .. })
-        ));
+        assert!(matches!(results.open(&id("x"), LIMIT), Err(OpenError::Damaged { .. })));
     }
 
     #[test]

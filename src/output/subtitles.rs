@@ -82,12 +82,7 @@ pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
     }
     for (i, cue) in cues.iter().enumerate() {
         let times = format!("{} --> {}", time(cue.start, '.'), time(cue.end, '.'));
-        let _ = writeln!(
-            file,
-            "\n{}\n{times}\n{}",
-            i + 1,
-            escape_vtt(&cue.rows.join("\n"))
-        );
+        let _ = writeln!(file, "\n{}\n{times}\n{}", i + 1, escape_vtt(&cue.rows.join("\n")));
     }
     file
 }
@@ -96,11 +91,7 @@ pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
 /// would make it a cue, so both are taken out of the text.
 pub fn note_block(note: &str) -> String {
     let mut block = String::from("NOTE\n");
-    for line in note
-        .split(['\n', '\r'])
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+    for line in note.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
         block.push_str(&line.replace("-->", "→").replace('\0', "\u{fffd}"));
         block.push('\n');
     }
@@ -108,20 +99,14 @@ pub fn note_block(note: &str) -> String {
 }
 
 fn escape_vtt(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// `HH:MM:SS,mmm`; more digits for the hours from the hundredth on.
 fn time(at: Duration, mark: char) -> String {
     let seconds = at.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    format!(
-        "{hours:02}:{minutes:02}:{:02}{mark}{:03}",
-        seconds % 60,
-        at.subsec_millis()
-    )
+    format!("{hours:02}:{minutes:02}:{:02}{mark}{:03}", seconds % 60, at.subsec_millis())
 }
 
 /// A silence this long ends a cue, in seconds; the length that a cue is shown at least.
@@ -138,28 +123,14 @@ struct Caption {
 
 impl Caption {
     fn of(pieces: &[Piece], continues: bool, layout: &Layout) -> Self {
-        let (start, end) = (
-            pieces.first().map(|p| p.start),
-            pieces.last().map(|p| p.end),
-        );
+        let (start, end) = (pieces.first().map(|p| p.start), pieces.last().map(|p| p.end));
         let rows = rows(pieces, layout);
-        Self {
-            start: millis(start),
-            end: millis(end),
-            continues,
-            rows,
-        }
+        Self { start: millis(start), end: millis(end), continues, rows }
     }
 
     fn into_cue(self) -> Cue {
-        let Self {
-            start, end, rows, ..
-        } = self;
-        Cue {
-            start: Duration::from_millis(start),
-            end: Duration::from_millis(end),
-            rows,
-        }
+        let Self { start, end, rows, .. } = self;
+        Cue { start: Duration::from_millis(start), end: Duration::from_millis(end), rows }
     }
 
     fn characters(&self) -> u64 {
@@ -172,12 +143,7 @@ fn millis(seconds: Option<f64>) -> u64 {
 }
 
 /// Adds an utterance's captions and returns where it ends, in seconds.
-fn add_utterance(
-    captions: &mut Vec<Caption>,
-    utterance: &Utterance,
-    after: f64,
-    layout: &Layout,
-) -> f64 {
+fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64, layout: &Layout) -> f64 {
     let pieces = pieces::pieces(utterance, after);
     for phrase in pieces.chunk_by(|left, right| right.start - left.end < PAUSE) {
         let mut rest = phrase;
@@ -238,9 +204,7 @@ fn without_orphan(phrase: &[Piece], fitting: usize) -> usize {
         return fitting;
     }
     let half = width(phrase) / 2;
-    (1..=fitting)
-        .find(|count| width(&phrase[..*count]) >= half)
-        .unwrap_or(fitting)
+    (1..=fitting).find(|count| width(&phrase[..*count]) >= half).unwrap_or(fitting)
 }
 
 /// The length of these pieces in one row, in characters.
@@ -259,11 +223,7 @@ struct Filler {
 
 impl Filler {
     fn new(limit: usize) -> Self {
-        Self {
-            limit: limit.max(1),
-            rows: 0,
-            column: 0,
-        }
+        Self { limit: limit.max(1), rows: 0, column: 0 }
     }
 
     /// A piece longer than a row stands alone in one, whole.
@@ -280,18 +240,12 @@ impl Filler {
 
 /// The pieces as rows of about equal length: the narrowest that need no more rows.
 fn rows(pieces: &[Piece], layout: &Layout) -> Vec<String> {
-    let widest = layout
-        .maximum_characters_per_row
-        .clamp(1, width(pieces).max(1));
+    let widest = layout.maximum_characters_per_row.clamp(1, width(pieces).max(1));
     let needed = count_rows(pieces, widest);
     let (mut low, mut high) = (1, widest);
     while low < high {
         let middle = low + (high - low) / 2;
-        if count_rows(pieces, middle) <= needed {
-            high = middle
-        } else {
-            low = middle + 1
-        }
+        if count_rows(pieces, middle) <= needed { high = middle } else { low = middle + 1 }
     }
     fill_rows(pieces, high)
 }
@@ -354,12 +308,7 @@ fn stretch(captions: &mut [Caption], layout: &Layout) {
         let caption = &mut captions[i];
         let wanted = if caption.continues { next } else { caption.end };
         let start = caption.start;
-        caption.end = wanted
-            .clamp(
-                start.saturating_add(shortest),
-                start.saturating_add(longest),
-            )
-            .min(next);
+        caption.end = wanted.clamp(start.saturating_add(shortest), start.saturating_add(longest)).min(next);
     }
 }
 
@@ -383,10 +332,7 @@ mod tests {
     }
 
     fn transcript(utterances: Vec<Utterance>) -> Transcript {
-        Transcript {
-            languages: vec!["en".into()],
-            utterances,
-        }
+        Transcript { languages: vec!["en".into()], utterances }
     }
 
     fn srt_of(utterances: Vec<Utterance>) -> String {
@@ -444,10 +390,7 @@ mod tests {
     fn a_word_longer_than_a_row_is_kept_whole() {
         let long = "x".repeat(50);
         let text = format!("see {long} there");
-        let cues = cues(
-            &transcript(vec![utterance(&text, 0.0, 3.0)]),
-            &Layout::default(),
-        );
+        let cues = cues(&transcript(vec![utterance(&text, 0.0, 3.0)]), &Layout::default());
         let rows: Vec<&String> = cues.iter().flat_map(|cue| &cue.rows).collect();
         assert_eq!(rows, ["see", &long, "there"]);
     }
@@ -455,49 +398,26 @@ mod tests {
     #[test]
     fn japanese_breaks_between_characters() {
         let text = "これは日本語の字幕です。".repeat(6);
-        let cues = cues(
-            &transcript(vec![utterance(&text, 0.0, 6.0)]),
-            &Layout::default(),
-        );
-        assert!(
-            cues.iter()
-                .flat_map(|cue| &cue.rows)
-                .all(|row| row.chars().count() <= 42)
-        );
-        assert!(
-            cues.iter()
-                .all(|cue| cue.rows.iter().all(|row| !row.starts_with('。')))
-        );
+        let cues = cues(&transcript(vec![utterance(&text, 0.0, 6.0)]), &Layout::default());
+        assert!(cues.iter().flat_map(|cue| &cue.rows).all(|row| row.chars().count() <= 42));
+        assert!(cues.iter().all(|cue| cue.rows.iter().all(|row| !row.starts_with('。'))));
     }
 
     #[test]
     fn no_lone_word_is_left_for_the_next_cue() {
         let text = "and mister john dashwood had then leisure to consider how much there might be \
                     prudently now";
-        let cues = cues(
-            &transcript(vec![utterance(text, 0.0, 6.0)]),
-            &Layout::default(),
-        );
-        assert!(
-            cues.iter().all(|cue| cue.rows.concat().len() > 30),
-            "{cues:?}"
-        );
+        let cues = cues(&transcript(vec![utterance(text, 0.0, 6.0)]), &Layout::default());
+        assert!(cues.iter().all(|cue| cue.rows.concat().len() > 30), "{cues:?}");
     }
 
     #[test]
     fn short_cues_are_stretched_as_far_as_there_is_room() {
         let cues = cues(
-            &transcript(vec![
-                utterance("Hi.", 1.0, 1.1),
-                utterance("You.", 1.3, 1.4),
-                utterance("Me.", 9.0, 9.1),
-            ]),
+            &transcript(vec![utterance("Hi.", 1.0, 1.1), utterance("You.", 1.3, 1.4), utterance("Me.", 9.0, 9.1)]),
             &Layout::default(),
         );
-        let times: Vec<(u128, u128)> = cues
-            .iter()
-            .map(|cue| (cue.start.as_millis(), cue.end.as_millis()))
-            .collect();
+        let times: Vec<(u128, u128)> = cues.iter().map(|cue| (cue.start.as_millis(), cue.end.as_millis())).collect();
         assert_eq!(times, [(1000, 1300), (1300, 2000), (9000, 9700)]);
     }
 
@@ -517,28 +437,18 @@ mod tests {
 
     #[test]
     fn a_hundred_hours_need_three_digits() {
-        assert_eq!(
-            time(Duration::from_millis(360_000_001), ','),
-            "100:00:00,001"
-        );
+        assert_eq!(time(Duration::from_millis(360_000_001), ','), "100:00:00,001");
     }
 
     /// The strict reading of a SubRip file: number, times, rows, an empty line.
     fn parse_srt(file: &str) -> Vec<Cue> {
-        let blocks = file
-            .split("\n\n")
-            .filter(|block| !block.is_empty())
-            .enumerate();
+        let blocks = file.split("\n\n").filter(|block| !block.is_empty()).enumerate();
         let one = |(i, block): (usize, &str)| {
             let mut lines = block.lines();
             assert_eq!(lines.next(), Some((i + 1).to_string().as_str()));
             let (start, end) = lines.next().unwrap().split_once(" --> ").unwrap();
             let rows = lines.map(str::to_owned).collect();
-            Cue {
-                start: parse_time(start),
-                end: parse_time(end),
-                rows,
-            }
+            Cue { start: parse_time(start), end: parse_time(end), rows }
         };
         blocks.map(one).collect()
     }
@@ -547,9 +457,7 @@ mod tests {
         let number = |part: &str| part.parse::<u64>().unwrap();
         let (clock, fraction) = text.split_once(',').unwrap();
         assert_eq!(fraction.len(), 3);
-        let seconds = clock
-            .split(':')
-            .fold(0, |sum, part| sum * 60 + number(part));
+        let seconds = clock.split(':').fold(0, |sum, part| sum * 60 + number(part));
         Duration::from_millis(seconds * 1000 + number(fraction))
     }
 
@@ -602,8 +510,7 @@ mod tests {
 
     fn letters<'a>(texts: impl Iterator<Item = &'a String>) -> String {
         let all = texts.flat_map(|text| text.chars());
-        all.filter(|c| !c.is_whitespace() && !c.is_control() && *c != '\u{feff}')
-            .collect()
+        all.filter(|c| !c.is_whitespace() && !c.is_control() && *c != '\u{feff}').collect()
     }
 
     proptest! {

@@ -25,18 +25,12 @@ impl<'a> Temporary<'a> {
     /// applied to `mode`.
     pub fn write(folder: &'a OwnedFd, bytes: &[u8], mode: u32) -> io::Result<Self> {
         let name = format!(".{}{SUFFIX}", uuid::Uuid::new_v4().simple());
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(mode);
         let file = File::from(rustix::fs::openat(folder, &name, flags, mode)?);
         // A file system without locks only loses the removal of leftovers.
         let _ = file.try_lock();
-        let temporary = Self {
-            folder,
-            name,
-            _file: file,
-            published: false,
-        };
+        let temporary = Self { folder, name, _file: file, published: false };
         (&temporary._file).write_all(bytes)?;
         temporary._file.sync_all()?;
         Ok(temporary)
@@ -87,10 +81,7 @@ const SUFFIX: &str = ".scribed-tmp";
 /// suffix.
 fn is_temporary(name: &OsStr) -> bool {
     let digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
-    let middle = name
-        .as_bytes()
-        .strip_prefix(b".")
-        .and_then(|n| n.strip_suffix(SUFFIX.as_bytes()));
+    let middle = name.as_bytes().strip_prefix(b".").and_then(|n| n.strip_suffix(SUFFIX.as_bytes()));
     middle.is_some_and(|middle| middle.len() == 32 && middle.iter().all(digit))
 }
 
