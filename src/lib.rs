@@ -1,9 +1,49 @@
+//! scribed turns folders of recordings into transcripts and subtitles, unattended, paid once.
+//!
+//! This is the map. A file uses only what stands on a lower floor, or beside it in the same room;
+//! `tests/it/floors.rs` holds that.
+//!
+//! ```text
+//! main.rs                    parse, run, print the error, exit code
+//! cli/            floor 6    one small file per command
+//! daemon.rs       floor 5    composition root: the only file that knows everybody
+//! pipeline/engine floor 4    claim ▷ walk ▷ commit; permits, lines, leases
+//! server/         floor 4    the transcription service: routes, desk, recogniser
+//! pipeline/<move> floor 3    one file per move, one public function each
+//! store/ client/ source/ media/ output/ config/   floor 2   adapters
+//! wire/ clock store/contract client/contract      floor 1   doors
+//! domain/         floor 0    no I/O, no clock, no async
+//! ```
+//!
+//! The way of a job:
+//!
+//! ```text
+//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ upload ▷ submit ▷ wait ▷ write ─▶ disk
+//!                                                        ╰ resolve ╯
+//! ```
+//!
+//! What is deliberately absent:
+//!
+//! 1. Nothing in `domain` knows time, disk, network or async.
+//! 2. Only `domain/stage.rs` makes a stage out of a stage.
+//! 3. Only `clock.rs` asks the time.
+//! 4. Moves do not call moves, except to ask what another one knows of the file.
+//! 5. Only `daemon.rs` constructs adapters.
+//! 6. Only `wire/` knows the interface's field names.
+//! 7. There is no `static` state.
+//! 8. Nothing that costs money happens before its intent is durable, and no layer repeats a create.
+//! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
+//! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
+
+/// The only file that asks the time.
 pub mod clock;
 
+/// Speaking to a transcription service.
 pub mod client {
     pub mod contract;
 }
 
+/// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
     pub mod fault;
     pub mod format;
@@ -16,6 +56,18 @@ pub mod domain {
     pub mod transcript;
 }
 
+/// Files written for a job: what is in them, what they are called, how they get into their place.
+pub mod output {
+    pub mod formats;
+    pub mod naming;
+    mod pieces;
+    pub mod placing;
+    pub mod results;
+    pub mod subtitles;
+    mod temporary;
+}
+
+/// The way of a job: the engine and one file per move.
 pub mod pipeline {
     pub mod blocking;
     pub mod engine;
@@ -32,12 +84,14 @@ pub mod pipeline {
     pub mod write;
 }
 
+/// Where media comes from.
 pub mod source {
     pub mod folder;
     pub mod ignore;
     pub mod stamp;
 }
 
+/// The persistent queue.
 pub mod store {
     pub mod contract;
     pub mod index;
@@ -46,6 +100,7 @@ pub mod store {
     pub mod queue;
 }
 
+/// The interface's bodies, for both sides.
 pub mod wire {
     pub mod error;
     pub mod iso;

@@ -1,0 +1,213 @@
+//! What an output is called, and what else it may be called when that name is taken.
+
+use crate::domain::names::Hash;
+use crate::domain::transcript::Transcript;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+/// The longest file name in bytes that Linux file systems take (`NAME_MAX`).
+pub const LONGEST_NAME: usize = 255;
+
+/// How many names are tried before an output counts as having none.
+pub const CANDIDATES: usize = 100;
+
+/// The names for an output of `source`, best first: `talk.en.srt`, then with the medium's own
+/// extension `talk.wav.en.srt`, then `talk.wav.en.2.srt`, `.3` and so on; at most [`CANDIDATES`].
+///
+/// `rendered` is the file name from the source's `name_as`. Where the source's stem is not UTF-8 it
+/// stands there lossily; the names have its true bytes. Every name is one plain component of at
+/// most [`LONGEST_NAME`] bytes.
+pub fn candidates(source: &Path, rendered: &str) -> Vec<OsString> {
+    let parts = Parts::of(source, rendered);
+    let first = parts.name(false, None);
+    let numbered = (2..=CANDIDATES).map(|number| parts.name(true, Some(number)));
+    let mut names = vec![first, parts.name(true, None)];
+    names.extend(numbered);
+    names.dedup();
+    names.truncate(CANDIDATES);
+    names
+}
+
+/// The language that stands in a file name: the one most heard; `None` when it is unknown or not
+/// a language code (BCP 47: letters and digits in groups joined by `-`).
+pub fn language(transcript: &Transcript) -> Option<&str> {
+    let code = transcript.languages.first()?.as_str();
+    let plain = code.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
+    (plain && (2..=35).contains(&code.len())).then_some(code)
+}
+
+/// A rendered name in the parts between which something can be put, as bytes.
+struct Parts {
+    /// The beginning, which may be shortened: as a rule the source's stem.
+    head: Vec<u8>,
+    /// What stands between the head and the extension, such as `.en`.
+    middle: Vec<u8>,
+    /// The output's extension with its dot, such as `.srt`.
+    ext: Vec<u8>,
+    /// The medium's extension with its dot; empty when it has none.
+    medium: Vec<u8>,
+}
+
+impl Parts {
+    fn of(source: &Path, rendered: &str) -> Self {
+        let medium = source.extension().map(|ext| [b".", ext.as_bytes()].concat());
+        let stem = source.file_stem().unwrap_or_default();
+        let (head, rest) = split_at_stem(rendered, stem);
+        let (middle, ext) = split_extension(rest);
+        Self { head, middle, ext, medium: medium.unwrap_or_default() }
+    }
+
+    fn name(&self, with_medium: bool, number: Option<usize>) -> OsString {
+        let medium: &[u8] = if with_medium { &self.medium } else { b"" };
+        let number = number.map(|number| format!(".{number}")).unwrap_or_default();
+        let tail = [medium, &self.middle, number.as_bytes(), &self.ext].concat();
+        OsString::from_vec(bounded(&self.head, &tail))
+    }
+}
+
+/// Everything up to and including the stem, with the stem's true bytes, and the rest. A name
+/// that does not hold the stem is all head but its extension.
+fn split_at_stem(rendered: &str, stem: &OsStr) -> (Vec<u8>, Vec<u8>) {
+    let lossy = plain(&stem.to_string_lossy());
+    let rendered = plain(rendered);
+    match rendered.split_once(&lossy).filter(|_| !lossy.is_empty()) {
+        Some((before, rest)) => ([before.as_bytes(), stem.as_bytes()].concat(), rest.into()),
+        None => {
+            let dot = rendered.rfind('.').filter(|at| *at > 0).unwrap_or(rendered.len());
+            (rendered[..dot].into(), rendered[dot..].into())
+        }
+    }
+}
+
+/// One component of a path: a template may have put in what leads elsewhere.
+fn plain(name: &str) -> String {
+    name.replace(['/', '\0'], "_")
+}
+
+/// `.en.srt` into `.en` and `.srt`.
+fn split_extension(rest: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
+    let dot = rest.iter().rposition(|c| *c == b'.').unwrap_or(rest.len());
+    let (middle, ext) = rest.split_at(dot);
+    (middle.into(), ext.into())
+}
+
+/// `head` and `tail` in at most [`LONGEST_NAME`] bytes. What is cut off leaves a short hash, so
+/// that two long names stay two.
+fn bounded(head: &[u8], tail: &[u8]) -> Vec<u8> {
+    /// `~` and eight digits.
+    const MARK: usize = 9;
+    /// The part of a tail that is kept at any rate: the extension and the number.
+    const SHORT_TAIL: usize = 64;
+    if head.len() + tail.len() <= LONGEST_NAME {
+        return avoid_dots([head, tail].concat());
+    }
+    if tail.len() > LONGEST_NAME / 2 {
+        let (more, tail) = tail.split_at(tail.len() - SHORT_TAIL);
+        return bounded(&[head, more].concat(), tail);
+    }
+    let mark = &Hash::of(head).to_string()[..MARK - 1];
+    let kept = character_border(head, LONGEST_NAME - MARK - tail.len());
+    [&head[..kept], b"~", mark.as_bytes(), tail].concat()
+}
+
+/// `.` and `..` are folders, and nothing is no name.
+fn avoid_dots(name: Vec<u8>) -> Vec<u8> {
+    match name.as_slice() {
+        b"" | b"." | b".." => b"_".to_vec(),
+        _ => name,
+    }
+}
+
+/// The last place at or before `at` where no UTF-8 character is divided.
+fn character_border(bytes: &[u8], at: usize) -> usize {
+    let at = at.min(bytes.len());
+    let continues = |i: &usize| bytes.get(*i).is_some_and(|byte| byte & 0xc0 == 0x80);
+    // A character has at most three bytes after its first; more are no UTF-8.
+    (at.saturating_sub(3)..=at).rev().find(|i| !continues(i)).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(source: &str, rendered: &str) -> Vec<String> {
+        let names = candidates(Path::new(source), rendered);
+        names.into_iter().take(4).map(|name| name.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_taken_name_gets_the_mediums_extension_and_then_a_number() {
+        let expected = ["talk.en.srt", "talk.wav.en.srt", "talk.wav.en.2.srt", "talk.wav.en.3.srt"];
+        assert_eq!(names("/in/talk.wav", "talk.en.srt"), expected);
+    }
+
+    #[test]
+    fn without_an_extension_only_numbers_are_left() {
+        assert_eq!(names("/in/talk", "talk.srt")[..3], ["talk.srt", "talk.2.srt", "talk.3.srt"]);
+    }
+
+    #[test]
+    fn a_name_without_the_stem_is_varied_before_its_extension() {
+        assert_eq!(names("/in/talk.wav", "part one.srt")[1], "part one.wav.srt");
+    }
+
+    #[test]
+    fn a_hostile_name_stays_in_the_folder() {
+        assert_eq!(names("/in/talk.wav", "../../etc/talk.srt")[0], ".._.._etc_talk.srt");
+        assert_eq!(names("/in/talk.wav", "..")[0], "_");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_kept() {
+        let source = Path::new(OsStr::from_bytes(b"/in/caf\xe9 1.wav"));
+        let rendered = format!("{}.fr.srt", source.file_stem().unwrap().to_string_lossy());
+        let names = candidates(source, &rendered);
+        assert_eq!(names[0].as_bytes(), b"caf\xe9 1.fr.srt");
+        assert_eq!(names[1].as_bytes(), b"caf\xe9 1.wav.fr.srt");
+    }
+
+    #[test]
+    fn long_names_are_cut_at_a_character_and_stay_different() {
+        let one = format!("{}1", "é".repeat(124));
+        let two = format!("{}2", "é".repeat(124));
+        let cut = |stem: &str| names(&format!("/in/{stem}.wav"), &format!("{stem}.en.srt"));
+        let (one, two) = (cut(&one), cut(&two));
+        assert!(one.iter().zip(&two).all(|(one, two)| one != two));
+        assert!(one[0].ends_with(".en.srt") && one[0].len() <= LONGEST_NAME);
+    }
+
+    #[test]
+    fn only_a_plain_code_is_a_language() {
+        let of = |code: &str| {
+            let transcript = Transcript { languages: vec![code.into()], utterances: vec![] };
+            language(&transcript).map(str::to_owned)
+        };
+        assert_eq!(of("pt-BR").as_deref(), Some("pt-BR"));
+        assert_eq!(of(""), None);
+        assert_eq!(of("../en"), None);
+        assert_eq!(language(&Transcript::default()), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_candidate_is_a_file_name_of_its_own(
+            stem in prop::collection::vec(1..255_u8, 1..255),
+            rendered in prop_oneof![Just(None), "\\PC{0,300}".prop_map(Some)],
+        ) {
+            let source = Path::new("/in").join(OsStr::from_bytes(&[&stem[..], b".wav"].concat()));
+            let lossy = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let names = candidates(&source, &rendered.unwrap_or(format!("{lossy}.en.srt")));
+            for name in &names {
+                prop_assert!(!name.is_empty() && name.len() <= LONGEST_NAME);
+                prop_assert!(!name.as_bytes().contains(&b'/') && !name.as_bytes().contains(&0));
+                prop_assert!(name != "." && name != "..");
+            }
+            let mut distinct = names.clone();
+            distinct.sort();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), names.len());
+        }
+    }
+}

@@ -1,0 +1,514 @@
+//! Puts a job's outputs into a folder: each whole or not at all, none over another's work.
+
+use super::temporary::{self, Temporary};
+use crate::domain::names::Hash;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// An output to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Names, best first; each a plain file name. The first that is free or ours is taken.
+    pub candidates: Vec<OsString>,
+    /// The whole content.
+    pub bytes: Vec<u8>,
+}
+
+/// An output that is in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    /// Its name in the folder.
+    pub name: OsString,
+    /// The hash of its content.
+    pub hash: Hash,
+}
+
+/// Why an output is not in its place, by what has to be done about it. The result is kept in every
+/// case, and a later call finishes what this one left.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The disk or the user's quota is full.
+    #[error("no space left to write {}; free some: {KEPT}", file.display())]
+    NoSpace {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error("the file system of {} is read-only; remount it or set another `place`: {KEPT}", file.display())]
+    ReadOnly {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// This user may not write there.
+    #[error("no permission to write {}; give this user the right to write in its folder: {KEPT}", file.display())]
+    NoPermission {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// The folder is not there (any more), or is not a folder.
+    #[error("the folder to write {} in is gone; mount or make it again: {KEPT}", file.display())]
+    FolderGone {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+    },
+    /// The file system takes shorter names only.
+    #[error("the name of {} is too long for its file system; shorten `name_as`: {KEPT}", file.display())]
+    NameTooLong {
+        /// The output.
+        file: PathBuf,
+    },
+    /// Files that are not ours stand under every name that was tried.
+    #[error("every name for {} is taken by a file that scribed did not write; move some away: {KEPT}", file.display())]
+    NoFreeName {
+        /// The output by its first name.
+        file: PathBuf,
+    },
+    /// Anything else that the system said.
+    #[error("cannot write {}: {source}; {KEPT}", file.display())]
+    Io {
+        /// The output, or the folder when it concerns all.
+        file: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+/// Every message ends with it: nobody has to fear for what was paid for.
+const KEPT: &str = "the result is kept, and the write will be tried again";
+
+/// Writes a job's outputs into `folder` and returns them in the order of `wanted`. Blocks.
+///
+/// A file with the same bytes is taken as it is. One whose hash is among `ours` for its name is
+/// replaced. Anything else in the way (an edited file, a folder, a symlink even if it leads
+/// nowhere) is left alone, and the next candidate is taken. `ours` should hold the hashes of
+/// `wanted` too, durable before this call: then a file that a killed process had just placed is
+/// known again even by a release that renders differently.
+///
+/// # Errors
+///
+/// On an error nothing half-done is left; outputs that were placed before it stay.
+pub fn place(folder: &Path, wanted: Vec<Wanted>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
+    let fd = temporary::open_folder(folder).map_err(|error| PlaceError::of(folder, error))?;
+    let place = Place { folder, fd: &fd, ours };
+    // All are written before the first is shown: a disk that fills up shows none.
+    let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;
+    let mut placed = Vec::with_capacity(ready.len());
+    for ready in ready {
+        let done = place.publish(ready, &placed)?;
+        placed.push(done);
+    }
+    // Once for the whole set: it is the slow part.
+    rustix::fs::fsync(&fd).map_err(|error| PlaceError::of(folder, error.into()))?;
+    Ok(placed)
+}
+
+/// Removes what a killed process left half-written in `folder`, and says how many files that were.
+/// Takes only regular files with exactly our temporary name that no living process is writing.
+/// Blocks.
+pub fn sweep(folder: &Path) -> io::Result<usize> {
+    temporary::remove_leftovers(folder)
+}
+
+impl PlaceError {
+    fn of(file: &Path, error: io::Error) -> Self {
+        let file = file.to_owned();
+        match Errno::from_io_error(&error) {
+            Some(Errno::NOSPC | Errno::DQUOT) => Self::NoSpace { file },
+            Some(Errno::ROFS) => Self::ReadOnly { file },
+            Some(Errno::ACCESS | Errno::PERM) => Self::NoPermission { file },
+            Some(Errno::NOENT | Errno::NOTDIR | Errno::STALE) => Self::FolderGone { file },
+            Some(Errno::NAMETOOLONG) => Self::NameTooLong { file },
+            _ => Self::Io { file, source: error },
+        }
+    }
+}
+
+/// The folder of one call.
+struct Place<'a> {
+    folder: &'a Path,
+    fd: &'a OwnedFd,
+    ours: &'a [(OsString, Hash)],
+}
+
+/// An output with its file, unless that is in its place already.
+struct Ready<'a> {
+    wanted: Wanted,
+    hash: Hash,
+    temporary: Option<Temporary<'a>>,
+}
+
+/// What stands under a name.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Same,
+    Ours,
+    Foreign,
+}
+
+impl<'a> Place<'a> {
+    fn prepare(&self, wanted: Wanted) -> Result<Ready<'a>, PlaceError> {
+        let hash = Hash::of(&wanted.bytes);
+        let mut ready = Ready { wanted, hash, temporary: None };
+        for name in &ready.wanted.candidates {
+            match self.find(name, &ready)? {
+                Found::Foreign => continue,
+                Found::Same => break,
+                Found::Nothing | Found::Ours => {
+                    ready.temporary = Some(self.write(&ready.wanted.bytes, name)?);
+                    break;
+                }
+            }
+        }
+        Ok(ready)
+    }
+
+    fn write(&self, bytes: &[u8], name: &OsStr) -> Result<Temporary<'a>, PlaceError> {
+        // What any program would ask for; the umask takes away.
+        Temporary::write(self.fd, bytes, 0o666).map_err(|error| self.error(name, error))
+    }
+
+    /// Shows the output under the first name that it may have.
+    fn publish(&self, mut ready: Ready<'a>, placed: &[Placed]) -> Result<Placed, PlaceError> {
+        let names = std::mem::take(&mut ready.wanted.candidates);
+        for name in &names {
+            let is_taken = placed.iter().any(|other| other.name == *name);
+            if !is_taken && self.try_name(&mut ready, name)? {
+                return Ok(Placed { name: name.clone(), hash: ready.hash });
+            }
+        }
+        let file = self.folder.join(names.first().cloned().unwrap_or_default());
+        Err(PlaceError::NoFreeName { file })
+    }
+
+    fn try_name(&self, ready: &mut Ready<'a>, name: &OsStr) -> Result<bool, PlaceError> {
+        let replace = match self.find(name, ready)? {
+            Found::Same => return Ok(true),
+            Found::Foreign => return Ok(false),
+            Found::Ours => true,
+            Found::Nothing => false,
+        };
+        let temporary = match ready.temporary.take() {
+            Some(temporary) => temporary,
+            None => self.write(&ready.wanted.bytes, name)?,
+        };
+        self.rename(temporary, name, replace, ready)
+    }
+
+    /// False when another file took the name meanwhile: then `ready` keeps its own.
+    fn rename(
+        &self,
+        temporary: Temporary<'a>,
+        name: &OsStr,
+        replace: bool,
+        ready: &mut Ready<'a>,
+    ) -> Result<bool, PlaceError> {
+        let renamed = match replace {
+            true => rustix::fs::renameat(self.fd, temporary.name(), self.fd, name),
+            false => rename_to_new(self.fd, temporary.name().as_ref(), name),
+        };
+        match renamed {
+            Ok(()) => temporary.published(),
+            // A folder may have come where our file was.
+            Err(Errno::EXIST | Errno::ISDIR | Errno::NOTEMPTY) => {
+                ready.temporary = Some(temporary);
+                return Ok(false);
+            }
+            Err(error) => return Err(self.error(name, error.into())),
+        }
+        Ok(true)
+    }
+
+    /// What stands under the name, without following a symlink.
+    fn find(&self, name: &OsStr, ready: &Ready) -> Result<Found, PlaceError> {
+        if !is_plain(name) {
+            return Err(self.error(name, io::ErrorKind::InvalidFilename.into()));
+        }
+        let stat = match rustix::fs::statat(self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(Found::Nothing),
+            Err(error) => return Err(self.error(name, error.into())),
+        };
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let same_size = u64::try_from(stat.st_size) == Ok(ready.wanted.bytes.len() as u64);
+        let known: Vec<Hash> = self.hashes_for(name).collect();
+        if !is_file || (!same_size && known.is_empty()) {
+            return Ok(Found::Foreign);
+        }
+        // What cannot be read cannot be known as ours.
+        Ok(match hash_of(self.fd, name) {
+            Ok(hash) if hash == ready.hash => Found::Same,
+            Ok(hash) if known.contains(&hash) => Found::Ours,
+            _ => Found::Foreign,
+        })
+    }
+
+    fn hashes_for(&self, name: &OsStr) -> impl Iterator<Item = Hash> {
+        self.ours.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash)
+    }
+
+    fn error(&self, name: &OsStr, error: io::Error) -> PlaceError {
+        PlaceError::of(&self.folder.join(name), error)
+    }
+}
+
+/// Whether it names a file in the folder and nothing elsewhere.
+fn is_plain(name: &OsStr) -> bool {
+    let mut components = Path::new(name).components();
+    let first = components.next();
+    matches!(first, Some(std::path::Component::Normal(only)) if only == name) && components.next().is_none()
+}
+
+/// The hash of a regular file, read in small parts.
+fn hash_of(folder: &OwnedFd, name: &OsStr) -> io::Result<Hash> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
+    let mut hasher = blake3::Hasher::new();
+    let mut part = [0; 16 * 1024];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(Hash(*hasher.finalize().as_bytes())),
+            length => hasher.update(&part[..length]),
+        };
+    }
+}
+
+/// Renames only if nothing has the name; otherwise `EXIST`. By the surest way that the file system
+/// knows: local ones know the first, NFS the second, FAT and some network shares only the third.
+fn rename_to_new(folder: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match rename_no_replace(folder, from, to) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        done => return done,
+    }
+    match link_and_unlink(folder, from, to) {
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP | Errno::MLINK | Errno::INVAL) => {
+            look_and_rename(folder, from, to)
+        }
+        done => done,
+    }
+}
+
+fn rename_no_replace(folder: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    rustix::fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE)
+}
+
+fn link_and_unlink(folder: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())?;
+    rustix::fs::unlinkat(folder, from, AtFlags::empty())
+}
+
+/// Leaves a moment in which another program could take the name; there is no better way there.
+fn look_and_rename(folder: &OwnedFd, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::statat(folder, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => rustix::fs::renameat(folder, from, folder, to),
+        Err(error) => Err(error),
+        Ok(_) => Err(Errno::EXIST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    fn wanted(names: &[&str], bytes: &[u8]) -> Wanted {
+        Wanted { candidates: names.iter().map(OsString::from).collect(), bytes: bytes.into() }
+    }
+
+    fn talk(bytes: &[u8]) -> Vec<Wanted> {
+        vec![wanted(&["talk.srt", "talk.wav.srt", "talk.wav.2.srt"], bytes)]
+    }
+
+    fn names(placed: &[Placed]) -> Vec<&str> {
+        placed.iter().map(|placed| placed.name.to_str().unwrap()).collect()
+    }
+
+    fn listing(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn outputs_appear_with_the_usual_mode_and_nothing_else_stays() {
+        let folder = TempDir::new().unwrap();
+        let set = vec![wanted(&["a.srt"], b"1"), wanted(&["a.txt"], b"2")];
+        let placed = place(folder.path(), set, &[]).unwrap();
+        assert_eq!(names(&placed), ["a.srt", "a.txt"]);
+        assert_eq!(placed[0].hash, Hash::of(b"1"));
+        assert_eq!(listing(folder.path()), ["a.srt", "a.txt"]);
+        fs::write(folder.path().join("plain"), b"").unwrap();
+        let mode = |name: &str| fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("a.srt"), mode("plain"));
+    }
+
+    #[test]
+    fn an_equal_file_is_taken_as_it_is() {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("talk.srt");
+        fs::write(&file, b"same").unwrap();
+        let before = fs::metadata(&file).unwrap().ino();
+        let placed = place(folder.path(), talk(b"same"), &[]).unwrap();
+        assert_eq!(names(&placed), ["talk.srt"]);
+        assert_eq!(fs::metadata(&file).unwrap().ino(), before);
+    }
+
+    #[test]
+    fn an_edited_file_is_left_alone_and_our_own_is_replaced() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
+        fs::write(folder.path().join("talk.wav.srt"), b"old").unwrap();
+        let ours =
+            [(OsString::from("talk.srt"), Hash::of(b"as written")), (OsString::from("talk.wav.srt"), Hash::of(b"old"))];
+        let placed = place(folder.path(), talk(b"new"), &ours).unwrap();
+        assert_eq!(names(&placed), ["talk.wav.srt"]);
+        assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");
+        assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
+        assert_eq!(listing(folder.path()).len(), 2);
+    }
+
+    #[test]
+    fn a_hash_counts_for_its_own_name_only() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("talk.srt"), b"old").unwrap();
+        let ours = [(OsString::from("talk.txt"), Hash::of(b"old"))];
+        assert_eq!(names(&place(folder.path(), talk(b"new"), &ours).unwrap()), ["talk.wav.srt"]);
+    }
+
+    #[test]
+    fn folders_symlinks_and_pipes_are_never_written_through() {
+        let folder = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("0.srt")).unwrap();
+        symlink("nowhere", at("1.srt")).unwrap();
+        fs::write(at("target"), b"same").unwrap();
+        symlink("target", at("2.srt")).unwrap();
+        let fd = temporary::open_folder(folder.path()).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(&fd, "3.srt", FileType::Fifo, mode, 0).unwrap();
+        let set = vec![wanted(&["0.srt", "1.srt", "2.srt", "3.srt", "4.srt"], b"same")];
+        let placed = place(folder.path(), set, &[]).unwrap();
+        assert_eq!(names(&placed), ["4.srt"]);
+        assert!(!at("nowhere").exists());
+    }
+
+    #[test]
+    fn two_outputs_never_share_a_name() {
+        let folder = TempDir::new().unwrap();
+        let set = [talk(b""), talk(b"")].concat();
+        assert_eq!(names(&place(folder.path(), set, &[]).unwrap()), ["talk.srt", "talk.wav.srt"]);
+    }
+
+    #[test]
+    fn names_that_are_no_text_are_written() {
+        let folder = TempDir::new().unwrap();
+        let name = OsStr::from_bytes(b"caf\xe9.srt").to_owned();
+        let set = vec![Wanted { candidates: vec![name.clone()], bytes: b"x".into() }];
+        place(folder.path(), set, &[]).unwrap();
+        assert!(folder.path().join(name).exists());
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        let folder = TempDir::new().unwrap();
+        for name in ["../x", "/tmp/x", "..", "", "a/b"] {
+            let error = place(folder.path(), vec![wanted(&[name], b"x")], &[]).unwrap_err();
+            assert!(matches!(error, PlaceError::Io { .. }), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn each_error_says_what_to_do() {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, b"").unwrap();
+        let gone = place(&file, talk(b"x"), &[]).unwrap_err();
+        assert!(matches!(gone, PlaceError::FolderGone { .. }));
+        assert!(gone.to_string().contains("the result is kept"));
+        let long = vec![wanted(&["x".repeat(300).as_str()], b"x")];
+        let long = place(folder.path(), long, &[]).unwrap_err();
+        assert!(matches!(long, PlaceError::NameTooLong { .. }));
+        let taken = place(folder.path(), vec![wanted(&["file"], b"x")], &[]).unwrap_err();
+        assert!(matches!(taken, PlaceError::NoFreeName { .. }));
+        assert_eq!(listing(folder.path()), ["file"]);
+    }
+
+    /// A small file system of its own, unmounted when dropped. Needs root: the faults of a disk
+    /// cannot be had otherwise.
+    struct SmallDisk(TempDir);
+
+    impl SmallDisk {
+        fn mount(options: &str) -> Self {
+            let folder = TempDir::new().unwrap();
+            let arguments = ["-t", "tmpfs", "-o", options, "scribed-test"];
+            let status = std::process::Command::new("mount").args(arguments).arg(folder.path()).status();
+            assert!(
+                status.is_ok_and(|status| status.success()),
+                "this test mounts a small tmpfs and has to run as root"
+            );
+            Self(folder)
+        }
+    }
+
+    impl Drop for SmallDisk {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+        }
+    }
+
+    #[test]
+    fn a_full_disk_shows_no_output_and_keeps_no_temporary_file() {
+        let disk = SmallDisk::mount("size=64k");
+        let set = vec![wanted(&["a.txt"], &[7; 20_000]), wanted(&["a.json"], &[7; 90_000])];
+        let error = place(disk.0.path(), set, &[]).unwrap_err();
+        assert!(matches!(error, PlaceError::NoSpace { .. }), "{error}");
+        assert_eq!(listing(disk.0.path()), [""; 0]);
+    }
+
+    #[test]
+    fn a_read_only_disk_is_named() {
+        let disk = SmallDisk::mount("ro,size=64k");
+        let error = place(disk.0.path(), talk(b"x"), &[]).unwrap_err();
+        assert!(matches!(error, PlaceError::ReadOnly { .. }), "{error}");
+    }
+
+    #[test]
+    fn every_way_of_renaming_spares_what_is_there() {
+        type Way = fn(&OwnedFd, &OsStr, &OsStr) -> rustix::io::Result<()>;
+        for way in [rename_no_replace as Way, link_and_unlink, look_and_rename] {
+            let folder = TempDir::new().unwrap();
+            let fd = temporary::open_folder(folder.path()).unwrap();
+            fs::write(folder.path().join("new"), b"new").unwrap();
+            symlink("nowhere", folder.path().join("taken")).unwrap();
+            assert_eq!(way(&fd, "new".as_ref(), "taken".as_ref()), Err(Errno::EXIST));
+            way(&fd, "new".as_ref(), "free".as_ref()).unwrap();
+            assert_eq!(listing(folder.path()), ["free", "taken"]);
+        }
+    }
+
+    #[test]
+    fn a_sweep_takes_leftovers_only() {
+        let folder = TempDir::new().unwrap();
+        let fd = temporary::open_folder(folder.path()).unwrap();
+        let living = Temporary::write(&fd, b"still being written", 0o666).unwrap();
+        let digits = "0123456789abcdef".repeat(2);
+        let leftover = format!(".{digits}.scribed-tmp");
+        let spared = [format!("{digits}.scribed-tmp"), ".talk.scribed-tmp".into(), living.name().into()];
+        for name in spared.iter().take(2).chain([&leftover]) {
+            fs::write(folder.path().join(name), b"half").unwrap();
+        }
+        fs::create_dir(folder.path().join(format!(".{}.scribed-tmp", "a".repeat(32)))).unwrap();
+        assert_eq!(sweep(folder.path()).unwrap(), 1);
+        assert!(spared.iter().all(|name| folder.path().join(name).exists()));
+        assert!(!folder.path().join(leftover).exists());
+    }
+}

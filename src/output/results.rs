@@ -1,0 +1,228 @@
+//! The kept results: each transcription's whole answer, compressed, as a file of its own. From them
+//! every output can be made again without asking, or paying, the service.
+
+use super::placing;
+use super::temporary::{self, Temporary};
+use crate::domain::names::{Hash, TranscriptionId};
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The folder of kept results.
+#[derive(Debug, Clone)]
+pub struct Results {
+    dir: PathBuf,
+}
+
+/// Why a kept result cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It was never kept, or was removed.
+    #[error("no result is kept at {}", file.display())]
+    NotKept {
+        /// Where it would be.
+        file: PathBuf,
+    },
+    /// The file is cut short or does not agree with its checksum.
+    #[error("the kept result {} is damaged ({detail}); move it away to have it fetched again", file.display())]
+    Damaged {
+        /// The damaged file; left as it is.
+        file: PathBuf,
+        /// What does not fit.
+        detail: String,
+    },
+    /// It is longer than the caller allows.
+    #[error("the kept result {} unpacks to more than {limit} bytes", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// The caller's limit in bytes.
+        limit: u64,
+    },
+    /// The system could not read it.
+    #[error("cannot read the kept result {}: {source}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+impl Results {
+    /// The results under `dir`, which is made when the first is kept.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into() }
+    }
+
+    /// Keeps the service's answer as it came, in place of an older one; when this returns it
+    /// outlasts a power loss. Only the owner may read it: it is what somebody said. Blocks.
+    pub fn keep(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
+        let file = self.file(id);
+        let folder = file.parent().unwrap_or(&self.dir);
+        make_folders(folder)?;
+        let fd = temporary::open_folder(folder)?;
+        let packed = Temporary::write(&fd, &pack(raw)?, 0o600)?;
+        let name = file.file_name().unwrap_or_default();
+        rustix::fs::renameat(&fd, packed.name(), &fd, name)?;
+        packed.published();
+        Ok(rustix::fs::fsync(&fd)?)
+    }
+
+    /// The answer as it was kept, of at most `limit` bytes: the file may be anybody's, and a small
+    /// one can unpack to any length. Blocks.
+    pub fn open(&self, id: &TranscriptionId, limit: u64) -> Result<Vec<u8>, OpenError> {
+        let file = self.file(id);
+        let mut raw = Vec::new();
+        let read = File::open(&file)
+            .and_then(|packed| GzDecoder::new(packed).take(limit.saturating_add(1)).read_to_end(&mut raw));
+        match read {
+            Ok(length) if length as u64 > limit => Err(OpenError::TooLarge { file, limit }),
+            Ok(_) => Ok(raw),
+            Err(error) => Err(OpenError::of(file, error)),
+        }
+    }
+
+    /// Removes what a killed process left half-written, and says how many files that were. Looks
+    /// into every folder, so it is for the daemon's start and not for each result. Blocks.
+    pub fn sweep(&self) -> io::Result<usize> {
+        let folders = walkdir::WalkDir::new(&self.dir).min_depth(2).max_depth(2);
+        let mut removed = 0;
+        for folder in folders.into_iter().filter_map(Result::ok) {
+            if folder.file_type().is_dir() {
+                removed += placing::sweep(folder.path())?;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// `ab/cd/<id>.json.gz`: two levels by the id's hash, as a million files in one folder are slow
+    /// to list. An id is the service's text: one that is not plainly a name is not used as one.
+    fn file(&self, id: &TranscriptionId) -> PathBuf {
+        let hash = Hash::of(id.as_str().as_bytes()).to_string();
+        let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+        let is_name = (1..=64).contains(&id.as_str().len()) && id.as_str().bytes().all(plain);
+        // The underscore is in no plain id, so the two kinds never meet.
+        let name = if is_name { id.to_string() } else { format!("id_{hash}") };
+        self.dir.join(&hash[..2]).join(&hash[2..4]).join(format!("{name}.json.gz"))
+    }
+}
+
+impl OpenError {
+    fn of(file: PathBuf, source: io::Error) -> Self {
+        use io::ErrorKind::{InvalidData, InvalidInput, NotFound, UnexpectedEof};
+        match source.kind() {
+            NotFound => Self::NotKept { file },
+            InvalidData | InvalidInput | UnexpectedEof => Self::Damaged { file, detail: source.to_string() },
+            _ => Self::Io { file, source },
+        }
+    }
+}
+
+/// Gzip without a time in its header: the same answer gives the same file.
+fn pack(raw: &[u8]) -> io::Result<Vec<u8>> {
+    let mut packer = GzEncoder::new(Vec::new(), Compression::default());
+    packer.write_all(raw)?;
+    packer.finish()
+}
+
+/// Makes a folder and those above it, each durable in the one that holds it.
+fn make_folders(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = above.unwrap_or(Path::new("."));
+    make_folders(above)?;
+    match std::fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => File::open(above)?.sync_all(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    const LIMIT: u64 = 1_000_000;
+
+    fn id(text: &str) -> TranscriptionId {
+        TranscriptionId::new(text)
+    }
+
+    #[test]
+    fn a_result_comes_back_as_it_was_kept() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path().join("results"));
+        let id = id("45463597-20b7-4af7-b3b3-f5fb778203ab");
+        assert!(matches!(results.open(&id, LIMIT), Err(OpenError::NotKept { .. })));
+        for raw in [&b"{\"a\": 1.10}\n"[..], b"{}"] {
+            results.keep(&id, raw).unwrap();
+            assert_eq!(results.open(&id, LIMIT).unwrap(), raw);
+        }
+        assert_eq!(fs::read_dir(results.file(&id).parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn hostile_ids_stay_in_the_folder_and_apart() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path());
+        let long = "x".repeat(300);
+        let ids = ["../../x", "/etc/passwd", "", ".", "a\0b", "a b", "é", &long];
+        for text in ids {
+            results.keep(&id(text), text.as_bytes()).unwrap();
+            let file = results.file(&id(text));
+            assert_eq!(file.parent().unwrap().parent().unwrap().parent(), Some(dir.path()));
+            assert!(file.exists());
+        }
+        for text in ids {
+            assert_eq!(results.open(&id(text), LIMIT).unwrap(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_result_that_unpacks_too_far_is_refused() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path());
+        results.keep(&id("bomb"), &vec![0; 2_000_000]).unwrap();
+        let error = results.open(&id("bomb"), LIMIT).unwrap_err();
+        assert!(matches!(error, OpenError::TooLarge { limit: LIMIT, .. }), "{error}");
+        assert_eq!(results.open(&id("bomb"), 2_000_000).unwrap().len(), 2_000_000);
+    }
+
+    #[test]
+    fn damage_anywhere_is_told() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path());
+        results.keep(&id("x"), b"{\"status\": \"done\", \"result\": 12345}").unwrap();
+        let file = results.file(&id("x"));
+        let whole = fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            fs::write(&file, &whole[..at]).unwrap();
+            let error = results.open(&id("x"), LIMIT).unwrap_err();
+            assert!(matches!(error, OpenError::Damaged { .. }), "cut at {at}: {error}");
+        }
+        let mut turned = whole.clone();
+        let checksum = turned.len() - 8;
+        turned[checksum] ^= 1;
+        fs::write(&file, turned).unwrap();
+        assert!(matches!(results.open(&id("x"), LIMIT), Err(OpenError::Damaged { .. })));
+    }
+
+    #[test]
+    fn a_sweep_removes_what_a_killed_process_left() {
+        let dir = TempDir::new().unwrap();
+        let results = Results::new(dir.path());
+        results.keep(&id("x"), b"{}").unwrap();
+        let file = results.file(&id("x"));
+        let leftover = file.with_file_name(format!(".{}.scribed-tmp", "0".repeat(32)));
+        fs::write(&leftover, b"half").unwrap();
+        assert_eq!(results.sweep().unwrap(), 1);
+        assert!(!leftover.exists() && file.exists());
+    }
+}

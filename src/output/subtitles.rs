@@ -1,0 +1,581 @@
+//! Subtitles from a transcript: what is shown when, and the two formats it is written in.
+//!
+//! Pure, and used on both sides: for the files beside the media and by the embedded service.
+
+use super::pieces::{self, Piece};
+use crate::domain::transcript::{Transcript, Utterance};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How subtitles are laid out. The defaults are what players and viewers expect, and what the
+/// hosted service was seen to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Characters in a row, from 1; only a single longer word goes beyond. 42 is the broadcasters'
+    /// usual limit.
+    pub maximum_characters_per_row: usize,
+    /// Rows shown at once, from 1.
+    pub maximum_rows_per_caption: usize,
+    /// A shorter cue is stretched to this where the next one leaves room.
+    pub minimum_duration: Duration,
+    /// A cue is never shown longer; at least a millisecond.
+    pub maximum_duration: Duration,
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self {
+            maximum_characters_per_row: 42,
+            maximum_rows_per_caption: 2,
+            minimum_duration: Duration::from_millis(700),
+            maximum_duration: Duration::from_secs(7),
+        }
+    }
+}
+
+/// What is shown at once. Its times are whole milliseconds, as the formats write them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cue {
+    /// From the start of the recording.
+    pub start: Duration,
+    /// Always after `start`, never after the next cue's start.
+    pub end: Duration,
+    /// At least one; plain text without line breaks, not escaped for any format.
+    pub rows: Vec<String>,
+}
+
+/// Lays a transcript out as cues: in order of time, none overlapping another, none empty. Whatever
+/// times the service sent (not numbers, negative, out of order) the result is valid.
+pub fn cues(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
+    let mut captions = Vec::new();
+    let mut after = 0.0;
+    for utterance in &transcript.utterances {
+        after = add_utterance(&mut captions, utterance, after, layout);
+    }
+    // Utterances of several channels may come one channel after the other.
+    captions.sort_by_key(|caption| caption.start);
+    separate(&mut captions);
+    stretch(&mut captions, layout);
+    captions.into_iter().map(Caption::into_cue).collect()
+}
+
+/// The cues as SubRip. SubRip has no escapes: an arrow in the text is written as `→`, and markup
+/// stays as it is. Empty when there is no cue.
+pub fn srt(cues: &[Cue]) -> String {
+    let mut file = String::new();
+    for (i, cue) in cues.iter().enumerate() {
+        let gap = if i == 0 { "" } else { "\n" };
+        let times = format!("{} --> {}", time(cue.start, ','), time(cue.end, ','));
+        let text = cue.rows.join("\n").replace("-->", "→");
+        // Writing into a string cannot fail.
+        let _ = writeln!(file, "{gap}{}\n{times}\n{text}", i + 1);
+    }
+    file
+}
+
+/// The cues as WebVTT (W3C WebVTT, "Syntax"). `note` becomes a comment block that players do not
+/// show.
+pub fn vtt(cues: &[Cue], note: Option<&str>) -> String {
+    let mut file = String::from("WEBVTT\n");
+    if let Some(note) = note {
+        let _ = write!(file, "\n{}", note_block(note));
+    }
+    for (i, cue) in cues.iter().enumerate() {
+        let times = format!("{} --> {}", time(cue.start, '.'), time(cue.end, '.'));
+        let _ = writeln!(file, "\n{}\n{times}\n{}", i + 1, escape_vtt(&cue.rows.join("\n")));
+    }
+    file
+}
+
+/// A WebVTT comment block, with its last line end. Empty lines would end the block and an arrow
+/// would make it a cue, so both are taken out of the text.
+pub fn note_block(note: &str) -> String {
+    let mut block = String::from("NOTE\n");
+    for line in note.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
+        block.push_str(&line.replace("-->", "→").replace('\0', "\u{fffd}"));
+        block.push('\n');
+    }
+    block
+}
+
+fn escape_vtt(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// `HH:MM:SS,mmm`; more digits for the hours from the hundredth on.
+fn time(at: Duration, mark: char) -> String {
+    let seconds = at.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("{hours:02}:{minutes:02}:{:02}{mark}{:03}", seconds % 60, at.subsec_millis())
+}
+
+/// A silence this long ends a cue, in seconds; the length that a cue is shown at least.
+const PAUSE: f64 = 0.7;
+
+/// A cue in the making. Times in milliseconds.
+struct Caption {
+    start: u64,
+    end: u64,
+    /// The next caption goes on with the same phrase: between them the screen stays filled.
+    continues: bool,
+    rows: Vec<String>,
+}
+
+impl Caption {
+    fn of(pieces: &[Piece], continues: bool, layout: &Layout) -> Self {
+        let (start, end) = (pieces.first().map(|p| p.start), pieces.last().map(|p| p.end));
+        let rows = rows(pieces, layout);
+        Self { start: millis(start), end: millis(end), continues, rows }
+    }
+
+    fn into_cue(self) -> Cue {
+        let Self { start, end, rows, .. } = self;
+        Cue { start: Duration::from_millis(start), end: Duration::from_millis(end), rows }
+    }
+
+    fn characters(&self) -> u64 {
+        self.rows.iter().map(|row| row.chars().count() as u64).sum()
+    }
+}
+
+fn millis(seconds: Option<f64>) -> u64 {
+    (seconds.unwrap_or(0.0) * 1000.0).round() as u64
+}
+
+/// Adds an utterance's captions and returns where it ends, in seconds.
+fn add_utterance(captions: &mut Vec<Caption>, utterance: &Utterance, after: f64, layout: &Layout) -> f64 {
+    let pieces = pieces::pieces(utterance, after);
+    for phrase in pieces.chunk_by(|left, right| right.start - left.end < PAUSE) {
+        let mut rest = phrase;
+        while !rest.is_empty() {
+            let (shown, later) = rest.split_at(take(rest, layout));
+            captions.push(Caption::of(shown, !later.is_empty(), layout));
+            rest = later;
+        }
+    }
+    pieces.last().map_or(after, |last| last.end)
+}
+
+/// How many pieces of the phrase the next caption shows; at least one.
+fn take(phrase: &[Piece], layout: &Layout) -> usize {
+    let fitting = fitting(phrase, layout);
+    if fitting == phrase.len() {
+        return fitting;
+    }
+    let shown = &phrase[..fitting];
+    let all = width(shown);
+    last_break(shown, all / 3, ends_sentence)
+        .or_else(|| last_break(shown, all / 2, ends_clause))
+        .unwrap_or_else(|| without_orphan(phrase, fitting))
+}
+
+/// The longest beginning that fits the rows and the duration; at least one piece.
+fn fitting(phrase: &[Piece], layout: &Layout) -> usize {
+    let latest = phrase[0].start + layout.maximum_duration.as_secs_f64();
+    let mut filler = Filler::new(layout.maximum_characters_per_row);
+    let fits = |piece: &&Piece| {
+        filler.add(piece);
+        filler.rows <= layout.maximum_rows_per_caption.max(1) && piece.end <= latest
+    };
+    phrase.iter().take_while(fits).count().max(1)
+}
+
+/// After the last piece that `ends` something, when at least `least` characters stand before.
+fn last_break(shown: &[Piece], least: usize, ends: fn(&str) -> bool) -> Option<usize> {
+    let last = shown.iter().rposition(|piece| ends(&piece.text))? + 1;
+    (width(&shown[..last]) >= least).then_some(last)
+}
+
+fn ends_sentence(text: &str) -> bool {
+    let inner = text.trim_end_matches(['"', '\'', '”', '’', '»', ')', '」', '』', '）']);
+    inner.ends_with(['.', '!', '?', '…', '。', '！', '？', '؟', '।'])
+}
+
+fn ends_clause(text: &str) -> bool {
+    text.ends_with([',', ';', ':', '–', '—', '、', '，', '；', '：', '،'])
+}
+
+/// Fewer pieces than fit where otherwise a lone word or two would be left for the next caption:
+/// then both get about half.
+fn without_orphan(phrase: &[Piece], fitting: usize) -> usize {
+    let shown = width(&phrase[..fitting]);
+    let few = |rest: &[Piece]| rest.len() <= fitting && width(rest) < shown / 3;
+    if !few(&phrase[fitting..]) {
+        return fitting;
+    }
+    let half = width(phrase) / 2;
+    (1..=fitting).find(|count| width(&phrase[..*count]) >= half).unwrap_or(fitting)
+}
+
+/// The length of these pieces in one row, in characters.
+fn width(pieces: &[Piece]) -> usize {
+    let mut filler = Filler::new(usize::MAX);
+    pieces.iter().for_each(|piece| filler.add(piece));
+    filler.column
+}
+
+/// Counts rows as they are filled, each as far as it goes.
+struct Filler {
+    limit: usize,
+    rows: usize,
+    column: usize,
+}
+
+impl Filler {
+    fn new(limit: usize) -> Self {
+        Self { limit: limit.max(1), rows: 0, column: 0 }
+    }
+
+    /// A piece longer than a row stands alone in one, whole.
+    fn add(&mut self, piece: &Piece) {
+        let width = piece.width();
+        let with_space = width + usize::from(piece.spaced);
+        if self.rows == 0 || self.column + with_space > self.limit {
+            (self.rows, self.column) = (self.rows + 1, width);
+        } else {
+            self.column += with_space;
+        }
+    }
+}
+
+/// The pieces as rows of about equal length: the narrowest that need no more rows.
+fn rows(pieces: &[Piece], layout: &Layout) -> Vec<String> {
+    let widest = layout.maximum_characters_per_row.clamp(1, width(pieces).max(1));
+    let needed = count_rows(pieces, widest);
+    let (mut low, mut high) = (1, widest);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if count_rows(pieces, middle) <= needed { high = middle } else { low = middle + 1 }
+    }
+    fill_rows(pieces, high)
+}
+
+fn count_rows(pieces: &[Piece], limit: usize) -> usize {
+    let mut filler = Filler::new(limit);
+    pieces.iter().for_each(|piece| filler.add(piece));
+    filler.rows
+}
+
+fn fill_rows(pieces: &[Piece], limit: usize) -> Vec<String> {
+    let mut filler = Filler::new(limit);
+    let mut rows: Vec<String> = Vec::new();
+    for piece in pieces {
+        filler.add(piece);
+        let so_far = rows.len();
+        match rows.last_mut() {
+            Some(row) if filler.rows == so_far => {
+                row.push_str(if piece.spaced { " " } else { "" });
+                row.push_str(&piece.text);
+            }
+            _ => rows.push(piece.text.clone()),
+        }
+    }
+    rows
+}
+
+/// Makes every caption begin after the one before and end before the next. Where two speak at
+/// once, the time of both is shared in proportion to what there is to read.
+fn separate(captions: &mut [Caption]) {
+    for i in 1..captions.len() {
+        let (left, right) = captions.split_at_mut(i);
+        let (Some(one), Some(next)) = (left.last_mut(), right.first_mut()) else {
+            return;
+        };
+        if next.start < one.end {
+            next.start = next.start.max(fair_end(one, next).min(one.end));
+        }
+        next.start = next.start.max(one.start + 1);
+        next.end = next.end.max(next.start);
+        one.end = one.end.min(next.start);
+    }
+}
+
+/// Where the first of two overlapping captions gives way to the second.
+fn fair_end(one: &Caption, next: &Caption) -> u64 {
+    let both = one.end.max(next.end) - one.start;
+    let characters = one.characters() + next.characters();
+    one.start + both * one.characters() / characters.max(1)
+}
+
+/// Lengthens captions that are too short to read as far as the next one allows, and shortens
+/// those that stand for too long.
+fn stretch(captions: &mut [Caption], layout: &Layout) {
+    let limit = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let longest = limit(layout.maximum_duration).max(1);
+    let shortest = limit(layout.minimum_duration).clamp(1, longest);
+    for i in 0..captions.len() {
+        let next = captions.get(i + 1).map_or(u64::MAX, |next| next.start);
+        let caption = &mut captions[i];
+        let wanted = if caption.continues { next } else { caption.end };
+        let start = caption.start;
+        caption.end = wanted.clamp(start.saturating_add(shortest), start.saturating_add(longest)).min(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::transcript::Word;
+    use proptest::prelude::*;
+
+    fn utterance(text: &str, start: f64, end: f64) -> Utterance {
+        Utterance {
+            text: text.into(),
+            start,
+            end,
+            confidence: 1.0,
+            channel: 0,
+            speaker: None,
+            language: "en".into(),
+            words: Vec::new(),
+        }
+    }
+
+    fn transcript(utterances: Vec<Utterance>) -> Transcript {
+        Transcript { languages: vec!["en".into()], utterances }
+    }
+
+    fn srt_of(utterances: Vec<Utterance>) -> String {
+        srt(&cues(&transcript(utterances), &Layout::default()))
+    }
+
+    #[test]
+    fn silence_gives_valid_empty_files() {
+        assert_eq!(srt_of(vec![]), "");
+        assert_eq!(srt_of(vec![utterance(" \n", 1.0, 2.0)]), "");
+        assert_eq!(vtt(&[], None), "WEBVTT\n");
+    }
+
+    #[test]
+    fn long_utterances_are_cut_at_punctuation_into_even_rows() {
+        let text = "Split infinity in a time when less is more, where too much is never enough. \
+                    There is always hope for the future. The future can be read from the past.";
+        insta::assert_snapshot!(srt_of(vec![utterance(text, 0.0, 12.0)]), @r"
+        1
+        00:00:00,000 --> 00:00:06,050
+        Split infinity in a time when less is
+        more, where too much is never enough.
+
+        2
+        00:00:06,050 --> 00:00:12,000
+        There is always hope for the future.
+        The future can be read from the past.
+        ");
+    }
+
+    #[test]
+    fn markup_arrows_and_line_breaks_cannot_break_a_file() {
+        let odd = vec![utterance("a --> b\n\n2\r\n<i>R&D\u{0}", 0.0, 3.0)];
+        let cues = cues(&transcript(odd), &Layout::default());
+        insta::assert_snapshot!(srt(&cues), @r"
+        1
+        00:00:00,000 --> 00:00:03,000
+        a → b 2 <i>R&D
+        ");
+        insta::assert_snapshot!(vtt(&cues, Some("from\n\n1 --> 2\rlast")), @r"
+        WEBVTT
+
+        NOTE
+        from
+        1 → 2
+        last
+
+        1
+        00:00:00.000 --> 00:00:03.000
+        a --&gt; b 2 &lt;i&gt;R&amp;D
+        ");
+    }
+
+    #[test]
+    fn a_word_longer_than_a_row_is_kept_whole() {
+        let long = "x".repeat(50);
+        let text = format!("see {long} there");
+        let cues = cues(&transcript(vec![utterance(&text, 0.0, 3.0)]), &Layout::default());
+        let rows: Vec<&String> = cues.iter().flat_map(|cue| &cue.rows).collect();
+        assert_eq!(rows, ["see", &long, "there"]);
+    }
+
+    #[test]
+    fn japanese_breaks_between_characters() {
+        let text = "これは日本語の字幕です。".repeat(6);
+        let cues = cues(&transcript(vec![utterance(&text, 0.0, 6.0)]), &Layout::default());
+        assert!(cues.iter().flat_map(|cue| &cue.rows).all(|row| row.chars().count() <= 42));
+        assert!(cues.iter().all(|cue| cue.rows.iter().all(|row| !row.starts_with('。'))));
+    }
+
+    #[test]
+    fn no_lone_word_is_left_for_the_next_cue() {
+        let text = "and mister john dashwood had then leisure to consider how much there might be \
+                    prudently now";
+        let cues = cues(&transcript(vec![utterance(text, 0.0, 6.0)]), &Layout::default());
+        assert!(cues.iter().all(|cue| cue.rows.concat().len() > 30), "{cues:?}");
+    }
+
+    #[test]
+    fn short_cues_are_stretched_as_far_as_there_is_room() {
+        let cues = cues(
+            &transcript(vec![utterance("Hi.", 1.0, 1.1), utterance("You.", 1.3, 1.4), utterance("Me.", 9.0, 9.1)]),
+            &Layout::default(),
+        );
+        let times: Vec<(u128, u128)> = cues.iter().map(|cue| (cue.start.as_millis(), cue.end.as_millis())).collect();
+        assert_eq!(times, [(1000, 1300), (1300, 2000), (9000, 9700)]);
+    }
+
+    #[test]
+    fn two_who_speak_at_once_share_the_time_by_length() {
+        let both = vec![utterance("aaaaaaaaa", 0.0, 4.0), utterance("bbb", 0.0, 4.0)];
+        insta::assert_snapshot!(srt_of(both), @r"
+        1
+        00:00:00,000 --> 00:00:03,000
+        aaaaaaaaa
+
+        2
+        00:00:03,000 --> 00:00:04,000
+        bbb
+        ");
+    }
+
+    #[test]
+    fn a_hundred_hours_need_three_digits() {
+        assert_eq!(time(Duration::from_millis(360_000_001), ','), "100:00:00,001");
+    }
+
+    /// The strict reading of a SubRip file: number, times, rows, an empty line.
+    fn parse_srt(file: &str) -> Vec<Cue> {
+        let blocks = file.split("\n\n").filter(|block| !block.is_empty()).enumerate();
+        let one = |(i, block): (usize, &str)| {
+            let mut lines = block.lines();
+            assert_eq!(lines.next(), Some((i + 1).to_string().as_str()));
+            let (start, end) = lines.next().unwrap().split_once(" --> ").unwrap();
+            let rows = lines.map(str::to_owned).collect();
+            Cue { start: parse_time(start), end: parse_time(end), rows }
+        };
+        blocks.map(one).collect()
+    }
+
+    fn parse_time(text: &str) -> Duration {
+        let number = |part: &str| part.parse::<u64>().unwrap();
+        let (clock, fraction) = text.split_once(',').unwrap();
+        assert_eq!(fraction.len(), 3);
+        let seconds = clock.split(':').fold(0, |sum, part| sum * 60 + number(part));
+        Duration::from_millis(seconds * 1000 + number(fraction))
+    }
+
+    fn any_time() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            20 => 0.0..60.0,
+            1 => Just(f64::NAN),
+            1 => Just(f64::INFINITY),
+            1 => Just(-1.0),
+            1 => Just(1e300),
+        ]
+    }
+
+    fn any_text() -> impl Strategy<Value = String> {
+        prop_oneof![
+            3 => "([a-zé]{1,12}[,.!?]? ){0,30}",
+            1 => "[ぁ-ん。、「」ก-ูเ ]{0,120}",
+            1 => any::<String>(),
+            1 => "(-->|<i>|&|\n|\u{2028}| |[a-z]{60}){0,12}",
+        ]
+    }
+
+    prop_compose! {
+        fn any_word()(text in " ?[a-z]{0,9}[.,]?", start in any_time(), end in any_time()) -> Word {
+            Word { text, start, end, confidence: 0.5 }
+        }
+    }
+
+    prop_compose! {
+        fn any_utterance()(
+            text in any_text(),
+            start in any_time(),
+            end in any_time(),
+            words in prop::collection::vec(any_word(), 0..12),
+        ) -> Utterance {
+            Utterance { words, ..utterance(&text, start, end) }
+        }
+    }
+
+    prop_compose! {
+        fn any_layout()(row in 0..60_usize, rows in 0..4_usize, least in 0..3000_u64, most in 0..9000_u64) -> Layout {
+            Layout {
+                maximum_characters_per_row: row,
+                maximum_rows_per_caption: rows,
+                minimum_duration: Duration::from_millis(least),
+                maximum_duration: Duration::from_millis(most),
+            }
+        }
+    }
+
+    fn letters<'a>(texts: impl Iterator<Item = &'a String>) -> String {
+        let all = texts.flat_map(|text| text.chars());
+        all.filter(|c| !c.is_whitespace() && !c.is_control() && *c != '\u{feff}').collect()
+    }
+
+    proptest! {
+        #[test]
+        fn cues_ascend_and_never_overlap(
+            utterances in prop::collection::vec(any_utterance(), 0..12),
+            layout in any_layout(),
+        ) {
+            let cues = cues(&transcript(utterances), &layout);
+            for cue in &cues {
+                prop_assert!(cue.start < cue.end, "{cue:?}");
+                prop_assert!(!cue.rows.is_empty());
+                prop_assert!(cue.rows.len() <= layout.maximum_rows_per_caption.max(1));
+                prop_assert!(cue.end - cue.start <= layout.maximum_duration.max(Duration::from_millis(1)));
+            }
+            for pair in cues.windows(2) {
+                prop_assert!(pair[0].end <= pair[1].start, "{pair:?}");
+            }
+        }
+
+        #[test]
+        fn nothing_said_is_lost(text in any_text(), layout in any_layout()) {
+            let said = utterance(&text, 1.0, 20.0);
+            let cues = cues(&transcript(vec![said]), &layout);
+            let shown = letters(cues.iter().flat_map(|cue| &cue.rows));
+            prop_assert_eq!(shown, letters([&text].into_iter()));
+        }
+
+        #[test]
+        fn words_stay_in_order(words in prop::collection::vec("[a-z]{1,9}[.,]?", 1..60)) {
+            let text = words.join(" ");
+            let cues = cues(&transcript(vec![utterance(&text, 0.0, 30.0)]), &Layout::default());
+            let shown: Vec<&str> =
+                cues.iter().flat_map(|cue| &cue.rows).flat_map(|row| row.split(' ')).collect();
+            prop_assert_eq!(shown, words);
+        }
+
+        #[test]
+        fn rows_keep_the_limit(text in "([a-zé]{1,12}[,.!?]? ){0,60}", limit in 13..60_usize) {
+            let layout = Layout { maximum_characters_per_row: limit, ..Layout::default() };
+            let cues = cues(&transcript(vec![utterance(&text, 0.0, 30.0)]), &layout);
+            let longest = cues.iter().flat_map(|cue| &cue.rows).map(|row| row.chars().count()).max();
+            prop_assert!(longest.unwrap_or(0) <= limit);
+        }
+
+        #[test]
+        fn an_srt_reads_back_as_it_was(utterances in prop::collection::vec(any_utterance(), 0..12)) {
+            let mut cues = cues(&transcript(utterances), &Layout::default());
+            let read = parse_srt(&srt(&cues));
+            for row in cues.iter_mut().flat_map(|cue| &mut cue.rows) {
+                *row = row.replace("-->", "→");
+            }
+            prop_assert_eq!(read, cues);
+        }
+
+        #[test]
+        fn a_vtt_holds_no_stray_arrow_and_one_block_a_cue(
+            utterances in prop::collection::vec(any_utterance(), 0..12),
+            note in any::<String>(),
+        ) {
+            let cues = cues(&transcript(utterances), &Layout::default());
+            let file = vtt(&cues, Some(&note));
+            prop_assert_eq!(file.matches("-->").count(), cues.len());
+            prop_assert_eq!(file.split("\n\n").count(), cues.len() + 2);
+            prop_assert!(file.starts_with("WEBVTT\n\nNOTE\n"));
+        }
+    }
+}

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Every test, from a fresh machine: installs what they need, then runs them all. Arguments go to
+# cargo test. Some tests mount a small disk and need root.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+deploy/install.sh --tests
+exec cargo test --locked "$@"
