@@ -50,6 +50,7 @@ pub mod domain {
     pub mod job;
     pub mod names;
     pub mod path;
+    pub mod reason;
     pub mod retry;
     pub mod stage;
     pub mod token;
@@ -79,6 +80,7 @@ pub mod pipeline {
     pub mod settle;
     pub mod submit;
     pub mod upload;
+    pub mod vars;
     pub mod wait;
     pub mod walk;
     pub mod write;

@@ -19,7 +19,7 @@ use crate::store::contract::{Bought, Claimed, Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::wire::page::ListQuery;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -122,6 +122,21 @@ pub struct Engine {
     started: Uptime,
     sent_bytes: Arc<AtomicU64>,
     doubles: AtomicU64,
+    intake: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+/// What came to an end since the engine was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Outputs written.
+    pub done: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Nothing to be done.
+    pub skipped: u64,
+    /// Milliseconds of audio in what is done.
+    pub audio_millis: u64,
 }
 
 /// What is remembered only while the process lives. Losing it costs time, never money.
@@ -158,6 +173,8 @@ impl Engine {
             started,
             sent_bytes: Arc::default(),
             doubles: AtomicU64::new(0),
+            intake: AtomicBool::new(false),
+            tally: Mutex::default(),
             parts,
         }
     }
@@ -165,6 +182,17 @@ impl Engine {
     /// Something new may be due: look now.
     pub fn nudge(&self) {
         self.nudge.notify_one();
+    }
+
+    /// While somebody is still looking for files, nothing is idle.
+    pub fn set_intake(&self, open: bool) {
+        self.intake.store(open, Ordering::Relaxed);
+        self.nudge();
+    }
+
+    /// What came to an end so far.
+    pub fn tally(&self) -> Tally {
+        *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes given to the service so far, repeated ones included.
@@ -601,7 +629,22 @@ impl Engine {
     }
 
     async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
-        self.parts.store.commit(lease, job, Hold::Release).await
+        self.parts.store.commit(lease, job, Hold::Release).await?;
+        self.count_end(job);
+        Ok(())
+    }
+
+    fn count_end(&self, job: &Job) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        match &job.stage {
+            Stage::Written { audio, .. } => {
+                tally.done += 1;
+                tally.audio_millis += audio.millis;
+            }
+            Stage::Skipped { .. } => tally.skipped += 1,
+            Stage::Failed { .. } => tally.failed += 1,
+            _ => {}
+        }
     }
 
     /// All unknown creates in one walk.
@@ -713,7 +756,7 @@ impl Engine {
     /// Whether the run is over.
     fn idle(&self, until: Until, next: Option<Duration>, busy: usize) -> Option<Ended> {
         let Until::Idle(patience) = until else { return None };
-        if busy > 0 {
+        if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return None;
         }
         if let Some((words, lasted)) = self.trouble()

@@ -3,7 +3,6 @@
 
 use crate::clock::Clock;
 use crate::config::meant::Source;
-use crate::config::template::Vars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
@@ -11,6 +10,7 @@ use crate::domain::stage::{Event, Skip};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::missing;
+use crate::pipeline::vars;
 use crate::source::folder::full_path;
 use crate::source::stamp::{Look, hash, look};
 use crate::store::contract::Store;
@@ -50,7 +50,7 @@ async fn keep_params(
     job: &Job,
     now: crate::domain::names::Timestamp,
 ) -> Result<Hash, Fault> {
-    let vars = Vars::of(&source.name, &job.key.path);
+    let vars = vars::of_job(&job.key);
     let rendered = source
         .template
         .render(&vars)

@@ -4,7 +4,6 @@
 use crate::client::contract::{Client, CreateRequest, Creation};
 use crate::clock::Clock;
 use crate::config::meant::Source;
-use crate::config::template::Vars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -13,6 +12,7 @@ use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::missing;
+use crate::pipeline::vars;
 use crate::pipeline::upload::without_buying;
 use crate::source::folder::full_path;
 use crate::source::stamp::{Look, look};
@@ -147,7 +147,7 @@ async fn request(
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })?;
-    let vars = Vars::of(&source.name, &job.key.path);
+    let vars = vars::of_job(&job.key);
     let rendered = source.template.render(&vars);
     let mut metadata =
         rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;

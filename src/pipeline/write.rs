@@ -2,7 +2,6 @@
 
 use crate::clock::Clock;
 use crate::config::meant::Source;
-use crate::config::template::OutputVars;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, Output};
@@ -16,6 +15,7 @@ use crate::output::placing::{PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
+use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::folder::full_path;
 use crate::wire::record::Record;
@@ -64,11 +64,11 @@ fn wanted(
     let body = record.result.unwrap_or_default();
     let transcript = body.transcription.transcript();
     let subtitles = body.transcription.own_subtitles();
-    let finished = Finished { transcript: &transcript, subtitles, raw, made_by: &made_by };
+    let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
     let path = full_path(&source.folder, &job.key.path);
+    let vars = vars::of_job(&job.key);
     let one = |format: &Format| {
-        let vars = OutputVars::of(&source.name, &job.key.path, language(&transcript), *format);
-        let name = source.name_as.render(&vars);
+        let name = source.name_as.render(&vars::of_output(&vars, language(&transcript), *format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         Ok(Wanted { candidates: candidates(&path, &name), bytes: render(*format, &finished) })
     };

@@ -1,0 +1,55 @@
+//! Why a job is where it is, and what happens next, for people.
+
+use crate::domain::job::Job;
+use crate::domain::stage::Stage;
+
+/// The reason in words. What went wrong, or is waited for, comes first; else what the stage means.
+pub fn reason(job: &Job) -> String {
+    match (&job.stage, &job.fault) {
+        (Stage::Failed { fault, .. }, _) => fault.words.clone(),
+        (Stage::Skipped { why }, _) => why.words().to_owned(),
+        (_, Some(fault)) => fault.words.clone(),
+        (stage, None) => resting(stage).to_owned(),
+    }
+}
+
+fn resting(stage: &Stage) -> &'static str {
+    match stage {
+        Stage::Found => "found; sent when it has been quiet for the source's `settle`",
+        Stage::Settled => "quiet; its parameters are rendered next",
+        Stage::Probed { .. } => "waits for its upload",
+        Stage::Uploaded { .. } => "uploaded; waits for its turn to be submitted",
+        Stage::Submitting { .. } => "being submitted",
+        Stage::Submitted { .. } => "being transcribed at the service",
+        Stage::Fetched { .. } => "transcribed; its outputs are written next",
+        Stage::Following { .. } => "another file with the same content is being transcribed; its result is shared",
+        Stage::Written { .. } => "done",
+        Stage::Skipped { .. } | Stage::Failed { .. } => "ended",
+    }
+}
+
+/// Why a job that has not ended waits, in one or two words: the groups of `waiting_for`.
+pub fn waits_for(job: &Job) -> &'static str {
+    use crate::domain::fault::FaultKind as F;
+    let Some(fault) = &job.fault else {
+        return match job.stage {
+            Stage::Found => "settle",
+            Stage::Submitted { .. } => "transcription",
+            Stage::Following { .. } => "twin",
+            _ => "turn",
+        };
+    };
+    match fault.kind {
+        F::Asks => "person",
+        F::Held => "hold",
+        F::Unknown => "unknown create",
+        F::Stuck => "stuck",
+        F::Unwritable => "disk",
+        F::FolderAway => "folder",
+        F::Unreadable => "file",
+        F::Refused { .. } | F::Barred { .. } | F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => {
+            "service"
+        }
+        F::Gone | F::Template | F::Bug => "retry",
+    }
+}
