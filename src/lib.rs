@@ -25,8 +25,10 @@ pub mod store {
 
 pub mod wire {
     pub mod error;
+    pub mod fields;
     pub mod iso;
     pub mod page;
+    pub mod params;
     pub mod record;
     pub mod result;
     pub mod upload;
