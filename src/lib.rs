@@ -4,6 +4,17 @@ pub mod client {
     pub mod contract;
 }
 
+pub mod config {
+    pub mod blind;
+    pub mod keys;
+    pub mod meant;
+    pub mod problem;
+    pub mod secret;
+    pub mod starter;
+    pub mod template;
+    pub mod written;
+}
+
 pub mod domain {
     pub mod fault;
     pub mod format;
