@@ -43,6 +43,18 @@ pub mod client {
     pub mod contract;
 }
 
+/// `jobs.toml`: as written, as meant, and what is wrong with it.
+pub mod config {
+    pub mod blind;
+    pub mod keys;
+    pub mod meant;
+    pub mod problem;
+    pub mod secret;
+    pub mod starter;
+    pub mod template;
+    pub mod written;
+}
+
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
     pub mod fault;
@@ -105,8 +117,10 @@ pub mod store {
 /// The interface's bodies, for both sides.
 pub mod wire {
     pub mod error;
+    pub mod fields;
     pub mod iso;
     pub mod page;
+    pub mod params;
     pub mod record;
     pub mod result;
     pub mod upload;

@@ -1,0 +1,140 @@
+//! Shows a configuration's text without its secrets.
+
+use std::ops::Range;
+
+/// The text with every secret replaced by stars, byte for byte so that spans stay right. Works on
+/// the text and not on the parsed tree, because a file that does not parse is shown too.
+pub fn blind(text: &str) -> String {
+    let mut mask = Mask { text, hidden: vec![false; text.len()] };
+    for (at, _) in text.match_indices('=') {
+        if is_secret_name(word_before(text, at)) {
+            mask.value(at + 1);
+        }
+    }
+    for (at, _) in text.match_indices("://") {
+        mask.url(at + 3);
+    }
+    let star = |(at, c): (usize, char)| {
+        if c.is_whitespace() || !mask.hidden[at] { c.to_string() } else { "*".repeat(c.len_utf8()) }
+    };
+    text.char_indices().map(star).collect()
+}
+
+/// Whether a value says where a secret is, which is none itself.
+pub fn says_where(value: &str) -> bool {
+    value.starts_with("env:") || value.starts_with("file:")
+}
+
+struct Mask<'t> {
+    text: &'t str,
+    hidden: Vec<bool>,
+}
+
+impl Mask<'_> {
+    fn hide(&mut self, range: Range<usize>) {
+        self.hidden[range].fill(true);
+    }
+
+    /// Hides the value that begins here: a string, a bare word, or each element of an array.
+    fn value(&mut self, from: usize) {
+        let (mut at, mut depth) = (from, 0_u32);
+        while let Some(c) = self.text[at..].chars().next() {
+            let mut next = at + c.len_utf8();
+            match c {
+                '"' | '\'' => {
+                    next = string_end(self.text, at);
+                    if !says_where(self.text[at..next].trim_matches(['"', '\''])) {
+                        self.hide(at..next);
+                    }
+                }
+                '[' => depth += 1,
+                ']' if depth > 1 => depth -= 1,
+                ']' => return,
+                '\n' | ',' | '}' if depth == 0 => return,
+                '#' => next = line_end(self.text, at),
+                ',' => {}
+                _ => self.hide(at..next),
+            }
+            at = next;
+        }
+    }
+
+    /// Hides a URL's `user:password@` and its query.
+    fn url(&mut self, from: usize) {
+        let rest = &self.text[from..];
+        let end = from + rest.find(|c: char| c == '"' || c == '\'' || c.is_whitespace()).unwrap_or(rest.len());
+        let user_end = self.text[from..end].rfind('@').map_or(from, |length| from + length);
+        self.hide(from..user_end);
+        if let Some(length) = self.text[user_end..end].find('?') {
+            self.hide(user_end + length + 1..end);
+        }
+    }
+}
+
+/// The end of the string that begins here, its closing mark included; a string of one line ends
+/// with the line at the latest.
+fn string_end(text: &str, start: usize) -> usize {
+    let mark = if text[start..].starts_with('"') { '"' } else { '\'' };
+    let triple = mark.to_string().repeat(3);
+    if text[start..].starts_with(&triple) {
+        let found = text[start + 3..].find(&triple);
+        return found.map_or(text.len(), |length| start + 3 + length + 3);
+    }
+    let end = line_end(text, start);
+    let mut escaped = false;
+    for (at, c) in text[start + 1..end].char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' if mark == '"' => escaped = true,
+            _ if c == mark => return start + 1 + at + 1,
+            _ => {}
+        }
+    }
+    end
+}
+
+fn line_end(text: &str, from: usize) -> usize {
+    text[from..].find('\n').map_or(text.len(), |length| from + length)
+}
+
+/// The key that stands before an equals sign.
+fn word_before(text: &str, at: usize) -> &str {
+    let before = text[..at].trim_end_matches([' ', '\t', '"', '\'']);
+    let in_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let start = before.char_indices().rev().take_while(|(_, c)| in_word(*c)).last();
+    &before[start.map_or(before.len(), |(at, _)| at)..]
+}
+
+/// Whether a key of this name may hold a secret, also when it is misspelt.
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let slip = ["key", "keys"].iter().any(|known| strsim::osa_distance(&name, known) <= 1);
+    let says = ["key", "secret", "token", "passw"].iter().any(|part| name.contains(part));
+    (slip || says) && name != "key_header"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_become_stars_and_places_stay() {
+        let text = r#"
+[service]
+url = "https://me:pa/ss@stt.example.org/?token=abc"
+key = "hunter2"   # a note
+kye = hunter2
+key_header = "x-service-key"
+keys = ["env:A", "a]b,c", 'file:b',
+  "hunter2"]
+inline = { key = "hunter2", poll = "2s" }
+token = """
+hunter2"""
+secret = "unterminated hunter2
+poll = "2s"
+"#;
+        let seen = blind(text);
+        assert_eq!(seen.len(), text.len());
+        insta::assert_snapshot!(seen, @"");
+    }
+}

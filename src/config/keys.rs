@@ -1,0 +1,184 @@
+//! Every key of `jobs.toml`: those that this build honours, and those that it knows but does not
+//! honour yet. A key that is neither is a mistake, and told with the nearest known one.
+
+use super::problem::{Problem, nearest};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key and what stands under it.
+#[derive(Debug)]
+pub struct Key {
+    /// As written.
+    pub name: &'static str,
+    /// What stands under it.
+    pub holds: Holds,
+}
+
+/// What stands under a key.
+#[derive(Debug)]
+pub enum Holds {
+    /// A value that `meant` reads.
+    Value,
+    /// Something that a later build honours.
+    NotYet,
+    /// A table with these keys.
+    Table(&'static [Key]),
+    /// `[[name]]`: tables with these keys.
+    Tables(&'static [Key]),
+    /// Tables under names of the user's: request parameters, checked by `template`.
+    Named,
+}
+
+/// The whole file.
+pub const FILE: &[Key] = &[
+    table("state", &[value("store")]),
+    table("service", SERVICE),
+    not_yet("services"),
+    not_yet("callback"),
+    not_yet("budget"),
+    table("retry", &[value("attempts"), value("first"), value("max")]),
+    not_yet("web"),
+    not_yet("notify"),
+    table("serve", SERVE),
+    Key { name: "source", holds: Holds::Tables(SOURCE) },
+    Key { name: "template", holds: Holds::Named },
+];
+
+const SERVICE: &[Key] = &[
+    value("url"),
+    value("key"),
+    value("key_header"),
+    table("limits", &[value("uploads"), value("running"), value("requests_per_second"), not_yet("bandwidth")]),
+    table("poll", &[value("min"), value("max"), value("give_up")]),
+    value("lag"),
+    value("walk_limit"),
+    value("retention"),
+    not_yet("upload"),
+    not_yet("price_per_hour"),
+];
+
+const SERVE: &[Key] = &[
+    value("listen"),
+    value("keys"),
+    value("key_header"),
+    value("data"),
+    value("recogniser"),
+    value("upload_limit"),
+    value("disk"),
+];
+
+const SOURCE: &[Key] = &[
+    value("name"),
+    value("folder"),
+    not_yet("manifest"),
+    value("include"),
+    value("exclude"),
+    not_yet("existing"),
+    value("settle"),
+    not_yet("hold"),
+    not_yet("scan"),
+    not_yet("submit"),
+    not_yet("lane"),
+    not_yet("order"),
+    not_yet("capture"),
+    value("template"),
+    value("outputs"),
+    value("name_as"),
+    not_yet("place"),
+    not_yet("local_only"),
+    not_yet("service"),
+];
+
+const fn value(name: &'static str) -> Key {
+    Key { name, holds: Holds::Value }
+}
+
+const fn not_yet(name: &'static str) -> Key {
+    Key { name, holds: Holds::NotYet }
+}
+
+const fn table(name: &'static str, keys: &'static [Key]) -> Key {
+    Key { name, holds: Holds::Table(keys) }
+}
+
+/// Everything in the file that is not a known key, not honoured, or no table where one must be.
+pub fn check(top: &DeTable<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_table(top, FILE, "", &mut problems);
+    problems
+}
+
+fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec<Problem>) {
+    for (written, value) in table {
+        let name = written.get_ref().as_ref();
+        match keys.iter().find(|key| key.name == name) {
+            Some(key) => check_value(key, written.span(), value, path, problems),
+            None => problems.push(unknown(written, keys, path)),
+        }
+    }
+}
+
+fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: &str, problems: &mut Vec<Problem>) {
+    let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
+    match (&key.holds, value.get_ref()) {
+        (Holds::Value, _) => {}
+        (Holds::NotYet, _) => problems.push(
+            Problem::at(at, format!("`{path}` is not honoured by this build yet")).mend("take it out; a setting is never ignored silently"),
+        ),
+        (Holds::Table(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
+        (Holds::Tables(keys), DeValue::Array(list)) => {
+            for element in list {
+                match element.get_ref() {
+                    DeValue::Table(inner) => check_table(inner, keys, &path, problems),
+                    other => problems.push(no_table(key, element.span(), other)),
+                }
+            }
+        }
+        (Holds::Named, DeValue::Table(inner)) => {
+            for (name, under) in inner.iter().filter(|(_, under)| !under.get_ref().is_table()) {
+                let what = format!("`{path}.{}` must be a table", name.get_ref());
+                problems.push(Problem::at(under.span(), what).mend(format!("write [{path}.{}]", name.get_ref())));
+            }
+        }
+        (Holds::Table(_) | Holds::Tables(_) | Holds::Named, other) => problems.push(no_table(key, at, other)),
+    }
+}
+
+fn no_table(key: &Key, at: Range<usize>, found: &DeValue<'_>) -> Problem {
+    let header = match key.holds {
+        Holds::Tables(_) => format!("[[{}]]", key.name),
+        Holds::Named => format!("[{}.NAME]", key.name),
+        _ => format!("[{}]", key.name),
+    };
+    Problem::at(at, format!("`{}` has the wrong form", key.name))
+        .label(format!("found {}", article(found)))
+        .mend(format!("write {header} and its settings below"))
+}
+
+fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[Key], path: &str) -> Problem {
+    let name = written.get_ref().as_ref();
+    let what = match path {
+        "" => format!("unknown key `{name}`"),
+        _ => format!("unknown key `{name}` in `{path}`"),
+    };
+    let problem = Problem::at(written.span(), what);
+    let known = || keys.iter().map(|key| key.name);
+    match nearest(name, known()) {
+        Some(near) => problem.mend(format!("did you mean `{near}`?")),
+        None => problem.mend(format!("known here: {}", known().collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// A value's type in words, for "found …".
+pub fn article(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "an array",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,561 @@
+//! The configuration as meant: validated values only, made in one pass that finds everything wrong.
+
+use super::keys;
+use super::problem::{Problem, Problems};
+use super::secret::{Env, Secret};
+use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
+use super::written::{Found, Refusal, Section, Spot, duration, refusal, size, some_time, text, whole, wrong_type};
+use crate::domain::format::Format;
+use crate::domain::names::SourceName;
+use crate::domain::retry::Policy;
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use reqwest::Url;
+use reqwest::header::HeaderName;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+use toml::de::{DeTable, DeValue};
+
+/// Everything that `jobs.toml` says.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file, as it was named.
+    pub file: PathBuf,
+    /// The folder of the store and of kept results; absolute.
+    pub state: PathBuf,
+    /// Who transcribes.
+    pub service: Service,
+    /// How often and how soon again.
+    pub retry: Policy,
+    /// The transcription service itself, embedded or under `scribed serve`.
+    pub serve: Serve,
+    /// Where media comes from; never empty.
+    pub sources: Vec<Source>,
+}
+
+/// Who transcribes.
+#[derive(Debug, Clone)]
+pub enum Service {
+    /// This program itself.
+    Embedded(Terms),
+    /// Somebody else.
+    Hosted(Hosted),
+}
+
+/// A service elsewhere.
+#[derive(Debug, Clone)]
+pub struct Hosted {
+    /// http or https, without user, query and fragment; its path is the prefix of every endpoint.
+    pub url: Url,
+    /// Sent with every request.
+    pub key: Secret,
+    /// The header that holds the key.
+    pub key_header: HeaderName,
+    /// How it is treated.
+    pub terms: Terms,
+}
+
+/// How a service is treated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// What is done at once.
+    pub limits: Limits,
+    /// How often it is asked.
+    pub poll: Poll,
+    /// How late its lists may be.
+    pub lag: Duration,
+    /// Pages of a list that are walked at most, 1 or more.
+    pub walk_limit: u32,
+    /// How long it keeps records.
+    pub retention: Duration,
+}
+
+/// What is done at once; each 1 or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Uploads at a time.
+    pub uploads: usize,
+    /// Accepted transcriptions that have not ended.
+    pub running: usize,
+    /// Requests of all kinds.
+    pub requests_per_second: u32,
+}
+
+/// How often a running transcription is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Poll {
+    /// The first wait; more than zero, at most `max`.
+    pub min: Duration,
+    /// No wait is longer.
+    pub max: Duration,
+    /// After so long it is a fault and an alarm.
+    pub give_up: Duration,
+}
+
+impl Terms {
+    /// What holds for a service elsewhere where nothing is said.
+    pub const HOSTED: Self = Self {
+        limits: Limits { uploads: 4, running: 25, requests_per_second: 10 },
+        poll: Poll { min: Duration::from_secs(2), max: Duration::from_secs(60), give_up: Duration::from_secs(6 * 3600) },
+        lag: Duration::from_secs(120),
+        walk_limit: 500,
+        retention: Duration::from_secs(30 * 24 * 3600),
+    };
+
+    /// The same for the embedded one, whose lists are never late.
+    pub const EMBEDDED: Self = Self { lag: Duration::ZERO, ..Self::HOSTED };
+}
+
+/// The transcription service that this program is.
+#[derive(Debug, Clone)]
+pub struct Serve {
+    /// Where `scribed serve` listens; the embedded one takes any free loopback port.
+    pub listen: SocketAddr,
+    /// Keys of which a request must carry one; may be empty.
+    pub keys: Vec<Secret>,
+    /// Headers in which the key may come; never empty.
+    pub key_header: Vec<HeaderName>,
+    /// The folder of its uploads and records; absolute.
+    pub data: PathBuf,
+    /// What recognises speech.
+    pub recogniser: Recogniser,
+    /// Bytes of the largest upload that is taken.
+    pub upload_limit: u64,
+    /// Bytes of all uploads that are kept; at least `upload_limit`.
+    pub disk: u64,
+}
+
+/// What recognises speech.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recogniser {
+    /// CMU PocketSphinx.
+    Pocketsphinx,
+}
+
+/// A folder that media comes from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Unique.
+    pub name: SourceName,
+    /// Absolute; need not exist, since a mount may be away.
+    pub folder: PathBuf,
+    /// Matched against paths relative to `folder`, without regard to case.
+    pub include: GlobSet,
+    /// As `include`, and stronger; holds the state and the service's data where they lie inside.
+    pub exclude: GlobSet,
+    /// How long a file must have been quiet.
+    pub settle: Duration,
+    /// The parameters of the request.
+    pub template: Template,
+    /// What is written for each job; never empty, without repetition.
+    pub outputs: Vec<Format>,
+    /// How it is named.
+    pub name_as: NameTemplate,
+}
+
+/// Extensions of what the service takes (service-notes 8), as `include` where none is given.
+pub const MEDIA_EXTENSIONS: [&str; 20] = [
+    "aac", "ac3", "eac3", "flac", "m4a", "mp2", "mp3", "ogg", "opus", "wav", "3g2", "3gp", "avi", "flv", "m4v", "mkv",
+    "mov", "mp4", "wmv", "webm",
+];
+
+/// Reads a configuration file, its secrets included.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load(path: &Path) -> Result<Config, Problems> {
+    load_with(path, &|name| std::env::var_os(name))
+}
+
+/// As [`load`], with another environment.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
+    let alone = |problem| Problems::new(path, "", vec![problem]);
+    let bytes = std::fs::read(path).map_err(|error| {
+        alone(Problem::of_file(format!("cannot read the configuration: {error}")).mend("`scribed init` writes one; --config FILE names another"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        alone(Problem::of_file(format!("line {line} is not UTF-8")).mend("save the file as UTF-8"))
+    })?;
+    parse(path, &text, env)
+}
+
+/// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
+    let (top, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(Problems::new(path, text, errors.iter().map(syntax).collect()));
+    }
+    let found = Found::new(keys::check(top.get_ref()));
+    let reader = Reader { text, base: base_of(path), env };
+    let config = reader.config(path, &Section::of_file(top.get_ref(), &found));
+    match found.into_inner() {
+        problems if problems.is_empty() => Ok(config),
+        problems => Err(Problems::new(path, text, problems)),
+    }
+}
+
+fn syntax(error: &toml::de::Error) -> Problem {
+    let what = format!("this is no TOML: {}", error.message().replace('\n', ", "));
+    Problem { span: error.span(), ..Problem::of_file(what) }.mend("see https://toml.io")
+}
+
+/// The folder that relative paths are taken from.
+fn base_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.parent().map_or(PathBuf::new(), Path::to_owned)
+}
+
+struct Reader<'r> {
+    text: &'r str,
+    base: PathBuf,
+    env: Env<'r>,
+}
+
+/// A source while its neighbours are not known yet.
+struct Draft {
+    source: Source,
+    name_span: Range<usize>,
+    folder_span: Range<usize>,
+}
+
+impl Reader<'_> {
+    fn config(&self, path: &Path, file: &Section<'_>) -> Config {
+        let state = self.state(&file.section("state"));
+        let serve = self.serve(&file.section("serve"));
+        let templates = self.templates(file);
+        let own = [state.as_path(), serve.data.as_path()];
+        let sources = self.sources(file, &templates, &own);
+        Config {
+            file: path.to_owned(),
+            service: self.service(&file.section("service")),
+            retry: retry(&file.section("retry")),
+            state,
+            serve,
+            sources,
+        }
+    }
+
+    fn state(&self, section: &Section<'_>) -> PathBuf {
+        let store = section.get("store", |value| {
+            let text = text(value)?;
+            match text.split_once(':') {
+                Some(("sled", folder)) if !folder.is_empty() => Ok(folder.to_owned()),
+                Some(("postgres" | "postgresql", _)) => {
+                    Err(refusal("names a PostgreSQL store, which is not honoured by this build yet", "write \"sled:state\""))
+                }
+                _ => Err(refusal("must be \"sled:FOLDER\"", "the default is \"sled:state\"")),
+            }
+        });
+        self.path(&or(store, "state".to_owned()))
+    }
+
+    fn service(&self, section: &Section<'_>) -> Service {
+        let url = section.get("url", service_url);
+        let key = section.get("key", |value| self.secret(value));
+        let key_header = section.get("key_header", header);
+        if !section.table().is_some_and(|table| table.contains_key("url")) {
+            needs_url(section, "key", key.map(|key| key.span));
+            needs_url(section, "key_header", key_header.map(|header| header.span));
+            return Service::Embedded(terms(section, Terms::EMBEDDED));
+        }
+        let terms = terms(section, Terms::HOSTED);
+        if !section.table().is_some_and(|table| table.contains_key("key")) {
+            let what = "`service.key` is missing: a service elsewhere needs one";
+            section.tell(Problem::at(section.span.clone(), what).mend("key = \"env:SCRIBED_KEY\""));
+        }
+        match (url, key) {
+            (Some(url), Some(key)) => {
+                let key_header = or(key_header, HeaderName::from_static("x-service-key"));
+                Service::Hosted(Hosted { url: url.value, key: key.value, key_header, terms })
+            }
+            // Told above: this value is not used.
+            _ => Service::Embedded(terms),
+        }
+    }
+
+    fn serve(&self, section: &Section<'_>) -> Serve {
+        let upload_limit = section.get("upload_limit", size);
+        let disk = section.get("disk", size);
+        let spans = [&upload_limit, &disk].map(|spot| spot.as_ref().map(|spot| spot.span.clone()));
+        let (upload_limit, disk) = (or(upload_limit, 1_000_000_000), or(disk, 20_000_000_000));
+        if let Some(span) = spans.into_iter().flatten().next().filter(|_| disk < upload_limit) {
+            let what = "`serve.disk` must be at least `serve.upload_limit`";
+            section.tell(Problem::at(span, what).mend("one upload must fit into what all of them may take"));
+        }
+        let headers = section.list("key_header", header).map(|list| values(list.value));
+        Serve {
+            listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
+            keys: section.list("keys", |value| self.secret(value)).map_or(Vec::new(), |list| values(list.value)),
+            key_header: headers.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
+            data: self.path(&or(section.get("data", text), "service".to_owned())),
+            recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
+            upload_limit,
+            disk,
+        }
+    }
+
+    fn templates(&self, file: &Section<'_>) -> Templates {
+        let named = file.named("template").into_iter();
+        named.map(|(name, section)| (name.value.clone(), Template::build(&name.value, &section, self.text))).collect()
+    }
+
+    fn sources(&self, file: &Section<'_>, templates: &Templates, own: &[&Path]) -> Vec<Source> {
+        let sections = file.sections("source");
+        if sections.is_empty() && !file.table().is_some_and(|table| table.contains_key("source")) {
+            file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
+        }
+        let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, templates, own)).collect();
+        for (number, later) in drafts.iter().enumerate() {
+            drafts[..number].iter().for_each(|earlier| compare(file, earlier, later));
+        }
+        drafts.into_iter().map(|draft| draft.source).collect()
+    }
+
+    fn source(&self, section: &Section<'_>, templates: &Templates, own: &[&Path]) -> Option<Draft> {
+        let table = section.table()?;
+        let written = section.get("folder", text);
+        let name = section.get("name", source_name);
+        let include = globs(section, "include", &[media_glob()]);
+        let exclude = globs(section, "exclude", &[]);
+        let settle = or(section.get("settle", duration), Duration::from_secs(10));
+        let template = section.get("template", text).map_or_else(Template::empty, |asked| {
+            template::find(templates, &asked).unwrap_or_else(|problem| {
+                section.tell(problem);
+                Template::empty()
+            })
+        });
+        let outputs = outputs(section);
+        let name_as = name_as(section)?;
+        if !table.contains_key("folder") && !table.contains_key("manifest") {
+            let problem = Problem::at(section.span.clone(), "this source has no `folder`");
+            section.tell(problem.mend("folder = \"inbox\""));
+        }
+        let written = written?;
+        let folder = self.path(&written.value);
+        if own.iter().any(|own| folder.starts_with(own)) {
+            let why = "lies in the folder of the state or of the service's data";
+            section.refuse("folder", written.span.clone(), refusal(why, "choose a folder of media"));
+        }
+        let name = match name {
+            Some(name) => name,
+            None => default_name(section, &folder, &written.span)?,
+        };
+        let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
+        let source = Source { name: SourceName::new(name.value), folder, include: set(include), exclude, settle, template, outputs, name_as };
+        Some(Draft { source, name_span: name.span, folder_span: written.span })
+    }
+
+    fn secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
+        let mend = "use \"env:NAME\" or \"file:PATH\"";
+        let written = value.as_str().ok_or_else(|| wrong_type("a string", value, mend))?;
+        Secret::fetch(written, &self.base, self.env).map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
+    }
+
+    /// A path as written, from the file's folder where it is relative.
+    fn path(&self, written: &str) -> PathBuf {
+        self.base.join(written).components().collect()
+    }
+}
+
+fn or<T>(spot: Option<Spot<T>>, default: T) -> T {
+    spot.map_or(default, |spot| spot.value)
+}
+
+fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
+    list.into_iter().map(|spot| spot.value).collect()
+}
+
+fn needs_url(section: &Section<'_>, key: &str, span: Option<Range<usize>>) {
+    if let Some(span) = span {
+        section.refuse(key, span, refusal("is for a service elsewhere, and there is no `url`", "add url = \"https://…\", or take it out"));
+    }
+}
+
+fn terms(section: &Section<'_>, default: Terms) -> Terms {
+    Terms {
+        limits: limits(&section.section("limits"), default.limits),
+        poll: poll(&section.section("poll"), default.poll),
+        lag: or(section.get("lag", duration), default.lag),
+        walk_limit: or(section.get("walk_limit", whole(1)), default.walk_limit),
+        retention: or(section.get("retention", some_time), default.retention),
+    }
+}
+
+fn limits(section: &Section<'_>, default: Limits) -> Limits {
+    let count = |key, default| section.get(key, whole(1)).map_or(default, |spot| spot.value as usize);
+    Limits {
+        uploads: count("uploads", default.uploads),
+        running: count("running", default.running),
+        requests_per_second: or(section.get("requests_per_second", whole(1)), default.requests_per_second),
+    }
+}
+
+fn poll(section: &Section<'_>, default: Poll) -> Poll {
+    let (min, max) = ordered(section, ("min", default.min), ("max", default.max));
+    Poll { min, max, give_up: or(section.get("give_up", some_time), default.give_up) }
+}
+
+fn retry(section: &Section<'_>) -> Policy {
+    let default = Policy::default();
+    let (first, max) = ordered(section, ("first", default.first), ("max", default.max));
+    Policy { attempts: or(section.get("attempts", whole(1)), default.attempts), first, max }
+}
+
+/// Two lengths of time of which the first may not be longer than the second.
+fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str, Duration)) -> (Duration, Duration) {
+    let [low, high] = [less, more].map(|(key, _)| section.get(key, some_time));
+    let place = low.as_ref().or(high.as_ref()).map(|spot| spot.span.clone());
+    let (low, high) = (or(low, less.1), or(high, more.1));
+    if let Some(span) = place.filter(|_| low > high) {
+        let [shown_low, shown_high] = [low, high].map(humantime::format_duration);
+        let why = format!("is longer than `{}`: {shown_low} against {shown_high}", section.name(more.0));
+        section.refuse(less.0, span, refusal(why, format!("make `{}` the longer one", more.0)));
+    }
+    (low, high)
+}
+
+fn service_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    let mend = "write it like \"https://stt.example.org\"";
+    let url = Url::parse(&text(value)?).map_err(|error| refusal(format!("must be a URL: {error}"), mend))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refusal("must be an http or https URL", mend));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", "put the key into `key`"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must not have a query or a fragment", mend));
+    }
+    Ok(url)
+}
+
+fn header(value: &DeValue<'_>) -> Result<HeaderName, Refusal> {
+    let mend = "write it like \"x-service-key\"";
+    text(value)?.parse().map_err(|_| refusal("must be a header's name", mend))
+}
+
+fn address(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
+    text(value)?.parse().map_err(|_| refusal("must be an IP address and a port", "write it like \"127.0.0.1:8472\" or \"[::1]:8472\""))
+}
+
+fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
+    match text(value)?.as_str() {
+        "pocketsphinx" => Ok(Recogniser::Pocketsphinx),
+        _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
+    }
+}
+
+fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {
+    let name = text(value)?;
+    if name.chars().any(char::is_control) || name.len() > 100 {
+        return Err(refusal("must be at most 100 bytes without control characters", "choose a short name; jobs are known by it"));
+    }
+    Ok(name)
+}
+
+/// The folder's last component, as a source's name.
+fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Option<Spot<String>> {
+    let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = last.filter(|name| source_name(&DeValue::String(name.as_str().into())).is_ok());
+    if name.is_none() {
+        section.refuse("folder", span.clone(), refusal("gives the source no name", "add name = \"…\""));
+    }
+    name.map(|value| Spot { value, span: span.clone() })
+}
+
+fn outputs(section: &Section<'_>) -> Vec<Format> {
+    let Some(list) = section.list("outputs", format) else { return Format::ALL.to_vec() };
+    if list.value.is_empty() {
+        section.refuse("outputs", list.span, refusal("must name at least one", "the default is [\"txt\", \"srt\", \"vtt\", \"json\"]"));
+    }
+    let asked = values(list.value);
+    Format::ALL.into_iter().filter(|format| asked.contains(format)).collect()
+}
+
+fn format(value: &DeValue<'_>) -> Result<Format, Refusal> {
+    let written = text(value)?;
+    let known = || refusal("must be one of: txt, srt, vtt, json", "other formats are not honoured by this build yet");
+    Format::ALL.into_iter().find(|format| format.ext() == written).ok_or_else(known)
+}
+
+fn name_as(section: &Section<'_>) -> Option<NameTemplate> {
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME).ok())
+}
+
+fn media_glob() -> String {
+    format!("**/*.{{{}}}", MEDIA_EXTENSIONS.join(","))
+}
+
+fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec<Glob> {
+    match section.list(key, |value| glob(&text(value)?)) {
+        Some(list) => {
+            if list.value.is_empty() && !default.is_empty() {
+                section.refuse(key, list.span, refusal("must hold at least one pattern", "take the key out for every audio and video file"));
+            }
+            values(list.value)
+        }
+        None => default.iter().filter_map(|pattern| glob(pattern).ok()).collect(),
+    }
+}
+
+/// A pattern against relative paths: `*` stays in a folder, `**` goes through them, case is the same.
+fn glob(pattern: &str) -> Result<Glob, Refusal> {
+    if pattern.starts_with('/') || pattern.starts_with("./") || pattern.starts_with("../") {
+        return Err(refusal("must be relative to the source's folder", "write it like \"**/*.mp4\" or \"2024/**\""));
+    }
+    let built = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
+    built.map_err(|error| refusal(format!("is no pattern: {}", error.kind()), "write it like \"**/*.mp4\""))
+}
+
+fn set(globs: impl IntoIterator<Item = Glob>) -> GlobSet {
+    let mut builder = GlobSetBuilder::new();
+    globs.into_iter().for_each(|glob| drop(builder.add(glob)));
+    // Each of them was built already, so the set can be.
+    builder.build().unwrap_or_default()
+}
+
+/// A pattern for one of our own folders that lies inside a source: its uploads are no media of the
+/// user's, and to transcribe them would never end.
+fn inside(folder: &Path, own: &Path) -> Option<Glob> {
+    let relative = own.strip_prefix(folder).ok()?.to_str()?;
+    let pattern = format!("{}/**", globset::escape(relative));
+    GlobBuilder::new(&pattern).literal_separator(true).build().ok()
+}
+
+/// Tells where two sources are in each other's way.
+fn compare(file: &Section<'_>, earlier: &Draft, later: &Draft) {
+    if earlier.source.name == later.source.name {
+        let what = format!("two sources are named `{}`", later.source.name);
+        let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
+        file.tell(problem.mend("give one of them another name = \"…\""));
+    }
+    let [first, second] = [earlier, later].map(|draft| place_of(&draft.source.folder));
+    if first.starts_with(&second) || second.starts_with(&first) {
+        let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other").also(earlier.folder_span.clone(), "the first");
+        file.tell(problem.mend("each file belongs to one source: choose separate folders, or one source with `include`"));
+    }
+}
+
+/// Where a folder really lies, as far as can be told: it may be a mount that is away.
+fn place_of(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| {
+        let mut place = PathBuf::new();
+        for component in folder.components() {
+            match component {
+                Component::ParentDir => drop(place.pop()),
+                other => place.push(other),
+            }
+        }
+        place
+    })
+}

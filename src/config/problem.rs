@@ -1,0 +1,128 @@
+//! What is wrong with a configuration file: everything at once, each with line, caret and mend.
+
+use super::blind::blind;
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// Everything that is wrong with one file, in the order of its lines. Never empty.
+///
+/// Keeps the file's text to show the lines, with every secret in it made unreadable.
+pub struct Problems {
+    file: String,
+    blind_text: String,
+    list: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where, in bytes; `None` where it is about the file as a whole.
+    pub span: Option<Range<usize>>,
+    /// What is wrong, in one line. Never holds a secret.
+    pub what: String,
+    /// What is expected at the caret; may be empty.
+    pub label: String,
+    /// Another place that has to do with it.
+    pub also: Option<(Range<usize>, String)>,
+    /// What to do about it; may be empty.
+    pub mend: String,
+}
+
+impl Problem {
+    /// Something wrong at this place.
+    pub fn at(span: Range<usize>, what: impl Into<String>) -> Self {
+        Self { span: Some(span), ..Self::of_file(what) }
+    }
+
+    /// Something wrong with the file as a whole.
+    pub fn of_file(what: impl Into<String>) -> Self {
+        Self { span: None, what: what.into(), label: String::new(), also: None, mend: String::new() }
+    }
+
+    /// With words at the caret.
+    #[must_use]
+    pub fn label(self, label: impl Into<String>) -> Self {
+        Self { label: label.into(), ..self }
+    }
+
+    /// With what to do about it.
+    #[must_use]
+    pub fn mend(self, mend: impl Into<String>) -> Self {
+        Self { mend: mend.into(), ..self }
+    }
+
+    /// With another place that has to do with it.
+    #[must_use]
+    pub fn also(self, span: Range<usize>, label: impl Into<String>) -> Self {
+        Self { also: Some((span, label.into())), ..self }
+    }
+}
+
+impl Problems {
+    /// The problems of a file with this text.
+    pub fn new(file: &Path, text: &str, mut list: Vec<Problem>) -> Self {
+        list.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+        Self { file: file.display().to_string(), blind_text: blind(text), list }
+    }
+
+    /// Each of them.
+    pub fn list(&self) -> &[Problem] {
+        &self.list
+    }
+
+    /// The whole report; `styled` with the terminal's colours.
+    pub fn report(&self, styled: bool) -> String {
+        let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
+        let reports = self.list.iter().map(|problem| renderer.render(&[self.group(problem)]));
+        reports.collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn group<'a>(&'a self, problem: &'a Problem) -> Group<'a> {
+        let title = Level::ERROR.primary_title(&problem.what);
+        let group = match &problem.span {
+            Some(span) => title.element(self.snippet(span, problem)),
+            None => title.element(Origin::path(&self.file)),
+        };
+        if problem.mend.is_empty() { group } else { group.element(Level::HELP.message(&problem.mend)) }
+    }
+
+    fn snippet<'a>(&'a self, span: &Range<usize>, problem: &'a Problem) -> Snippet<'a, Annotation<'a>> {
+        let text = &self.blind_text;
+        let caret = AnnotationKind::Primary.span(in_one_line(text, span));
+        let caret = if problem.label.is_empty() { caret } else { caret.label(&problem.label) };
+        let snippet = Snippet::source(text).path(&self.file).annotation(caret);
+        let also = problem.also.iter();
+        snippet.annotations(also.map(|(span, label)| AnnotationKind::Context.span(in_one_line(text, span)).label(label)))
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.report(false))
+    }
+}
+
+impl fmt::Debug for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// The nearest of the known words, where one is near enough to be a slip of the hand.
+pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let far = word.chars().count().div_ceil(3);
+    let distance = |name: &&str| strsim::osa_distance(&word.to_lowercase(), &name.to_lowercase());
+    known.into_iter().filter(|name| distance(name) <= far).min_by_key(distance)
+}
+
+/// The part of a span that lies in its first line, on character borders: a table's span goes over
+/// many lines, and one is enough to find it.
+fn in_one_line(text: &str, span: &Range<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(span.start.min(text.len()));
+    let line_end = text[start..].find('\n').map_or(text.len(), |length| start + length);
+    start..text.floor_char_boundary(span.end.clamp(start, line_end))
+}

@@ -1,0 +1,126 @@
+//! A secret: never in the configuration file, never shown.
+
+use super::blind::says_where;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// A key. Has no `Display` and no `Serialize`, and its `Debug` is blind.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+/// A look into the environment; injected so that tests need not change the process's own.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Longer is no key but a wrong path.
+const LONGEST: u64 = 64 * 1024;
+
+impl Secret {
+    /// Takes a secret that was made or read elsewhere.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The secret itself, for the request's header or a comparison and nothing else.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Fetches the secret from where `written` says it is: `env:NAME`, or `file:PATH` (relative to
+    /// `folder`; a newline at the file's end is dropped).
+    ///
+    /// # Errors
+    /// What is wrong and how to mend it, neither holding the secret.
+    pub fn fetch(written: &str, folder: &Path, env: Env<'_>) -> Result<Self, (String, String)> {
+        if !says_where(written) {
+            return Err((
+                "a key may not stand in the file itself".to_owned(),
+                "use \"env:NAME\" or \"file:PATH\", and change the key if others could read this file".to_owned(),
+            ));
+        }
+        let text = match written.split_once(':') {
+            Some(("env", name)) => from_env(name, env)?,
+            Some((_, path)) => from_file(&folder.join(path))?,
+            None => String::new(),
+        };
+        usable(text, written)
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+fn from_env(name: &str, env: Env<'_>) -> Result<String, (String, String)> {
+    let set = env(name).ok_or_else(|| {
+        (format!("the environment variable `{name}` is not set"), format!("set it: export {name}=…"))
+    })?;
+    set.into_string().map_err(|_| {
+        (format!("the environment variable `{name}` is not UTF-8"), "a key is plain ASCII".to_owned())
+    })
+}
+
+fn from_file(path: &Path) -> Result<String, (String, String)> {
+    let told = |why: String| (format!("cannot read the key file `{}`: {why}", path.display()), "make it readable for this user".to_owned());
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| told(error.to_string()))?;
+    let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| told(error.to_string()))?;
+    if length as u64 > LONGEST {
+        return Err(told("it is too long to be a key".to_owned()));
+    }
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
+}
+
+/// A key must fit into a header's value (RFC 9110: visible ASCII).
+fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
+    let mend = || "a key is one line of visible ASCII characters".to_owned();
+    if text.is_empty() {
+        return Err((format!("the key of `{written}` is empty"), mend()));
+    }
+    if !text.bytes().all(|c| c.is_ascii_graphic()) {
+        return Err((format!("the key of `{written}` has characters that a header cannot carry"), mend()));
+    }
+    Ok(Secret(text))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn fetch(written: &str) -> Result<Secret, (String, String)> {
+        let env = |name: &str| (name == "KEY").then(|| OsString::from("hunter2"));
+        Secret::fetch(written, Path::new("/nowhere"), &env)
+    }
+
+    #[test]
+    fn it_comes_from_the_environment_or_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "hunter2\r\n").unwrap();
+        let secret = Secret::fetch("file:key", folder.path(), &|_| None).unwrap();
+        assert_eq!((secret.expose(), fetch("env:KEY").unwrap().expose()), ("hunter2", "hunter2"));
+    }
+
+    #[test]
+    fn it_is_never_shown() {
+        assert_eq!(format!("{:?}", fetch("env:KEY").unwrap()), "Secret(…)");
+        let (what, mend) = fetch("hunter2").unwrap_err();
+        assert!(!what.contains("hunter2") && !mend.contains("hunter2"));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("empty", "\n"), ("two", "a\nb\n"), ("long", &"x".repeat(70_000))] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            Secret::fetch(&format!("file:{name}"), folder.path(), &|_| None).unwrap_err();
+        }
+        fetch("env:OTHER").unwrap_err();
+        fetch("file:missing").unwrap_err();
+    }
+}

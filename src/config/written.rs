@@ -1,0 +1,244 @@
+//! The configuration as written: every value with its place in the file.
+
+use super::keys::article;
+use super::problem::Problem;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::time::Duration;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value and where it stands.
+#[derive(Debug, Clone)]
+pub struct Spot<T> {
+    /// The value.
+    pub value: T,
+    /// Its bytes in the file.
+    pub span: Range<usize>,
+}
+
+/// Why a value is not taken: what it must be, and the mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// "must be …", or another sentence without its subject.
+    pub why: String,
+    /// What to write instead.
+    pub mend: String,
+}
+
+/// Makes a [`Refusal`].
+pub fn refusal(why: impl Into<String>, mend: impl Into<String>) -> Refusal {
+    Refusal { why: why.into(), mend: mend.into() }
+}
+
+/// The problems found so far, shared by all who read.
+pub type Found = RefCell<Vec<Problem>>;
+
+/// One table of the file, present or absent, from which values are read one by one. What is wrong
+/// goes to the list of problems and reads as absent, so that one pass finds everything.
+#[derive(Clone)]
+pub struct Section<'a> {
+    /// As in messages: `service.poll`.
+    pub path: String,
+    /// Its header, or its braces; the file's start where it is absent.
+    pub span: Range<usize>,
+    table: Option<&'a DeTable<'a>>,
+    found: &'a Found,
+}
+
+impl<'a> Section<'a> {
+    /// The whole file.
+    pub fn of_file(top: &'a DeTable<'a>, found: &'a Found) -> Self {
+        Self { path: String::new(), span: 0..0, table: Some(top), found }
+    }
+
+    /// Whether it is in the file.
+    pub fn is_there(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Its table, where it is in the file.
+    pub fn table(&self) -> Option<&'a DeTable<'a>> {
+        self.table
+    }
+
+    /// A table under it. One of the wrong form counts as absent; `keys` has told it.
+    pub fn section(&self, key: &str) -> Section<'a> {
+        let written = self.raw(key);
+        let table = written.and_then(|written| written.get_ref().as_table());
+        let span = written.filter(|_| table.is_some()).map_or(0..0, Spanned::span);
+        Section { path: self.name(key), span, table, found: self.found }
+    }
+
+    /// The tables of `[[key]]`, in the file's order.
+    pub fn sections(&self, key: &str) -> Vec<Section<'a>> {
+        let list = self.raw(key).and_then(|written| written.get_ref().as_array());
+        let each = list.into_iter().flat_map(|list| list.iter());
+        let section = |element: &'a Spanned<DeValue<'a>>| {
+            let table = element.get_ref().as_table()?;
+            Some(Section { path: key.to_owned(), span: element.span(), table: Some(table), found: self.found })
+        };
+        each.filter_map(section).collect()
+    }
+
+    /// The tables of `[key.NAME]` with their names.
+    pub fn named(&self, key: &str) -> Vec<(Spot<String>, Section<'a>)> {
+        let under = self.section(key);
+        let names = under.table.into_iter().flat_map(|table| table.keys());
+        let named = |name: &'a Spanned<std::borrow::Cow<'a, str>>| {
+            let section = under.section(name.get_ref());
+            section.is_there().then(|| (Spot { value: name.get_ref().to_string(), span: name.span() }, section))
+        };
+        names.filter_map(named).collect()
+    }
+
+    /// One value, read by `read`; `None` where it is absent or refused.
+    pub fn get<T>(&self, key: &str, read: impl Fn(&DeValue<'a>) -> Result<T, Refusal>) -> Option<Spot<T>> {
+        let written = self.raw(key)?;
+        match read(written.get_ref()) {
+            Ok(value) => Some(Spot { value, span: written.span() }),
+            Err(refusal) => {
+                self.refuse(key, written.span(), refusal);
+                None
+            }
+        }
+    }
+
+    /// An array whose elements are read by `read`; a refused element is left out.
+    pub fn list<T>(&self, key: &str, read: impl Fn(&DeValue<'a>) -> Result<T, Refusal>) -> Option<Spot<Vec<Spot<T>>>> {
+        let written = self.raw(key)?;
+        let Some(list) = written.get_ref().as_array() else {
+            let found = article(written.get_ref());
+            self.refuse(key, written.span(), refusal(format!("must be an array, found {found}"), "write [ … ]"));
+            return None;
+        };
+        let mut values = Vec::new();
+        for element in list.iter() {
+            match read(element.get_ref()) {
+                Ok(value) => values.push(Spot { value, span: element.span() }),
+                Err(refusal) => self.refuse(key, element.span(), refusal),
+            }
+        }
+        Some(Spot { value: values, span: written.span() })
+    }
+
+    /// Tells a problem of this key's value.
+    pub fn refuse(&self, key: &str, span: Range<usize>, refusal: Refusal) {
+        let what = format!("`{}` {}", self.name(key), refusal.why);
+        self.tell(Problem::at(span, what).mend(refusal.mend));
+    }
+
+    /// Tells any problem.
+    pub fn tell(&self, problem: Problem) {
+        self.found.borrow_mut().push(problem);
+    }
+
+    /// The key with the path to it.
+    pub fn name(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+
+    fn raw(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {
+        self.table.and_then(|table| table.get(key))
+    }
+}
+
+/// A string that is not empty.
+///
+/// # Errors
+/// Another type, or nothing in it.
+pub fn text(value: &DeValue<'_>) -> Result<String, Refusal> {
+    match value.as_str() {
+        Some("") => Err(refusal("must not be empty", "write a value, or take the key out for its default")),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(wrong_type("a string", value, "put it in quotes")),
+    }
+}
+
+/// A whole number, `least` or more.
+///
+/// # Errors
+/// Another type, less, or more than 4,294,967,295.
+pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Refusal> {
+    move |value| {
+        let Some(digits) = value.as_integer() else {
+            return Err(wrong_type("a whole number", value, "write it without quotes and without a point"));
+        };
+        let number = i128::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
+        let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= least);
+        number.ok_or_else(|| refusal(format!("must be a whole number from {least} to {}", u32::MAX), format!("write {least} or more")))
+    }
+}
+
+/// A length of time such as `"90s"`, `"15m"`, `"1h 30m"`.
+///
+/// # Errors
+/// Another type, or no length of time.
+pub fn duration(value: &DeValue<'_>) -> Result<Duration, Refusal> {
+    let mend = "a length of time is written like \"500ms\", \"10s\", \"15m\", \"6h\", \"30d\"";
+    let Some(text) = value.as_str() else {
+        return Err(wrong_type("a length of time", value, mend));
+    };
+    humantime::parse_duration(text).map_err(|error| refusal(format!("must be a length of time: {error}"), mend))
+}
+
+/// A length of time that is not zero.
+///
+/// # Errors
+/// As [`duration`], and zero.
+pub fn some_time(value: &DeValue<'_>) -> Result<Duration, Refusal> {
+    match duration(value)? {
+        Duration::ZERO => Err(refusal("must be more than no time", "write \"1s\" or more")),
+        time => Ok(time),
+    }
+}
+
+/// A number of bytes such as `"1GB"` (decimal) or `"512MiB"` (binary), 1 or more.
+///
+/// # Errors
+/// Another type, no such number, zero, or more than 2^63.
+pub fn size(value: &DeValue<'_>) -> Result<u64, Refusal> {
+    let mend = "a size is written like \"500MB\", \"1GB\", \"512MiB\"";
+    let Some(text) = value.as_str() else {
+        return Err(wrong_type("a size", value, mend));
+    };
+    parse_size(text).ok_or_else(|| refusal("must be a size of 1 byte or more", mend))
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
+    let (digits, unit) = text.split_at(digits_end);
+    let power = |base: u64, exponent: u32| base.checked_pow(exponent);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "b" => Some(1),
+        "kb" => power(1000, 1),
+        "mb" => power(1000, 2),
+        "gb" => power(1000, 3),
+        "tb" => power(1000, 4),
+        "kib" => power(1024, 1),
+        "mib" => power(1024, 2),
+        "gib" => power(1024, 3),
+        "tib" => power(1024, 4),
+        _ => None,
+    }?;
+    let number: u64 = digits.replace('_', "").parse().ok()?;
+    number.checked_mul(factor).filter(|bytes| (1..=1 << 63).contains(bytes))
+}
+
+/// "must be …, found …".
+pub fn wrong_type(wanted: &str, found: &DeValue<'_>, mend: &str) -> Refusal {
+    refusal(format!("must be {wanted}, found {}", article(found)), mend)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        let read = |text: &str| parse_size(text);
+        assert_eq!(read("1GB"), Some(1_000_000_000));
+        assert_eq!(read("512 MiB"), Some(536_870_912));
+        assert_eq!([read("0B"), read("1"), read("GB"), read("1.5GB"), read("99999999TB")], [None; 5]);
+    }
+}

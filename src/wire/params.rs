@@ -1,0 +1,651 @@
+//! The parameters of a pre-recorded transcription, for both sides: the client sends them, the
+//! embedded service reads and echoes them (interface, "Pre-recorded request parameters").
+//! What each may hold is `fields`.
+
+use super::fields::{Complaint, Side, inspect, tidy};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The key of `custom_metadata` that holds our token; no one else may set it.
+pub const RESERVED_KEY: &str = "scribed";
+
+/// What a create request holds, and `request_params` of a record.
+///
+/// Everything is optional here: a template sets no `audio_url`. Reading ([`Params::read`]) says
+/// what is required of whom. What is not set is not written.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs)] // the names are the interface's own, described by wire/fields.rs
+pub struct Params {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_url: Option<String>,
+    /// A speech model by name; the interface does not list them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language_config: Option<LanguageConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_vocabulary: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_vocabulary_config: Option<CustomVocabularyConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callback_config: Option<CallbackConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtitles: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subtitles_config: Option<SubtitlesConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diarization: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diarization_config: Option<DiarizationConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub translation_config: Option<TranslationConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarization: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summarization_config: Option<SummarizationConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub named_entity_recognition: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_spelling: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_spelling_config: Option<CustomSpellingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentiment_analysis: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_to_llm: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_to_llm_config: Option<AudioToLlmConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pii_redaction: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pii_redaction_config: Option<PiiRedactionConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentences: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub punctuation_enhanced: Option<bool>,
+    /// Returned unchanged, also a filter of the lists; at most [`METADATA_LIMIT`](super::fields::METADATA_LIMIT).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_metadata: Option<Map<String, Value>>,
+
+    // Older names that clients still send (interface "Versioning" 3, service-notes 4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detect_language: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_code_switching: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_switching_config: Option<CodeSwitchingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chapterization: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name_consistency: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker_reidentification: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_data_extraction: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_data_extraction_config: Option<StructuredDataExtractionConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_mode: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moderation: Option<bool>,
+}
+
+/// Which languages are spoken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LanguageConfig {
+    /// Codes of `LANGUAGES`; absent or empty: the service detects the language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub languages: Option<Vec<String>>,
+    /// Whether the language may change within the recording.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code_switching: Option<bool>,
+}
+
+/// Words that the recogniser should expect.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CustomVocabularyConfig {
+    /// Required by the interface where the object is given.
+    pub vocabulary: Vec<Vocabulary>,
+    /// 0 to 1, for the words that give none of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_intensity: Option<f64>,
+}
+
+/// One expected word: on the wire a plain string, or an object where it says more.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Vocabulary {
+    /// As it should be written.
+    pub value: String,
+    /// How it may sound, spelt as said.
+    pub pronunciations: Option<Vec<String>>,
+    /// 0 to 1.
+    pub intensity: Option<f64>,
+    /// A code of `LANGUAGES`.
+    pub language: Option<String>,
+}
+
+/// The object form, apart so that a string does not go through `untagged` and its poor messages.
+#[derive(Serialize, Deserialize)]
+struct VocabularyObject {
+    value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pronunciations: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    intensity: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    language: Option<String>,
+}
+
+impl Serialize for Vocabulary {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { value, pronunciations, intensity, language } = self.clone();
+        if pronunciations.is_none() && intensity.is_none() && language.is_none() {
+            return to.serialize_str(&value);
+        }
+        VocabularyObject { value, pronunciations, intensity, language }.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Vocabulary {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(VocabularyVisitor)
+    }
+}
+
+struct VocabularyVisitor;
+
+impl<'de> serde::de::Visitor<'de> for VocabularyVisitor {
+    type Value = Vocabulary;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a string or an object with `value`")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vocabulary, E> {
+        Ok(Vocabulary { value: text.to_owned(), ..Vocabulary::default() })
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Vocabulary, A::Error> {
+        let from = serde::de::value::MapAccessDeserializer::new(map);
+        let VocabularyObject { value, pronunciations, intensity, language } =
+            VocabularyObject::deserialize(from)?;
+        Ok(Vocabulary { value, pronunciations, intensity, language })
+    }
+}
+
+/// Where the service calls back when the transcription ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallbackConfig {
+    /// An http or https URL; required by the interface where the object is given.
+    pub url: String,
+    /// `POST` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<CallbackMethod>,
+}
+
+/// How the callback is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs)]
+pub enum CallbackMethod {
+    #[default]
+    Post,
+    Put,
+}
+
+/// How subtitles are cut. Durations are seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SubtitlesConfig {
+    /// `srt` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formats: Option<Vec<SubtitleFormat>>,
+    /// Seconds, 0 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_duration: Option<f64>,
+    /// Seconds, 1 to 30.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum_duration: Option<f64>,
+    /// 1 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum_characters_per_row: Option<u32>,
+    /// 1 to 5.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub maximum_rows_per_caption: Option<u32>,
+    /// `default` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub style: Option<SubtitleStyle>,
+}
+
+/// A subtitle file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum SubtitleFormat {
+    Srt,
+    Vtt,
+}
+
+/// A subtitle style (service-notes 4: `compliance` is the plain SRT of the Library of Congress).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum SubtitleStyle {
+    #[default]
+    Default,
+    Compliance,
+}
+
+/// Hints on how many people speak.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DiarizationConfig {
+    /// 1 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number_of_speakers: Option<u32>,
+    /// 0 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_speakers: Option<u32>,
+    /// 0 or more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_speakers: Option<u32>,
+    /// An older name, still sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enhanced: Option<bool>,
+}
+
+/// Into which languages to translate, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TranslationConfig {
+    /// Codes of `TARGET_LANGUAGES`, at least one.
+    pub target_languages: Vec<String>,
+    /// `base` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<TranslationModel>,
+    /// True where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub match_original_utterances: Option<bool>,
+    /// True where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lipsync: Option<bool>,
+    /// True where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_adaptation: Option<bool>,
+    /// Free text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// False where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub informal: Option<bool>,
+}
+
+/// A translation model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum TranslationModel {
+    #[default]
+    Base,
+    Enhanced,
+    Batch,
+}
+
+/// What kind of summary.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SummarizationConfig {
+    /// `general` where absent.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<SummaryType>,
+}
+
+/// A kind of summary.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum SummaryType {
+    #[default]
+    General,
+    BulletPoints,
+    Concise,
+}
+
+/// Words to be written otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CustomSpellingConfig {
+    /// The wanted spelling, and what it replaces (any case, one word or several).
+    pub spelling_dictionary: BTreeMap<String, Vec<String>>,
+}
+
+/// Questions to a language model about the recording.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AudioToLlmConfig {
+    /// At least one.
+    pub prompts: Vec<String>,
+    /// A language model by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// What personal information is hidden, and how.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PiiRedactionConfig {
+    /// Values of `PII_ENTITIES`; all where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entity_types: Option<Vec<String>>,
+    /// `MARKER` where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processed_text_type: Option<RedactionMark>,
+}
+
+/// What stands in place of hidden text: `[NAME_1]` or `#### #####`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[allow(missing_docs)]
+pub enum RedactionMark {
+    #[default]
+    Marker,
+    Mask,
+}
+
+/// An older place of the languages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CodeSwitchingConfig {
+    /// Codes of `LANGUAGES`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub languages: Option<Vec<String>>,
+}
+
+/// An older enrichment's settings.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StructuredDataExtractionConfig {
+    /// What to extract.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The parameters, all within bounds.
+    pub params: Params,
+    /// Dotted paths of unknown keys that were passed over; empty for [`Side::Client`].
+    pub ignored: Vec<String>,
+}
+
+impl Params {
+    /// Reads a request body.
+    ///
+    /// # Errors
+    /// Everything that is wrong, in the order of the fields' names. Never empty.
+    pub fn read(value: &Value, side: Side) -> Result<Reading, Vec<Complaint>> {
+        let mut value = value.clone();
+        if side == Side::Server {
+            understand(&mut value);
+        }
+        let found = inspect(&value, side, |_| false);
+        if !found.complaints.is_empty() {
+            return Err(found.complaints);
+        }
+        tidy(&mut value);
+        match serde_json::from_value(value) {
+            Ok(params) => Ok(Reading { params, ignored: found.ignored }),
+            // The table lets through what the types do not take: a bug, but no reason to crash.
+            Err(error) => Err(vec![Complaint::value("body", format!("must be valid: {error}"))]),
+        }
+    }
+
+    /// Everything out of bounds in parameters that were built in code.
+    pub fn check(&self) -> Vec<Complaint> {
+        inspect(&self.value(), Side::Client, |_| false).complaints
+    }
+
+    /// What the parameters' hash is taken of: canonical JSON (keys sorted, nothing absent) without
+    /// what does not change the transcription: where the audio lies, metadata and the callback.
+    pub fn canonical(&self) -> Vec<u8> {
+        let mut value = self.value();
+        if let Value::Object(map) = &mut value {
+            for key in ["audio_url", "custom_metadata", "callback", "callback_url", "callback_config"] {
+                map.remove(key);
+            }
+        }
+        let mut text = Vec::new();
+        write_sorted(&value, &mut text);
+        text
+    }
+
+    /// The languages that were asked for, by the present name or by an older one.
+    pub fn languages(&self) -> &[String] {
+        let present = self.language_config.as_ref().and_then(|config| config.languages.as_deref());
+        let switching = self.code_switching_config.as_ref().and_then(|config| config.languages.as_deref());
+        let one = self.language.as_ref().map(std::slice::from_ref);
+        [present, one, switching].into_iter().flatten().find(|list| !list.is_empty()).unwrap_or_default()
+    }
+
+    /// Whether the language may change within the recording, by the present name or an older one.
+    pub fn code_switching(&self) -> bool {
+        let present = self.language_config.as_ref().and_then(|config| config.code_switching);
+        present.or(self.enable_code_switching).unwrap_or(false)
+    }
+
+    /// These parameters as JSON.
+    fn value(&self) -> Value {
+        // Only a map with keys that are not strings could fail; there is none.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// Turns spellings that clients in the field are known to send into the interface's own
+/// (service-notes 4): a vocabulary in place of its toggle, one PII entity in place of a list.
+fn understand(value: &mut Value) {
+    let Value::Object(map) = value else { return };
+    if let Some(words @ Value::Array(_)) = map.get("custom_vocabulary").cloned() {
+        map.insert("custom_vocabulary".to_owned(), Value::Bool(true));
+        let config = map.entry("custom_vocabulary_config").or_insert(Value::Null);
+        if config.is_null() {
+            *config = serde_json::json!({ "vocabulary": words });
+        }
+    }
+    if let Some(entities) = map.get_mut("pii_redaction_config").and_then(|config| config.get_mut("entity_types")) {
+        if entities.is_string() {
+            *entities = Value::Array(vec![entities.take()]);
+        }
+    }
+}
+
+/// Writes JSON with sorted keys, whatever order the map keeps: a dependency may switch
+/// serde_json's `preserve_order` on for the whole build, and hashes must not change with it.
+fn write_sorted(value: &Value, to: &mut Vec<u8>) {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<&String, &Value> = map.iter().collect();
+            write_list(b"{}", sorted.into_iter(), to, |(key, inner), to| {
+                to.extend(Value::from(key.as_str()).to_string().bytes());
+                to.push(b':');
+                write_sorted(inner, to);
+            });
+        }
+        Value::Array(list) => write_list(b"[]", list.iter(), to, write_sorted),
+        plain => to.extend(plain.to_string().bytes()),
+    }
+}
+
+fn write_list<T>(ends: &[u8; 2], list: impl Iterator<Item = T>, to: &mut Vec<u8>, write: impl Fn(T, &mut Vec<u8>)) {
+    to.push(ends[0]);
+    for (number, element) in list.enumerate() {
+        if number > 0 {
+            to.push(b',');
+        }
+        write(element, to);
+    }
+    to.push(ends[1]);
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::super::fields::coerce;
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn words(complaints: &[Complaint]) -> Vec<String> {
+        complaints.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn everything_wrong_at_once() {
+        let body = json!({
+            "diarisation": true,
+            "diarization": "yes",
+            "language_config": { "languages": ["en", "xx"], "code_switch": true },
+            "subtitles_config": { "formats": [], "maximum_duration": 31, "maximum_rows_per_caption": 2.5 },
+            "custom_vocabulary_config": { "vocabulary": ["ok", { "intensity": 2 }, 3] },
+            "translation_config": { "model": "huge" },
+            "callback_config": { "url": "ftp://x", "method": "GET" },
+            "custom_metadata": { "long": "x".repeat(2_000) },
+        });
+        let complaints = Params::read(&body, Side::Client).unwrap_err();
+        let mut told = words(&complaints);
+        told.iter_mut().for_each(|line| line.truncate(90));
+        insta::assert_snapshot!(told.join("\n"), @r#"
+        callback_config.method must be one of: POST, PUT
+        callback_config.url must be an http or https URL
+        custom_metadata must be an object of at most 2000 characters as JSON
+        custom_vocabulary_config.vocabulary.1.intensity must be a number from 0 to 1
+        custom_vocabulary_config.vocabulary.1.value must be given, and must be a string
+        custom_vocabulary_config.vocabulary.2 must be a string or an object
+        diarisation must not be given: the interface has no such parameter
+        diarization must be true or false
+        language_config.code_switch must not be given: the interface has no such parameter
+        language_config.languages.1 must be one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs
+        subtitles_config.formats must be an array of at least 1 element
+        subtitles_config.maximum_duration must be a number from 1 to 30
+        subtitles_config.maximum_rows_per_caption must be an integer from 1 to 5
+        translation_config.model must be one of: base, enhanced, batch
+        translation_config.target_languages must be given, and must be an array of at least 1 elem
+        "#);
+    }
+
+    #[test]
+    fn a_server_passes_over_what_it_does_not_know() {
+        let body = json!({ "audio_url": "https://x.example/a", "wings": 2, "language_config": { "tail": 1 },
+            "diarization": null, "subtitles_config": { "maximum_rows_per_caption": 2.0 } });
+        let reading = Params::read(&body, Side::Server).unwrap();
+        assert_eq!(reading.ignored, ["language_config.tail", "wings"]);
+        assert_eq!(reading.params.diarization, None);
+        assert_eq!(reading.params.subtitles_config.unwrap().maximum_rows_per_caption, Some(2));
+    }
+
+    #[test]
+    fn a_server_needs_an_audio_url() {
+        let complaints = Params::read(&json!({}), Side::Server).unwrap_err();
+        assert_eq!(words(&complaints), ["audio_url must be given, and must be an http or https URL"]);
+        let complaints = Params::read(&json!([]), Side::Server).unwrap_err();
+        assert_eq!(words(&complaints), ["body must be an object"]);
+    }
+
+    #[test]
+    fn a_server_understands_older_spellings() {
+        let body = json!({ "audio_url": "https://x.example/a", "custom_vocabulary": ["Kubernetes"],
+            "pii_redaction_config": { "entity_types": "NAME" }, "language": "fr", "enable_code_switching": true });
+        let params = Params::read(&body, Side::Server).unwrap().params;
+        assert_eq!(params.custom_vocabulary, Some(true));
+        assert_eq!(params.custom_vocabulary_config.as_ref().unwrap().vocabulary[0].value, "Kubernetes");
+        assert_eq!(params.pii_redaction_config.as_ref().unwrap().entity_types, Some(vec!["NAME".to_owned()]));
+        assert_eq!(params.languages(), ["fr"]);
+        assert!(params.code_switching());
+    }
+
+    #[test]
+    fn text_in_a_number_or_boolean_field_is_parsed() {
+        let mut value = json!({ "diarization": "true", "diarization_config": { "max_speakers": " 3 " },
+            "custom_vocabulary_config": { "vocabulary": [{ "value": "3", "intensity": "0.5" }] },
+            "sentences": "maybe", "custom_metadata": { "n": "3" } });
+        coerce(&mut value);
+        assert_eq!(value["diarization"], json!(true));
+        assert_eq!(value["diarization_config"]["max_speakers"], json!(3));
+        assert_eq!(value["custom_vocabulary_config"]["vocabulary"][0], json!({ "value": "3", "intensity": 0.5 }));
+        assert_eq!(value["custom_metadata"]["n"], json!("3"));
+        let complaints = Params::read(&value, Side::Client).unwrap_err();
+        assert_eq!(words(&complaints), ["sentences must be true or false"]);
+    }
+
+    /// Stored tokens hold a hash of this text: it may never change for parameters of old.
+    #[test]
+    fn the_canonical_form_is_pinned() {
+        let body = json!({ "audio_url": "https://x.example/a", "diarization": true, "callback": true,
+            "custom_metadata": { "a": 1 }, "language_config": { "languages": ["en"], "code_switching": false },
+            "custom_vocabulary_config": { "vocabulary": ["\"q\"", { "value": "b", "intensity": 1 }] } });
+        let params = Params::read(&body, Side::Client).unwrap().params;
+        let text = String::from_utf8(params.canonical()).unwrap();
+        insta::assert_snapshot!(text, @r#"{"custom_vocabulary_config":{"vocabulary":["\"q\"",{"intensity":1.0,"value":"b"}]},"diarization":true,"language_config":{"code_switching":false,"languages":["en"]}}"#);
+        assert_eq!(Params::default().canonical(), b"{}");
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let names = prop::sample::select(vec![
+            "audio_url", "language_config", "languages", "custom_vocabulary", "custom_vocabulary_config",
+            "vocabulary", "value", "intensity", "subtitles_config", "formats", "maximum_rows_per_caption",
+            "translation_config", "target_languages", "custom_spelling_config", "spelling_dictionary",
+            "pii_redaction_config", "entity_types", "diarization", "custom_metadata", "other",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            (-3_i64..40).prop_map(Value::from),
+            prop::sample::select(vec!["en", "srt", "NAME", "true", "3", "https://x.example"]).prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 40, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(names.clone().prop_map(str::to_owned), inner, 0..6)
+                    .prop_map(|map| Value::from(Map::from_iter(map))),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever comes in, the types take what the table lets through, on both sides.
+        #[test]
+        fn what_the_table_takes_the_types_take(value in any_json()) {
+            for side in [Side::Client, Side::Server] {
+                if let Err(complaints) = Params::read(&value, side) {
+                    prop_assert!(!words(&complaints).iter().any(|line| line.contains("must be valid")));
+                }
+            }
+        }
+
+        /// What was read says nothing new when it is read again.
+        #[test]
+        fn reading_is_stable(value in any_json()) {
+            if let Ok(reading) = Params::read(&value, Side::Client) {
+                prop_assert_eq!(reading.params.check(), vec![]);
+                let again = Params::read(&reading.params.value(), Side::Client).unwrap();
+                prop_assert_eq!(again.params.canonical(), reading.params.canonical());
+            }
+        }
+    }
+}
