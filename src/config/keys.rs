@@ -124,7 +124,8 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
     match (&key.holds, value.get_ref()) {
         (Holds::Value, _) => {}
         (Holds::NotYet, _) => problems.push(
-            Problem::at(at, format!("`{path}` is not honoured by this build yet")).mend("take it out; a setting is never ignored silently"),
+            Problem::at(at, format!("`{path}` is not honoured by this build yet"))
+                .mend("take it out; a setting is never ignored silently"),
         ),
         (Holds::Table(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
         (Holds::Tables(keys), DeValue::Array(list)) => {

@@ -97,7 +97,11 @@ impl Terms {
     /// What holds for a service elsewhere where nothing is said.
     pub const HOSTED: Self = Self {
         limits: Limits { uploads: 4, running: 25, requests_per_second: 10 },
-        poll: Poll { min: Duration::from_secs(2), max: Duration::from_secs(60), give_up: Duration::from_secs(6 * 3600) },
+        poll: Poll {
+            min: Duration::from_secs(2),
+            max: Duration::from_secs(60),
+            give_up: Duration::from_secs(6 * 3600),
+        },
         lag: Duration::from_secs(120),
         walk_limit: 500,
         retention: Duration::from_secs(30 * 24 * 3600),
@@ -175,7 +179,10 @@ pub fn load(path: &Path) -> Result<Config, Problems> {
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
-        alone(Problem::of_file(format!("cannot read the configuration: {error}")).mend("`scribed init` writes one; --config FILE names another"))
+        alone(
+            Problem::of_file(format!("cannot read the configuration: {error}"))
+                .mend("`scribed init` writes one; --config FILE names another"),
+        )
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -249,9 +256,10 @@ impl Reader<'_> {
             let text = text(value)?;
             match text.split_once(':') {
                 Some(("sled", folder)) if !folder.is_empty() => Ok(folder.to_owned()),
-                Some(("postgres" | "postgresql", _)) => {
-                    Err(refusal("names a PostgreSQL store, which is not honoured by this build yet", "write \"sled:state\""))
-                }
+                Some(("postgres" | "postgresql", _)) => Err(refusal(
+                    "names a PostgreSQL store, which is not honoured by this build yet",
+                    "write \"sled:state\"",
+                )),
                 _ => Err(refusal("must be \"sled:FOLDER\"", "the default is \"sled:state\"")),
             }
         });
@@ -295,7 +303,9 @@ impl Reader<'_> {
         Serve {
             listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
             keys: section.list("keys", |value| self.secret(value)).map_or(Vec::new(), |list| values(list.value)),
-            key_header: headers.filter(|list| !list.is_empty()).unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
+            key_header: headers
+                .filter(|list| !list.is_empty())
+                .unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
             data: self.path(&or(section.get("data", text), "service".to_owned())),
             recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
             upload_limit,
@@ -350,14 +360,24 @@ impl Reader<'_> {
             None => default_name(section, &folder, &written.span)?,
         };
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
-        let source = Source { name: SourceName::new(name.value), folder, include: set(include), exclude, settle, template, outputs, name_as };
+        let source = Source {
+            name: SourceName::new(name.value),
+            folder,
+            include: set(include),
+            exclude,
+            settle,
+            template,
+            outputs,
+            name_as,
+        };
         Some(Draft { source, name_span: name.span, folder_span: written.span })
     }
 
     fn secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
         let mend = "use \"env:NAME\" or \"file:PATH\"";
         let written = value.as_str().ok_or_else(|| wrong_type("a string", value, mend))?;
-        Secret::fetch(written, &self.base, self.env).map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
+        Secret::fetch(written, &self.base, self.env)
+            .map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
     }
 
     /// A path as written, from the file's folder where it is relative.
@@ -376,7 +396,11 @@ fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
 
 fn needs_url(section: &Section<'_>, key: &str, span: Option<Range<usize>>) {
     if let Some(span) = span {
-        section.refuse(key, span, refusal("is for a service elsewhere, and there is no `url`", "add url = \"https://…\", or take it out"));
+        section.refuse(
+            key,
+            span,
+            refusal("is for a service elsewhere, and there is no `url`", "add url = \"https://…\", or take it out"),
+        );
     }
 }
 
@@ -444,7 +468,9 @@ fn header(value: &DeValue<'_>) -> Result<HeaderName, Refusal> {
 }
 
 fn address(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
-    text(value)?.parse().map_err(|_| refusal("must be an IP address and a port", "write it like \"127.0.0.1:8472\" or \"[::1]:8472\""))
+    text(value)?
+        .parse()
+        .map_err(|_| refusal("must be an IP address and a port", "write it like \"127.0.0.1:8472\" or \"[::1]:8472\""))
 }
 
 fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
@@ -457,7 +483,10 @@ fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
 fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {
     let name = text(value)?;
     if name.chars().any(char::is_control) || name.len() > 100 {
-        return Err(refusal("must be at most 100 bytes without control characters", "choose a short name; jobs are known by it"));
+        return Err(refusal(
+            "must be at most 100 bytes without control characters",
+            "choose a short name; jobs are known by it",
+        ));
     }
     Ok(name)
 }
@@ -475,7 +504,11 @@ fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Op
 fn outputs(section: &Section<'_>) -> Vec<Format> {
     let Some(list) = section.list("outputs", format) else { return Format::ALL.to_vec() };
     if list.value.is_empty() {
-        section.refuse("outputs", list.span, refusal("must name at least one", "the default is [\"txt\", \"srt\", \"vtt\", \"json\"]"));
+        section.refuse(
+            "outputs",
+            list.span,
+            refusal("must name at least one", "the default is [\"txt\", \"srt\", \"vtt\", \"json\"]"),
+        );
     }
     let asked = values(list.value);
     Format::ALL.into_iter().filter(|format| asked.contains(format)).collect()
@@ -500,7 +533,11 @@ fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec<Glob> {
     match section.list(key, |value| glob(&text(value)?)) {
         Some(list) => {
             if list.value.is_empty() && !default.is_empty() {
-                section.refuse(key, list.span, refusal("must hold at least one pattern", "take the key out for every audio and video file"));
+                section.refuse(
+                    key,
+                    list.span,
+                    refusal("must hold at least one pattern", "take the key out for every audio and video file"),
+                );
             }
             values(list.value)
         }
@@ -541,8 +578,11 @@ fn compare(file: &Section<'_>, earlier: &Draft, later: &Draft) {
     }
     let [first, second] = [earlier, later].map(|draft| place_of(&draft.source.folder));
     if first.starts_with(&second) || second.starts_with(&first) {
-        let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other").also(earlier.folder_span.clone(), "the first");
-        file.tell(problem.mend("each file belongs to one source: choose separate folders, or one source with `include`"));
+        let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
+            .also(earlier.folder_span.clone(), "the first");
+        file.tell(
+            problem.mend("each file belongs to one source: choose separate folders, or one source with `include`"),
+        );
     }
 }
 

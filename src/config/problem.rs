@@ -94,7 +94,8 @@ impl Problems {
         let caret = if problem.label.is_empty() { caret } else { caret.label(&problem.label) };
         let snippet = Snippet::source(text).path(&self.file).annotation(caret);
         let also = problem.also.iter();
-        snippet.annotations(also.map(|(span, label)| AnnotationKind::Context.span(in_one_line(text, span)).label(label)))
+        snippet
+            .annotations(also.map(|(span, label)| AnnotationKind::Context.span(in_one_line(text, span)).label(label)))
     }
 }
 

@@ -56,16 +56,16 @@ impl fmt::Debug for Secret {
 }
 
 fn from_env(name: &str, env: Env<'_>) -> Result<String, (String, String)> {
-    let set = env(name).ok_or_else(|| {
-        (format!("the environment variable `{name}` is not set"), format!("set it: export {name}=…"))
-    })?;
-    set.into_string().map_err(|_| {
-        (format!("the environment variable `{name}` is not UTF-8"), "a key is plain ASCII".to_owned())
-    })
+    let set = env(name)
+        .ok_or_else(|| (format!("the environment variable `{name}` is not set"), format!("set it: export {name}=…")))?;
+    set.into_string()
+        .map_err(|_| (format!("the environment variable `{name}` is not UTF-8"), "a key is plain ASCII".to_owned()))
 }
 
 fn from_file(path: &Path) -> Result<String, (String, String)> {
-    let told = |why: String| (format!("cannot read the key file `{}`: {why}", path.display()), "make it readable for this user".to_owned());
+    let told = |why: String| {
+        (format!("cannot read the key file `{}`: {why}", path.display()), "make it readable for this user".to_owned())
+    };
     let mut text = String::new();
     let file = File::open(path).map_err(|error| told(error.to_string()))?;
     let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| told(error.to_string()))?;

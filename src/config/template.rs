@@ -3,8 +3,9 @@
 use super::problem::{Problem, nearest};
 use super::written::{Refusal, Section, Spot, refusal};
 use crate::domain::format::Format;
+use crate::domain::token::RESERVED_KEY;
 use crate::wire::fields::{Complaint, METADATA_LIMIT, Side, Wrong, coerce, inspect, text_length};
-use crate::wire::params::{Params, RESERVED_KEY};
+use crate::wire::params::Params;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -150,7 +151,8 @@ impl Inner {
             }),
             Value::Array(list) => {
                 let numbered = list.iter().enumerate();
-                let filled = numbered.map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs));
+                let filled =
+                    numbered.map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs));
                 // What failed is told already; a null would be told again as a wrong element.
                 filled.filter(|inner| !inner.is_null()).collect()
             }
@@ -250,17 +252,23 @@ impl NameTemplate {
     /// It does not parse, cannot render, or gives two formats one name.
     pub fn build(text: &str) -> Result<Self, Refusal> {
         let mut env = environment();
-        env.add_template_owned(NAME, text.to_owned()).map_err(|error| refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND))?;
+        env.add_template_owned(NAME, text.to_owned())
+            .map_err(|error| refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND))?;
         let template = Self(Arc::new(env));
         let mut names = Vec::new();
         for format in Format::ALL {
             let vars = NameVars { stem: "talk", name: "talk.mp4", source: "inbox", lang: Some("en"), format };
-            names.push(template.render(&vars).map_err(|problem| refusal(format!("cannot be used: {problem}"), "variables: stem, name, source, lang, ext"))?);
+            names.push(template.render(&vars).map_err(|problem| {
+                refusal(format!("cannot be used: {problem}"), "variables: stem, name, source, lang, ext")
+            })?);
         }
         names.sort();
         names.dedup();
         if names.len() < Format::ALL.len() {
-            return Err(refusal("must hold {{ ext }}: two formats would get one name", format!("the default is \"{DEFAULT_NAME}\"")));
+            return Err(refusal(
+                "must hold {{ ext }}: two formats would get one name",
+                format!("the default is \"{DEFAULT_NAME}\""),
+            ));
         }
         Ok(template)
     }
@@ -340,11 +348,15 @@ impl Written<'_, '_> {
                 Ok(number) if number.is_finite() => Value::from(number),
                 _ => self.no_number(path),
             },
-            DeValue::Array(list) => list.iter().enumerate().map(|(number, element)| {
-                let inner = join(path, &number.to_string());
-                self.places.insert(inner.clone(), Place { key: element.span(), value: element.span() });
-                self.value(&inner, element.get_ref())
-            }).collect(),
+            DeValue::Array(list) => list
+                .iter()
+                .enumerate()
+                .map(|(number, element)| {
+                    let inner = join(path, &number.to_string());
+                    self.places.insert(inner.clone(), Place { key: element.span(), value: element.span() });
+                    self.value(&inner, element.get_ref())
+                })
+                .collect(),
             DeValue::Table(table) => self.table(path, table),
         }
     }
@@ -368,14 +380,20 @@ impl Written<'_, '_> {
     /// on the job (a part of its name that this one has not) is left to the real ones.
     fn try_out(&self, path: &str) {
         let Ok(template) = self.env.get_template(path) else { return };
-        let unknown: Vec<String> = template.undeclared_variables(false).into_iter()
+        let unknown: Vec<String> = template
+            .undeclared_variables(false)
+            .into_iter()
             .filter(|name| !VARIABLES.contains(&name.as_str()) && !self.env.globals().any(|(global, _)| global == name))
             .collect();
         let Err(error) = template.render(Vars::sample().context()) else { return };
         let always = matches!(
             error.kind(),
-            ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction | ErrorKind::TemplateNotFound
-                | ErrorKind::TooManyArguments | ErrorKind::MissingArgument
+            ErrorKind::UnknownFilter
+                | ErrorKind::UnknownTest
+                | ErrorKind::UnknownFunction
+                | ErrorKind::TemplateNotFound
+                | ErrorKind::TooManyArguments
+                | ErrorKind::MissingArgument
         );
         match unknown.first() {
             Some(name) if error.kind() == ErrorKind::UndefinedError => {
@@ -393,7 +411,10 @@ impl Written<'_, '_> {
         }
         if value.pointer(&format!("/custom_metadata/{RESERVED_KEY}")).is_some() {
             let key = format!("custom_metadata.{RESERVED_KEY}");
-            self.tell_key(&key, refusal("may not be set in a template", "this key holds scribed's own token; use another"));
+            self.tell_key(
+                &key,
+                refusal("may not be set in a template", "this key holds scribed's own token; use another"),
+            );
         }
     }
 
@@ -404,7 +425,13 @@ impl Written<'_, '_> {
             let metadata = Value::Object(take_metadata(&mut params));
             let room = METADATA_LIMIT - TOKEN_ROOM;
             if !is_dynamic(&metadata.to_string()) && text_length(&metadata) > room {
-                self.tell_key("custom_metadata", refusal(format!("must be at most {room} characters as JSON"), "the service keeps no more, with scribed's token"));
+                self.tell_key(
+                    "custom_metadata",
+                    refusal(
+                        format!("must be at most {room} characters as JSON"),
+                        "the service keeps no more, with scribed's token",
+                    ),
+                );
             }
         }
         for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
@@ -419,12 +446,17 @@ impl Written<'_, '_> {
         match complaint.wrong {
             Wrong::Key => {
                 let near = nearest(last, complaint.known.iter().copied());
-                let mend = near.map_or("see the interface's create parameters".to_owned(), |near| format!("did you mean `{near}`?"));
+                let mend = near.map_or("see the interface's create parameters".to_owned(), |near| {
+                    format!("did you mean `{near}`?")
+                });
                 self.tell_key(&complaint.field, refusal("is no parameter of the interface", mend));
             }
             Wrong::Missing => {
                 let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
-                self.tell_key(parent, refusal(format!("lacks `{last}`, which {}", complaint.must), format!("add `{last}`")));
+                self.tell_key(
+                    parent,
+                    refusal(format!("lacks `{last}`, which {}", complaint.must), format!("add `{last}`")),
+                );
             }
             Wrong::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
         }
@@ -476,7 +508,9 @@ fn in_short(complaint: &Complaint) -> String {
 fn variables_mend(name: &str) -> String {
     match nearest(name, VARIABLES) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("variables: {}; for what may be absent write {{{{ {name} | default('…') }}}}", VARIABLES.join(", ")),
+        None => {
+            format!("variables: {}; for what may be absent write {{{{ {name} | default('…') }}}}", VARIABLES.join(", "))
+        }
     }
 }
 

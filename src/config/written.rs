@@ -166,7 +166,9 @@ pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Refusal> {
         };
         let number = i128::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
         let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= least);
-        number.ok_or_else(|| refusal(format!("must be a whole number from {least} to {}", u32::MAX), format!("write {least} or more")))
+        number.ok_or_else(|| {
+            refusal(format!("must be a whole number from {least} to {}", u32::MAX), format!("write {least} or more"))
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 
 use super::pieces::{self, Piece};
 use crate::domain::transcript::{Transcript, Utterance};
+use crate::wire::params::SubtitlesConfig;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -29,6 +30,24 @@ impl Default for Layout {
             maximum_rows_per_caption: 2,
             minimum_duration: Duration::from_millis(700),
             maximum_duration: Duration::from_secs(7),
+        }
+    }
+}
+
+impl Layout {
+    /// As a request asks for (interface, `subtitles_config`); the defaults for the rest.
+    pub fn of(config: &SubtitlesConfig) -> Self {
+        let whole = Self::default();
+        let seconds = |asked: Option<f64>, default| {
+            asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(default)
+        };
+        let count =
+            |asked: Option<u32>, default| asked.and_then(|n| usize::try_from(n).ok()).map_or(default, |n| n.max(1));
+        Self {
+            maximum_characters_per_row: count(config.maximum_characters_per_row, whole.maximum_characters_per_row),
+            maximum_rows_per_caption: count(config.maximum_rows_per_caption, whole.maximum_rows_per_caption),
+            minimum_duration: seconds(config.minimum_duration, whole.minimum_duration),
+            maximum_duration: seconds(config.maximum_duration, whole.maximum_duration).max(Duration::from_millis(1)),
         }
     }
 }

@@ -465,7 +465,8 @@ impl Engine {
             Some(Err(Stop::Fault(fault))) => self.commit_fault(&lease, job, fault).await,
             Some(Err(Stop::Store(error))) => Err(error),
             None => {
-                let fault = Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
+                let fault =
+                    Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
                 self.commit_bug(&lease, job, fault).await
             }
         }
@@ -499,7 +500,7 @@ impl Engine {
                 wait::run(client, clock, results, &self.parts.terms.poll, job, transcription).await?
             }
             Stage::Fetched { order, transcription, .. } => {
-                write::run(clock, results, source, job, order, transcription).await?
+                write::run(clock, results, params, source, job, order, transcription).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {
@@ -748,7 +749,8 @@ impl Engine {
         }
         let row = self.count(claim.job.id);
         let wait = crate::domain::retry::wait(&self.parts.retry, row.faults, 1.0);
-        let words = format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
+        let words =
+            format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
         let fault = Fault { words, ..fault };
         self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
     }

@@ -15,7 +15,13 @@ use std::time::Duration;
 const NET: Duration = Duration::from_secs(3600);
 
 /// Looks where the leader is.
-pub async fn run(store: &dyn Store, clock: &dyn Clock, job: &Job, order: &Order, owner: JobId) -> Result<Outcome, Fault> {
+pub async fn run(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    job: &Job,
+    order: &Order,
+    owner: JobId,
+) -> Result<Outcome, Fault> {
     let now = clock.now();
     let leader = store.job(owner).await.map_err(|error| store_fault(&error, now))?;
     let lead = leader.map_or(Lead::TakeOver, |leader| leader.stage.lead(order));

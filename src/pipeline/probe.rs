@@ -51,10 +51,8 @@ async fn keep_params(
     now: crate::domain::names::Timestamp,
 ) -> Result<Hash, Fault> {
     let vars = vars::of_job(&job.key);
-    let rendered = source
-        .template
-        .render(&vars)
-        .map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+    let rendered =
+        source.template.render(&vars).map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
     let canonical = rendered.params.canonical();
     let files = Arc::clone(files);
     blocking(move || files.keep(&canonical)).await.map_err(|error| {

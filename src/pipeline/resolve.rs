@@ -50,8 +50,7 @@ pub fn by_token(items: Vec<Listed>) -> (HashMap<Token, Listed>, u64) {
         };
         doubles += 1;
         let age = |listed: &Listed| (listed.created.unwrap_or(Timestamp(i64::MAX)), listed.id.clone());
-        let (keep, other) =
-            if age(&item) < age(known) { (item.clone(), known.clone()) } else { (known.clone(), item) };
+        let (keep, other) = if age(&item) < age(known) { (item.clone(), known.clone()) } else { (known.clone(), item) };
         tracing::error!(kept = %keep.id, other = %other.id, %token, "two transcriptions carry one token; the oldest is kept");
         *known = keep;
     }
@@ -74,7 +73,10 @@ pub fn judge(
     }
     let ask = |words: &str| Finding::Ask(ask(words, now));
     if intent.origin != identity.origin {
-        return ask(&format!("its create was sent to {}, which is not the service that is configured now", intent.origin));
+        return ask(&format!(
+            "its create was sent to {}, which is not the service that is configured now",
+            intent.origin
+        ));
     }
     if intent.key != identity.key {
         return ask("its create was sent under another key, and each key sees only its own transcriptions");
@@ -89,7 +91,9 @@ pub fn judge(
 pub fn unproven(fault: WalkFault, now: Timestamp) -> Fault {
     match fault {
         WalkFault::NoList(fault) => ask(&format!("the service has no list to look in ({})", fault.words), now),
-        WalkFault::TooLong => ask("the service's list is longer than `walk_limit` pages and its order proves nothing", now),
+        WalkFault::TooLong => {
+            ask("the service's list is longer than `walk_limit` pages and its order proves nothing", now)
+        }
         WalkFault::CutShort(fault) => fault,
         WalkFault::Shifting => {
             let words = "the service's list changed faster than it could be read; it is walked again";

@@ -46,7 +46,8 @@ pub fn missing(folder: &Path, seen: std::io::Result<Look>, now: Timestamp) -> Re
         Ok(Look::File(_)) => Ok(Outcome::Sleep { until: now, reason: None }),
         Ok(Look::Other) => Ok(Outcome::Step(Event::Skipped { why: Skip::NotAFile })),
         Ok(Look::Nothing) if !folder.is_dir() => {
-            let words = format!("the source's folder {} is not there; nothing is changed until it is back", folder.display());
+            let words =
+                format!("the source's folder {} is not there; nothing is changed until it is back", folder.display());
             Err(Fault::new(FaultKind::FolderAway, words, now))
         }
         Ok(Look::Nothing) => Ok(Outcome::Step(Event::Skipped { why: Skip::Vanished })),
@@ -94,7 +95,10 @@ mod tests {
         assert_eq!(settled(&job(old, 50_000), old, true, SETTLE, Timestamp(50_000)), Outcome::Step(Event::Settled));
         assert_ne!(settled(&job(old, 50_000), old, false, SETTLE, Timestamp(50_000)), Outcome::Step(Event::Settled));
         let future = stamp(5, 99_000);
-        assert_ne!(settled(&job(future, 50_000), future, true, SETTLE, Timestamp(50_000)), Outcome::Step(Event::Settled));
+        assert_ne!(
+            settled(&job(future, 50_000), future, true, SETTLE, Timestamp(50_000)),
+            Outcome::Step(Event::Settled)
+        );
     }
 
     #[test]

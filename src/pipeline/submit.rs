@@ -12,8 +12,8 @@ use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::missing;
-use crate::pipeline::vars;
 use crate::pipeline::upload::without_buying;
+use crate::pipeline::vars;
 use crate::source::folder::full_path;
 use crate::source::stamp::{Look, look};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
@@ -149,8 +149,7 @@ async fn request(
     })?;
     let vars = vars::of_job(&job.key);
     let rendered = source.template.render(&vars);
-    let mut metadata =
-        rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
+    let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
     metadata.insert(RESERVED_KEY.to_owned(), token.to_string().into());
     Ok(CreateRequest { upload: upload.id.clone(), params, metadata })
 }

@@ -99,7 +99,8 @@ pub async fn without_buying(
 }
 
 fn held(until: Timestamp, now: Timestamp) -> Outcome {
-    let words = "the file changed after it was transcribed; its new content is sent when it has been quiet for 24 hours";
+    let words =
+        "the file changed after it was transcribed; its new content is sent when it has been quiet for 24 hours";
     Outcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 

@@ -13,11 +13,13 @@ use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
 use crate::output::placing::{PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
+use crate::output::subtitles::Layout;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::folder::full_path;
+use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
 use crate::wire::result::ResultBody;
 use std::ffi::OsString;
@@ -29,17 +31,19 @@ use std::sync::Arc;
 pub async fn run(
     clock: &dyn Clock,
     results: &Arc<Results>,
+    params: &Arc<ParamFiles>,
     source: &Arc<Source>,
     job: &Job,
     order: &Order,
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Fault> {
     let now = clock.now();
-    let (results, source) = (Arc::clone(results), Arc::clone(source));
+    let (results, params, source) = (Arc::clone(results), Arc::clone(params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     let outputs = blocking(move || {
         let raw = results.open(&transcription, RESULT_LIMIT).map_err(|error| unreadable(&error, now))?;
-        let wanted = wanted(&raw, &source, &job, &order, &transcription, now)?;
+        let layout = layout(&params, &order);
+        let wanted = wanted(&raw, layout, &source, &job, &order, &transcription, now)?;
         put(&source, &job, wanted, now)
     })
     .await?;
@@ -50,8 +54,17 @@ fn unreadable(error: &OpenError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("the kept result cannot be read: {error}"), now)
 }
 
+/// Subtitles that the service did not send are laid out as it was asked to.
+fn layout(params: &ParamFiles, order: &Order) -> Layout {
+    let config = params.load(&order.params).ok().and_then(|mut params| params.remove("subtitles_config"));
+    config
+        .and_then(|config| serde_json::from_value(config).ok())
+        .map_or_else(Layout::default, |config| Layout::of(&config))
+}
+
 fn wanted(
     raw: &[u8],
+    layout: Layout,
     source: &Source,
     job: &Job,
     order: &Order,
@@ -91,11 +104,8 @@ fn provenance(record: &Record<ResultBody>, job: &Job, order: &Order, transcripti
 fn put(source: &Source, job: &Job, wanted: Vec<Wanted>, now: Timestamp) -> Result<Vec<Output>, Fault> {
     let path = full_path(&source.folder, &job.key.path);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let ours: Vec<_> = job
-        .outputs
-        .iter()
-        .map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash))
-        .collect();
+    let ours: Vec<_> =
+        job.outputs.iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect();
     let placed = place(folder, wanted, &ours).map_err(|error| unwritable(&error, source, now))?;
     Ok(placed
         .into_iter()

@@ -123,10 +123,7 @@ const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
 const FIELDS: &[Field] = &[
     may("audio_url", Kind::Url),
     may("model", Kind::Text),
-    may(
-        "language_config",
-        Kind::Object(&[may("languages", SPOKEN), may("code_switching", Kind::Flag)]),
-    ),
+    may("language_config", Kind::Object(&[may("languages", SPOKEN), may("code_switching", Kind::Flag)])),
     may("custom_vocabulary", Kind::Flag),
     may(
         "custom_vocabulary_config",
@@ -137,10 +134,7 @@ const FIELDS: &[Field] = &[
     ),
     may("callback", Kind::Flag),
     may("callback_url", Kind::Url),
-    may(
-        "callback_config",
-        Kind::Object(&[must("url", Kind::Url), may("method", Kind::Choice(&["POST", "PUT"]))]),
-    ),
+    may("callback_config", Kind::Object(&[must("url", Kind::Url), may("method", Kind::Choice(&["POST", "PUT"]))])),
     may("subtitles", Kind::Flag),
     may(
         "subtitles_config",
@@ -177,22 +171,13 @@ const FIELDS: &[Field] = &[
         ]),
     ),
     may("summarization", Kind::Flag),
-    may(
-        "summarization_config",
-        Kind::Object(&[may("type", Kind::Choice(&["general", "bullet_points", "concise"]))]),
-    ),
+    may("summarization_config", Kind::Object(&[may("type", Kind::Choice(&["general", "bullet_points", "concise"]))])),
     may("named_entity_recognition", Kind::Flag),
     may("custom_spelling", Kind::Flag),
-    may(
-        "custom_spelling_config",
-        Kind::Object(&[must("spelling_dictionary", Kind::Dictionary(&TEXTS))]),
-    ),
+    may("custom_spelling_config", Kind::Object(&[must("spelling_dictionary", Kind::Dictionary(&TEXTS))])),
     may("sentiment_analysis", Kind::Flag),
     may("audio_to_llm", Kind::Flag),
-    may(
-        "audio_to_llm_config",
-        Kind::Object(&[must("prompts", Kind::List(1, &Kind::Text)), may("model", Kind::Text)]),
-    ),
+    may("audio_to_llm_config", Kind::Object(&[must("prompts", Kind::List(1, &Kind::Text)), may("model", Kind::Text)])),
     may("pii_redaction", Kind::Flag),
     may(
         "pii_redaction_config",
@@ -230,13 +215,12 @@ pub const LANGUAGES: &[&str] = TARGET_LANGUAGES.split_at(99).0;
 
 /// The 100 codes to translate into: [`LANGUAGES`] and, last, Wolof.
 pub const TARGET_LANGUAGES: &[&str] = &[
-    "af", "am", "ar", "as", "az", "ba", "be", "bg", "bn", "bo", "br", "bs", "ca", "cs", "cy", "da",
-    "de", "el", "en", "es", "et", "eu", "fa", "fi", "fo", "fr", "gl", "gu", "ha", "haw", "he", "hi",
-    "hr", "ht", "hu", "hy", "id", "is", "it", "ja", "jw", "ka", "kk", "km", "kn", "ko", "la", "lb",
-    "ln", "lo", "lt", "lv", "mg", "mi", "mk", "ml", "mn", "mr", "ms", "mt", "my", "ne", "nl", "nn",
-    "no", "oc", "pa", "pl", "ps", "pt", "ro", "ru", "sa", "sd", "si", "sk", "sl", "sn", "so", "sq",
-    "sr", "su", "sv", "sw", "ta", "te", "tg", "th", "tk", "tl", "tr", "tt", "uk", "ur", "uz", "vi",
-    "yi", "yo", "zh", "wo",
+    "af", "am", "ar", "as", "az", "ba", "be", "bg", "bn", "bo", "br", "bs", "ca", "cs", "cy", "da", "de", "el", "en",
+    "es", "et", "eu", "fa", "fi", "fo", "fr", "gl", "gu", "ha", "haw", "he", "hi", "hr", "ht", "hu", "hy", "id", "is",
+    "it", "ja", "jw", "ka", "kk", "km", "kn", "ko", "la", "lb", "ln", "lo", "lt", "lv", "mg", "mi", "mk", "ml", "mn",
+    "mr", "ms", "mt", "my", "ne", "nl", "nn", "no", "oc", "pa", "pl", "ps", "pt", "ro", "ru", "sa", "sd", "si", "sk",
+    "sl", "sn", "so", "sq", "sr", "su", "sv", "sw", "ta", "te", "tg", "th", "tk", "tl", "tr", "tt", "uk", "ur", "uz",
+    "vi", "yi", "yo", "zh", "wo",
 ];
 
 /// What may be redacted: presets, then single entities (service-notes 4).

@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The key of `custom_metadata` that holds our token; no one else may set it.
-pub const RESERVED_KEY: &str = "scribed";
-
 /// What a create request holds, and `request_params` of a record.
 ///
 /// Everything is optional here: a template sets no `audio_url`. Reading ([`Params::read`]) says
@@ -181,8 +178,7 @@ impl<'de> serde::de::Visitor<'de> for VocabularyVisitor {
 
     fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Vocabulary, A::Error> {
         let from = serde::de::value::MapAccessDeserializer::new(map);
-        let VocabularyObject { value, pronunciations, intensity, language } =
-            VocabularyObject::deserialize(from)?;
+        let VocabularyObject { value, pronunciations, intensity, language } = VocabularyObject::deserialize(from)?;
         Ok(Vocabulary { value, pronunciations, intensity, language })
     }
 }
@@ -606,10 +602,26 @@ mod tests {
 
     fn any_json() -> impl Strategy<Value = Value> {
         let names = prop::sample::select(vec![
-            "audio_url", "language_config", "languages", "custom_vocabulary", "custom_vocabulary_config",
-            "vocabulary", "value", "intensity", "subtitles_config", "formats", "maximum_rows_per_caption",
-            "translation_config", "target_languages", "custom_spelling_config", "spelling_dictionary",
-            "pii_redaction_config", "entity_types", "diarization", "custom_metadata", "other",
+            "audio_url",
+            "language_config",
+            "languages",
+            "custom_vocabulary",
+            "custom_vocabulary_config",
+            "vocabulary",
+            "value",
+            "intensity",
+            "subtitles_config",
+            "formats",
+            "maximum_rows_per_caption",
+            "translation_config",
+            "target_languages",
+            "custom_spelling_config",
+            "spelling_dictionary",
+            "pii_redaction_config",
+            "entity_types",
+            "diarization",
+            "custom_metadata",
+            "other",
         ]);
         let leaf = prop_oneof![
             Just(Value::Null),
