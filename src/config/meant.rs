@@ -320,7 +320,9 @@ impl Reader<'_> {
 
     fn sources(&self, file: &Section<'_>, templates: &Templates, own: &[&Path]) -> Vec<Source> {
         let sections = file.sections("source");
-        if sections.is_empty() && !file.table().is_some_and(|table| table.contains_key("source")) {
+        let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
+        // Of another form than [[source]] is told by `keys`.
+        if written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty())) {
             file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
         }
         let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, templates, own)).collect();
@@ -556,7 +558,9 @@ fn glob(pattern: &str) -> Result<Glob, Refusal> {
 
 fn set(globs: impl IntoIterator<Item = Glob>) -> GlobSet {
     let mut builder = GlobSetBuilder::new();
-    globs.into_iter().for_each(|glob| drop(builder.add(glob)));
+    for glob in globs {
+        builder.add(glob);
+    }
     // Each of them was built already, so the set can be.
     builder.build().unwrap_or_default()
 }

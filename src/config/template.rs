@@ -8,7 +8,7 @@ use crate::wire::fields::{Complaint, METADATA_LIMIT, Side, Wrong, coerce, inspec
 use crate::wire::params::Params;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -89,6 +89,8 @@ const NOT_YOURS: [&str; 4] = ["audio_url", "callback", "callback_url", "callback
 
 const VARIABLES: [&str; 6] = ["path", "name", "stem", "ext", "source", "folder"];
 
+const NAME_VARIABLES: [&str; 5] = ["stem", "name", "source", "lang", "ext"];
+
 impl Template {
     /// No parameters at all: the service's defaults.
     pub fn empty() -> Self {
@@ -129,8 +131,12 @@ impl Template {
         match Params::read(&value, Side::Client) {
             Ok(reading) if wrongs.is_empty() => return Ok(Rendered { params: reading.params, metadata }),
             Ok(_) => {}
-            // What did not render is null by now, and told once.
-            Err(complaints) => wrongs.extend(complaints.iter().map(|complaint| self.0.complaint(complaint, &value))),
+            Err(complaints) => {
+                // What did not render is null by now; it is told once.
+                let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
+                let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
+                wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value)));
+            }
         }
         Err(RenderProblem { template: self.0.name.clone(), wrongs })
     }
@@ -151,10 +157,9 @@ impl Inner {
             }),
             Value::Array(list) => {
                 let numbered = list.iter().enumerate();
-                let filled =
-                    numbered.map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs));
-                // What failed is told already; a null would be told again as a wrong element.
-                filled.filter(|inner| !inner.is_null()).collect()
+                numbered
+                    .map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs))
+                    .collect()
             }
             Value::Object(map) => {
                 map.iter().map(|(key, inner)| (key.clone(), self.fill(&join(path, key), inner, vars, wrongs))).collect()
@@ -249,28 +254,45 @@ impl NameTemplate {
     /// Compiles a template and tries it on each format.
     ///
     /// # Errors
-    /// It does not parse, cannot render, or gives two formats one name.
+    /// It does not parse, cannot render, needs a language, or gives two formats one name.
     pub fn build(text: &str) -> Result<Self, Refusal> {
         let mut env = environment();
         env.add_template_owned(NAME, text.to_owned())
             .map_err(|error| refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND))?;
         let template = Self(Arc::new(env));
-        let mut names = Vec::new();
-        for format in Format::ALL {
-            let vars = NameVars { stem: "talk", name: "talk.mp4", source: "inbox", lang: Some("en"), format };
-            names.push(template.render(&vars).map_err(|problem| {
-                refusal(format!("cannot be used: {problem}"), "variables: stem, name, source, lang, ext")
-            })?);
-        }
-        names.sort();
-        names.dedup();
-        if names.len() < Format::ALL.len() {
-            return Err(refusal(
-                "must hold {{ ext }}: two formats would get one name",
-                format!("the default is \"{DEFAULT_NAME}\""),
-            ));
+        let samples = template.samples(Some("en"));
+        match (&samples, template.samples(None)) {
+            (Err(error), _) => {
+                hopeless(&template.0, NAME, error, &NAME_VARIABLES).map_or(Ok(()), Err)?;
+                template.holds_ext()?;
+            }
+            (Ok(_), Err(_)) => {
+                let mend = format!("a language may be unknown; the default is \"{DEFAULT_NAME}\"");
+                return Err(refusal("prints `lang` without {% if lang %}", mend));
+            }
+            (Ok(with), Ok(without)) => [with, &without].into_iter().try_for_each(|names| distinct(names))?,
         }
         Ok(template)
+    }
+
+    /// What is left to say of a template that no sample fits.
+    fn holds_ext(&self) -> Result<(), Refusal> {
+        let used = self.0.get_template(NAME).map(|template| template.undeclared_variables(false));
+        let holds = used.is_ok_and(|used| used.contains("ext"));
+        if holds { Ok(()) } else { Err(one_name()) }
+    }
+
+    /// The names of one file's outputs of every kind.
+    fn samples(&self, lang: Option<&str>) -> Result<Vec<String>, Error> {
+        let vars = |format| NameVars { stem: "talk", name: "talk.mp4", source: "inbox", lang, format };
+        Format::ALL.into_iter().map(|format| self.print(&vars(format))).collect()
+    }
+
+    fn print(&self, vars: &NameVars<'_>) -> Result<String, Error> {
+        let NameVars { stem, name, source, lang, format } = *vars;
+        // `None` would print itself; what is unknown is undefined.
+        let lang = lang.filter(|lang| !lang.is_empty()).map_or(minijinja::Value::UNDEFINED, minijinja::Value::from);
+        self.0.get_template(NAME)?.render(context! { stem, name, source, lang, ext => format.ext() })
     }
 
     /// The file name for an output.
@@ -278,18 +300,35 @@ impl NameTemplate {
     /// # Errors
     /// See [`NameProblem`].
     pub fn render(&self, vars: &NameVars<'_>) -> Result<String, NameProblem> {
-        let NameVars { stem, name, source, lang, format } = *vars;
-        let known = lang.filter(|lang| !lang.is_empty());
-        let context = context! { stem, name, source, lang => known, ext => format.ext() };
-        let printed = self.0.get_template(NAME).and_then(|template| template.render(context));
-        let printed = printed.map_err(|error| NameProblem::Render(explain(&error)))?;
-        match printed.as_str() {
-            "" | "." | ".." => Err(NameProblem::NoName(printed)),
-            _ if printed.contains(['/', '\0']) => Err(NameProblem::NoName(printed)),
-            _ if printed.len() > NAME_LIMIT => Err(NameProblem::TooLong(printed.len())),
-            _ => Ok(printed),
-        }
+        let printed = self.print(vars).map_err(|error| NameProblem::Render(explain(&error)))?;
+        file_name(&printed)?;
+        Ok(printed)
     }
+}
+
+fn file_name(name: &str) -> Result<(), NameProblem> {
+    match name {
+        "" | "." | ".." => Err(NameProblem::NoName(name.to_owned())),
+        _ if name.contains(['/', '\0']) => Err(NameProblem::NoName(name.to_owned())),
+        _ if name.len() > NAME_LIMIT => Err(NameProblem::TooLong(name.len())),
+        _ => Ok(()),
+    }
+}
+
+/// Whether these are file names, each another.
+fn distinct(names: &[String]) -> Result<(), Refusal> {
+    for name in names {
+        let mend = format!("the default is \"{DEFAULT_NAME}\"");
+        file_name(name).map_err(|problem| refusal(format!("cannot be used: {problem}"), mend))?;
+    }
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        return Err(one_name());
+    }
+    Ok(())
+}
+
+fn one_name() -> Refusal {
+    refusal("must hold {{ ext }}: two formats would get one name", format!("the default is \"{DEFAULT_NAME}\""))
 }
 
 impl fmt::Debug for NameTemplate {
@@ -380,27 +419,9 @@ impl Written<'_, '_> {
     /// on the job (a part of its name that this one has not) is left to the real ones.
     fn try_out(&self, path: &str) {
         let Ok(template) = self.env.get_template(path) else { return };
-        let unknown: Vec<String> = template
-            .undeclared_variables(false)
-            .into_iter()
-            .filter(|name| !VARIABLES.contains(&name.as_str()) && !self.env.globals().any(|(global, _)| global == name))
-            .collect();
         let Err(error) = template.render(Vars::sample().context()) else { return };
-        let always = matches!(
-            error.kind(),
-            ErrorKind::UnknownFilter
-                | ErrorKind::UnknownTest
-                | ErrorKind::UnknownFunction
-                | ErrorKind::TemplateNotFound
-                | ErrorKind::TooManyArguments
-                | ErrorKind::MissingArgument
-        );
-        match unknown.first() {
-            Some(name) if error.kind() == ErrorKind::UndefinedError => {
-                self.tell(path, refusal(format!("prints `{name}`, which no job has"), variables_mend(name)));
-            }
-            _ if always => self.tell(path, refusal(format!("does not render: {}", explain(&error)), PARSE_MEND)),
-            _ => {}
+        if let Some(refusal) = hopeless(&self.env, path, &error, &VARIABLES) {
+            self.tell(path, refusal);
         }
     }
 
@@ -455,7 +476,7 @@ impl Written<'_, '_> {
                 let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
                 self.tell_key(
                     parent,
-                    refusal(format!("lacks `{last}`, which {}", complaint.must), format!("add `{last}`")),
+                    refusal(format!("lacks `{last}`: it {}", complaint.must), format!("add `{last}`")),
                 );
             }
             Wrong::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
@@ -468,7 +489,7 @@ impl Written<'_, '_> {
         let near = written.and_then(|text| nearest(&text, complaint.known.iter().copied()));
         match near {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None if complaint.known.is_empty() => String::new(),
+            None if complaint.known.is_empty() => "change it, or take it out for the service's default".to_owned(),
             None => format!("one of: {}", complaint.known.join(", ")),
         }
     }
@@ -505,11 +526,34 @@ fn in_short(complaint: &Complaint) -> String {
     }
 }
 
-fn variables_mend(name: &str) -> String {
-    match nearest(name, VARIABLES) {
+/// Why a text that failed for a sample fails for everything: it prints what nothing has, or asks
+/// for what the engine has not. `None` where it may render with other values.
+fn hopeless(env: &Environment<'_>, name: &str, error: &Error, variables: &[&str]) -> Option<Refusal> {
+    if error.kind() == ErrorKind::UndefinedError {
+        let used = env.get_template(name).ok()?.undeclared_variables(false);
+        let is_known =
+            |name: &String| variables.contains(&name.as_str()) || env.globals().any(|(global, _)| global == name);
+        let unknown = used.into_iter().filter(|name| !is_known(name)).min()?;
+        return Some(refusal(format!("prints `{unknown}`, which is not there"), variables_mend(&unknown, variables)));
+    }
+    let always = matches!(
+        error.kind(),
+        ErrorKind::UnknownFilter
+            | ErrorKind::UnknownTest
+            | ErrorKind::UnknownFunction
+            | ErrorKind::UnknownMethod
+            | ErrorKind::TemplateNotFound
+            | ErrorKind::TooManyArguments
+            | ErrorKind::MissingArgument
+    );
+    always.then(|| refusal(format!("does not render: {}", explain(error)), PARSE_MEND))
+}
+
+fn variables_mend(name: &str, variables: &[&str]) -> String {
+    match nearest(name, variables.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
-            format!("variables: {}; for what may be absent write {{{{ {name} | default('…') }}}}", VARIABLES.join(", "))
+            format!("there are {}; for what may be absent write {{{{ {name} | default('…') }}}}", variables.join(", "))
         }
     }
 }

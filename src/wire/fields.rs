@@ -278,7 +278,8 @@ impl Kind {
     /// What text says in a number or boolean field; `None` elsewhere, and where it does not parse.
     fn parse(&self, text: &str) -> Option<Value> {
         match self {
-            Self::Flag => text.parse::<bool>().ok().map(Value::Bool),
+            // A template prints a boolean as Python does: True, False.
+            Self::Flag => text.to_ascii_lowercase().parse::<bool>().ok().map(Value::Bool),
             Self::Integer(..) => text.parse::<i64>().ok().map(Value::from),
             // What JSON cannot hold (infinity, not-a-number) becomes null, which is no number.
             Self::Number(..) => text.parse::<f64>().ok().map(Value::from).filter(Value::is_number),
