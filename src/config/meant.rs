@@ -339,12 +339,7 @@ impl Reader<'_> {
         let include = globs(section, "include", &[media_glob()]);
         let exclude = globs(section, "exclude", &[]);
         let settle = or(section.get("settle", duration), Duration::from_secs(10));
-        let template = section.get("template", text).map_or_else(Template::empty, |asked| {
-            template::find(templates, &asked).unwrap_or_else(|problem| {
-                section.tell(problem);
-                Template::empty()
-            })
-        });
+        let template = section.get("template", |value| template::find(templates, &text(value)?));
         let outputs = outputs(section);
         let name_as = name_as(section)?;
         if !table.contains_key("folder") && !table.contains_key("manifest") {
@@ -368,7 +363,7 @@ impl Reader<'_> {
             include: set(include),
             exclude,
             settle,
-            template,
+            template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
         };

@@ -1,10 +1,12 @@
 //! Templates: request parameters and output names whose text may hold `{{ … }}`.
 
-use super::problem::{Problem, nearest};
-use super::written::{Refusal, Section, Spot, refusal};
+use super::problem::nearest;
+use super::written::{Refusal, Section, refusal};
 use crate::domain::format::Format;
 use crate::domain::token::RESERVED_KEY;
-use crate::wire::fields::{Complaint, METADATA_LIMIT, Side, Wrong, coerce, inspect, text_length};
+use crate::wire::fields::{
+    Complaint, METADATA, METADATA_LIMIT, PER_REQUEST, Side, Wrong, coerce, inspect, text_length,
+};
 use crate::wire::params::Params;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 use serde_json::{Map, Value};
@@ -84,9 +86,6 @@ struct Inner {
 /// Room that is kept in `custom_metadata` for our token's key and value, in UTF-16 units.
 pub const TOKEN_ROOM: usize = 220;
 
-/// What a template may not set: it is set for each job by the machinery.
-const NOT_YOURS: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
-
 const VARIABLES: [&str; 6] = ["path", "name", "stem", "ext", "source", "folder"];
 
 const NAME_VARIABLES: [&str; 5] = ["stem", "name", "source", "lang", "ext"];
@@ -125,7 +124,7 @@ impl Template {
         let metadata = take_metadata(&mut value);
         if text_length(&Value::Object(metadata.clone())) > METADATA_LIMIT - TOKEN_ROOM {
             let what = format!("must be at most {} characters as JSON", METADATA_LIMIT - TOKEN_ROOM);
-            wrongs.push(self.0.wrong("custom_metadata", what));
+            wrongs.push(self.0.wrong(METADATA, what));
         }
         coerce(&mut value);
         match Params::read(&value, Side::Client) {
@@ -427,11 +426,11 @@ impl Written<'_, '_> {
 
     /// What may not be set in a template.
     fn check_rights(&self, value: &Value) {
-        for key in NOT_YOURS.iter().filter(|key| value.get(key).is_some()) {
+        for key in PER_REQUEST.iter().filter(|key| value.get(key).is_some()) {
             self.tell_key(key, refusal("may not be set in a template", "take it out; it is set for each job"));
         }
-        if value.pointer(&format!("/custom_metadata/{RESERVED_KEY}")).is_some() {
-            let key = format!("custom_metadata.{RESERVED_KEY}");
+        if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
+            let key = format!("{METADATA}.{RESERVED_KEY}");
             self.tell_key(
                 &key,
                 refusal("may not be set in a template", "this key holds scribed's own token; use another"),
@@ -442,12 +441,12 @@ impl Written<'_, '_> {
     /// What the interface does not take, as far as it does not hang on a job.
     fn check_fields(&self, value: &Value) {
         let mut params = value.clone();
-        if params.get("custom_metadata").is_some_and(Value::is_object) {
+        if params.get(METADATA).is_some_and(Value::is_object) {
             let metadata = Value::Object(take_metadata(&mut params));
             let room = METADATA_LIMIT - TOKEN_ROOM;
             if !is_dynamic(&metadata.to_string()) && text_length(&metadata) > room {
                 self.tell_key(
-                    "custom_metadata",
+                    METADATA,
                     refusal(
                         format!("must be at most {room} characters as JSON"),
                         "the service keeps no more, with scribed's token",
@@ -456,7 +455,7 @@ impl Written<'_, '_> {
             }
         }
         for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
-            if !NOT_YOURS.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
+            if !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
                 self.complain(&complaint);
             }
         }
@@ -559,7 +558,7 @@ fn variables_mend(name: &str, variables: &[&str]) -> String {
 }
 
 fn take_metadata(value: &mut Value) -> Map<String, Value> {
-    let taken = value.as_object_mut().and_then(|map| map.remove("custom_metadata"));
+    let taken = value.as_object_mut().and_then(|map| map.remove(METADATA));
     match taken {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
@@ -576,19 +575,19 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The names of templates with where they stand, to look up what a source asks for.
+/// All templates of a file by their names.
 pub type Templates = BTreeMap<String, Template>;
 
 /// The template that a source names.
 ///
 /// # Errors
 /// There is none of that name.
-pub fn find(templates: &Templates, asked: &Spot<String>) -> Result<Template, Problem> {
-    templates.get(&asked.value).cloned().ok_or_else(|| {
-        let mend = match nearest(&asked.value, templates.keys().map(String::as_str)) {
+pub fn find(templates: &Templates, name: &str) -> Result<Template, Refusal> {
+    templates.get(name).cloned().ok_or_else(|| {
+        let mend = match nearest(name, templates.keys().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add [template.{}]", asked.value),
+            None => format!("add [template.{name}]"),
         };
-        Problem::at(asked.span.clone(), format!("there is no template `{}`", asked.value)).mend(mend)
+        refusal(format!("names `{name}`, and there is no such template"), mend)
     })
 }
