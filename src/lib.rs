@@ -52,6 +52,8 @@ pub mod config {
     pub mod secret;
     pub mod starter;
     pub mod template;
+    #[cfg(test)]
+    mod tests;
     pub mod written;
 }
 
