@@ -1,7 +1,10 @@
 pub mod clock;
 
 pub mod client {
+    pub mod again;
     pub mod contract;
+    pub mod meaning;
+    pub mod pace;
 }
 
 pub mod domain {
