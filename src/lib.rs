@@ -2,9 +2,12 @@ pub mod clock;
 
 pub mod client {
     pub mod again;
+    pub mod answer;
     pub mod contract;
+    pub mod http;
     pub mod meaning;
     pub mod pace;
+    pub mod sending;
 }
 
 pub mod domain {
