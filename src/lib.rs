@@ -40,7 +40,13 @@ pub mod clock;
 
 /// Speaking to a transcription service.
 pub mod client {
+    pub mod again;
+    pub mod answer;
     pub mod contract;
+    pub mod http;
+    pub mod meaning;
+    pub mod pace;
+    pub mod sending;
 }
 
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
