@@ -33,10 +33,10 @@ struct Held {
 }
 
 impl Index {
-    /// A number that no job has.
-    pub fn next_id(&mut self) -> JobId {
-        self.last += 1;
-        JobId(self.last)
+    /// A number that no job has. It is used up by [`Index::add`] only: a row that could not be saved
+    /// leaves no gap, so that a gap in the numbers means that rows were lost.
+    pub fn next_id(&self) -> JobId {
+        JobId(self.last + 1)
     }
 
     /// Takes a job in.
@@ -74,7 +74,11 @@ impl Index {
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
-                self.waiting.remove(&id_hash(transcription));
+                // Two jobs may wait for one transcription; each takes away its own entry only.
+                let key = id_hash(transcription);
+                if self.waiting.get(&key) == Some(&job.id) {
+                    self.waiting.remove(&key);
+                }
             }
             Stage::Following { owner, .. } => {
                 if let Some(set) = self.followers.get_mut(owner) {
@@ -159,10 +163,11 @@ impl Index {
     pub fn own(&mut self, order: &Order, job: JobId) -> JobId {
         let key = order_hash(order);
         let owner = *self.owners.entry(key).or_insert(job);
-        if owner == job && self.owned.get(&job) != Some(&key) {
-            if let Some(earlier) = self.owned.insert(job, key) {
-                self.owners.remove(&earlier);
-            }
+        if owner == job
+            && self.owned.get(&job) != Some(&key)
+            && let Some(earlier) = self.owned.insert(job, key)
+        {
+            self.owners.remove(&earlier);
         }
         owner
     }
