@@ -30,6 +30,7 @@ struct Held {
     until: Timestamp,
     kind: StageKind,
     due: Option<Timestamp>,
+    hint: Option<Timestamp>,
 }
 
 impl Index {
@@ -125,7 +126,7 @@ impl Index {
         }
         self.due.get_mut(&kind)?.remove(&(due, job));
         self.fence += 1;
-        self.leases.insert(job, Held { fence: self.fence, until, kind, due: Some(due) });
+        self.leases.insert(job, Held { fence: self.fence, until, kind, due: Some(due), hint: None });
         Some(Lease { job, fence: self.fence })
     }
 
@@ -150,6 +151,18 @@ impl Index {
             }
             _ => false,
         }
+    }
+
+    /// Something happened that its holder may have looked too early to see.
+    pub fn hint(&mut self, id: JobId, now: Timestamp) {
+        if let Some(held) = self.leases.get_mut(&id) {
+            held.hint = Some(now);
+        }
+    }
+
+    /// What [`Index::hint`] said since this was last asked.
+    pub fn take_hint(&mut self, id: JobId) -> Option<Timestamp> {
+        self.leases.get_mut(&id)?.hint.take()
     }
 
     /// Whoever held it holds it no more.

@@ -151,12 +151,25 @@ impl Queue {
             return Err(StoreError::LeaseLost(lease.job));
         }
         let old = self.load(job.id)?;
+        let job = &self.hinted(&old, job);
         self.settle_purchase(&old, job)?;
         self.put(Some(&old), job)?;
         if hold == Hold::Release {
             self.index.release(job.id);
         }
         self.wake_followers(job)
+    }
+
+    /// A hint that came during the look at a job is not undone by the commit of that look.
+    fn hinted(&mut self, old: &Job, new: &Job) -> Job {
+        let mut job = new.clone();
+        let hint = self.index.take_hint(job.id);
+        if let (Some(hint), Some(due)) = (hint, job.due)
+            && old.stage == job.stage
+        {
+            job.due = Some(due.min(hint));
+        }
+        job
     }
 
     /// A purchase is written down for ever, unless it turned out worthless and another is to be made;
@@ -212,6 +225,7 @@ impl Queue {
 
     fn bring_forward(&mut self, id: JobId, now: Timestamp) -> Result<(), StoreError> {
         let old = self.load(id)?;
+        self.index.hint(id, now);
         let mut new = old.clone();
         new.due = Some(new.due.map_or(now, |due| due.min(now)));
         self.put(Some(&old), &new)
