@@ -117,9 +117,11 @@ pub mod source {
 pub mod store {
     pub mod contract;
     pub mod index;
+    pub mod journal;
     pub mod memory;
     pub mod params;
     pub mod queue;
+    pub mod sled;
 }
 
 /// The interface's bodies, for both sides.

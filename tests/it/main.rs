@@ -1,0 +1,5 @@
+//! The integration tests: one binary, one file per subject.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod jobs;
+mod laws;
