@@ -225,6 +225,25 @@ async fn a_header_without_sound_is_empty() {
     assert!(matches!(result, Err(DecodeError::Empty)), "{result:?}");
 }
 
+#[tokio::test]
+async fn a_recording_that_breaks_off_gives_what_is_there() {
+    let folder = folder();
+    let tone = made(&folder, "tone.mp3", &["-f", "lavfi", "-i", "sine=440:d=10"]);
+    let bytes = std::fs::read(tone).unwrap();
+    let half = folder.path().join("half.mp3");
+    std::fs::write(&half, &bytes[..bytes.len() / 2]).unwrap();
+    let length = samples(&half).await.unwrap().len();
+    assert!((70_000..90_000).contains(&length), "{length}");
+}
+
+#[tokio::test]
+async fn a_decoder_that_gives_nothing_is_ended() {
+    let path = &readings()[0].path;
+    let mut decoder = Decoder::open(path, Duration::from_micros(1)).await.unwrap();
+    let result = decoder.next().await;
+    assert!(matches!(result, Err(DecodeError::TimedOut { program: "ffmpeg", .. })), "{result:?}");
+}
+
 /// A playlist could name any file of this machine.
 #[tokio::test]
 async fn a_playlist_is_not_followed() {

@@ -295,3 +295,30 @@ fn media_of(json: &[u8]) -> Result<Media, DecodeError> {
         has_audio: audio.is_some(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let error = spawn_error("ffprobe", io::ErrorKind::NotFound.into()).to_string();
+        assert!(error.contains("`ffprobe`") && error.contains("package `ffmpeg`"), "{error}");
+    }
+
+    #[test]
+    fn a_duration_the_container_does_not_say_is_the_tracks_or_0() {
+        let media = |json: &str| media_of(json.as_bytes()).unwrap();
+        let track = r#"{"streams":[{"codec_type":"audio","channels":2,"duration":"2.5"}]}"#;
+        assert_eq!(media(track), Media { duration: 2.5, channels: 2, has_audio: true });
+        let silent = r#"{"streams":[{"codec_type":"video"}],"format":{"duration":"N/A"}}"#;
+        assert_eq!(media(silent), Media { duration: 0.0, channels: 0, has_audio: false });
+    }
+
+    #[tokio::test]
+    async fn of_a_long_complaint_the_last_line_is_kept() {
+        let complaint = format!("{}the end \n\n", "much too long\n".repeat(10_000));
+        assert_eq!(last_line(Some(complaint.as_bytes())).await, "the end");
+        assert_eq!(last_line(None::<&[u8]>).await, "");
+    }
+}

@@ -146,3 +146,42 @@ fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals);
     (value * scale).round() / scale
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn heard(word: &str, start: f64, end: f64, confidence: f64) -> Heard {
+        Heard { word: word.to_owned(), start, end, confidence }
+    }
+
+    #[test]
+    fn a_long_pause_ends_an_utterance() {
+        let words = vec![
+            heard("now", 1.0, 1.23456, 0.911),
+            heard("i'm", 1.3, 1.5, 0.5),
+            heard("i", 1.6, 1.7, 0.5),
+            heard("in", 2.31, 2.5, 1.0),
+        ];
+        let transcript = transcript(words, "en");
+        assert_eq!(transcript.text(), "Now I'm I In");
+        let [first, second] = &transcript.utterances[..] else { panic!("{transcript:?}") };
+        assert_eq!((first.start, first.end, first.confidence), (1.0, 1.7, 0.64));
+        assert_eq!((first.words[0].end, first.words[0].confidence), (1.235, 0.91));
+        assert_eq!((second.start, second.words[0].text.as_str()), (2.31, " In"));
+        assert_eq!(transcript.languages, ["en"]);
+    }
+
+    #[test]
+    fn only_the_word_i_is_upper_case_inside() {
+        let words = ["in", "i", "i'll", "it", "élan"].map(|word| cased(false, word));
+        assert_eq!(words, ["in", "I", "I'll", "it", "élan"]);
+        assert_eq!(cased(true, "élan"), "Élan");
+        assert_eq!(cased(true, ""), "");
+    }
+
+    #[test]
+    fn nothing_heard_is_an_empty_transcript() {
+        assert_eq!(transcript(Vec::new(), "en"), Transcript::default());
+    }
+}

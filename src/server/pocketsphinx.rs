@@ -330,3 +330,30 @@ fn init(api: &Api, arguments: &[CString]) -> Option<NonNull<c_void>> {
         NonNull::new(handle)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pronunciation_is_not_part_of_the_word() {
+        let word = heard("leisure(2)", 224, 270, 1.0003).unwrap();
+        let expected = ("leisure", 2.24, 2.71, 1.0);
+        assert_eq!((word.word.as_str(), word.start, word.end, word.confidence), expected);
+    }
+
+    #[test]
+    fn what_is_no_word_is_left_out() {
+        for mark in ["<s>", "</s>", "<sil>", "[NOISE]", "[SPEECH]", "++UM++"] {
+            assert_eq!(heard(mark, 0, 9, 1.0), None);
+        }
+    }
+
+    #[test]
+    fn a_model_with_an_empty_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(MODEL_FILES[0]), "").unwrap();
+        let error = check_model(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("it is empty") && error.contains("pocketsphinx-en-us"), "{error}");
+    }
+}

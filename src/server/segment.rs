@@ -180,3 +180,151 @@ fn level(frame: &[i16]) -> f32 {
     let power = frame.iter().map(|s| (f32::from(*s) - mean).powi(2)).sum::<f32>() / count;
     10.0 * (power / 32768.0_f32.powi(2)).max(2.5e-10).log10()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: usize = SAMPLE_RATE as usize;
+
+    /// Noise of an even loudness; the same for the same `seed`.
+    fn noise(samples: usize, amplitude: i16, seed: u64) -> Vec<i16> {
+        let mut state = seed | 1;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let span = 2 * i64::from(amplitude) + 1;
+            ((state >> 33) as i64 % span - i64::from(amplitude)) as i16
+        };
+        (0..samples).map(|_| next()).collect()
+    }
+
+    /// The segments of a stream that comes in pieces of `piece` samples, and the most held meanwhile.
+    fn cut(stream: &[i16], piece: usize) -> (Vec<Segment>, usize) {
+        let (mut segmenter, mut segments, mut most) = (Segmenter::new(), Vec::new(), 0);
+        for samples in stream.chunks(piece) {
+            segments.extend(segmenter.push(samples));
+            most = most.max(segmenter.held.len());
+        }
+        segments.extend(segmenter.finish());
+        (segments, most)
+    }
+
+    fn spans(segments: &[Segment]) -> Vec<(f64, f64)> {
+        let second = |sample: u64| sample as f64 / SECOND as f64;
+        let span = |s: &Segment| {
+            (second(s.start_sample), second(s.start_sample + s.samples.len() as u64))
+        };
+        segments.iter().map(span).collect()
+    }
+
+    /// `lead` seconds of background, then a second of speech and one and a half of background,
+    /// `times` times.
+    fn bursts(lead: usize, times: usize, background: i16) -> Vec<i16> {
+        let mut stream = noise(lead * SECOND, background, 7);
+        for at in 0..times {
+            stream.extend(noise(SECOND, 8000, at as u64 + 11));
+            stream.extend(noise(3 * SECOND / 2, background, at as u64 + 99));
+        }
+        stream
+    }
+
+    #[test]
+    fn each_burst_of_speech_is_a_segment_with_a_little_silence() {
+        for background in [0, 30, 100] {
+            let (segments, _) = cut(&bursts(2, 6, background), 1000);
+            assert_eq!(segments.len(), 6, "{background}: {:?}", spans(&segments));
+            for (at, (begin, end)) in spans(&segments).into_iter().enumerate() {
+                let speech = 2.0 + 2.5 * at as f64;
+                assert!((0.2..0.5).contains(&(speech - begin)), "{background}: {begin}");
+                assert!((0.2..0.5).contains(&(end - speech - 1.0)), "{background}: {end}");
+            }
+        }
+    }
+
+    /// Speech 12 dB above the background: it is learnt in some seconds, then told apart.
+    #[test]
+    fn a_noisy_background_is_learnt() {
+        let (segments, _) = cut(&bursts(12, 6, 2000), 1000);
+        let speech: Vec<(f64, f64)> =
+            spans(&segments).into_iter().filter(|(begin, _)| *begin > 11.0).collect();
+        assert_eq!(speech.len(), 6, "{:?}", spans(&segments));
+    }
+
+    #[test]
+    fn a_background_as_loud_as_speech_was_is_learnt() {
+        let stream = noise(120 * SECOND, 1500, 3);
+        let heard: usize = cut(&stream, 4800).0.iter().map(|s| s.samples.len()).sum();
+        assert!(heard < 40 * SECOND, "{} s of noise went to the recogniser", heard / SECOND);
+    }
+
+    #[test]
+    fn a_click_is_no_speech() {
+        let mut stream = vec![0; 10 * SECOND];
+        stream[5 * SECOND..5 * SECOND + 200].fill(20_000);
+        assert_eq!(cut(&stream, 999).0, []);
+    }
+
+    #[test]
+    fn a_constant_is_no_sound() {
+        assert_eq!(cut(&vec![3000; 5 * SECOND], 999).0, []);
+    }
+
+    /// Speech of 40 s with one short dip at 22 s, too short for a pause.
+    #[test]
+    fn speech_without_a_pause_is_cut_where_it_is_quietest() {
+        let mut stream: Vec<i16> = (0..40)
+            .flat_map(|at| {
+                let mut second = noise(SECOND, 8000, at + 5);
+                second[..SECOND / 10].fill(0);
+                second[..SECOND / 10].copy_from_slice(&noise(SECOND / 10, 400, at + 77));
+                second
+            })
+            .collect();
+        stream[22 * SECOND..22 * SECOND + SECOND / 5].fill(0);
+        let (segments, _) = cut(&stream, 5000);
+        let spans = spans(&segments);
+        assert_eq!(segments.len(), 2, "{spans:?}");
+        assert!((22.0..22.2).contains(&spans[0].1), "{spans:?}");
+        assert_eq!(spans[0].1, spans[1].0, "nothing is lost at a cut");
+    }
+
+    /// Stretches of any loudness, from milliseconds to longer than a segment may be.
+    fn streams() -> impl Strategy<Value = Vec<i16>> {
+        let amplitude = prop_oneof![Just(0), Just(1), 1..300_i16, 300..30_000_i16];
+        let samples = prop_oneof![1..2000_usize, 2000..40_000_usize, Just(35 * SECOND)];
+        prop::collection::vec((amplitude, samples, any::<u64>()), 0..12).prop_map(|stretches| {
+            stretches.into_iter().flat_map(|(loud, samples, seed)| noise(samples, loud, seed)).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+        #[test]
+        fn segments_are_bounded_parts_of_the_stream_in_order(
+            stream in streams(),
+            piece in 1..20_000_usize,
+        ) {
+            let (segments, most) = cut(&stream, piece);
+            prop_assert!(most < MAX_SAMPLES + FRAME);
+            let mut before = 0;
+            for segment in &segments {
+                let begin = segment.start_sample as usize;
+                let end = begin + segment.samples.len();
+                prop_assert!(before <= begin && begin < end && end - begin <= MAX_SAMPLES);
+                prop_assert_eq!(&segment.samples[..], &stream[begin..end]);
+                before = end;
+            }
+            prop_assert_eq!(segments, cut(&stream, stream.len().max(1)).0);
+        }
+
+        #[test]
+        fn silence_has_no_segments(samples in 0..2_000_000_usize, piece in 1..100_000_usize) {
+            prop_assert!(cut(&vec![0; samples], piece).0.is_empty());
+        }
+    }
+}
