@@ -69,6 +69,11 @@ pub mod domain {
     pub mod transcript;
 }
 
+/// Recordings: what is in them, and their sound.
+pub mod media {
+    pub mod decode;
+}
+
 /// Files written for a job: what is in them, what they are called, how they get into their place.
 pub mod output {
     pub mod formats;
@@ -96,6 +101,15 @@ pub mod pipeline {
     pub mod wait;
     pub mod walk;
     pub mod write;
+}
+
+/// The embedded transcription service.
+pub mod server {
+    pub mod hearing;
+    pub mod pocketsphinx;
+    pub mod pool;
+    pub mod recogniser;
+    pub mod segment;
 }
 
 /// Where media comes from.
