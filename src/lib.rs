@@ -106,6 +106,7 @@ pub mod pipeline {
 /// The embedded transcription service.
 pub mod server {
     pub mod hearing;
+    pub mod multipart;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod recogniser;
