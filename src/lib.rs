@@ -105,12 +105,15 @@ pub mod pipeline {
 
 /// The embedded transcription service.
 pub mod server {
+    pub mod desk;
+    pub mod files;
     pub mod hearing;
     pub mod multipart;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod recogniser;
     pub mod segment;
+    pub mod shelf;
 }
 
 /// Where media comes from.
