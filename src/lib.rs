@@ -105,15 +105,25 @@ pub mod pipeline {
 
 /// The embedded transcription service.
 pub mod server {
+    pub mod answer;
+    pub mod auth;
     pub mod desk;
     pub mod files;
     pub mod hearing;
+    pub mod lazy;
     pub mod multipart;
+    pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod recogniser;
+    pub mod refusal;
+    pub mod request;
+    pub mod routes;
     pub mod segment;
+    pub mod service;
     pub mod shelf;
+    pub mod upload;
+    pub mod worker;
 }
 
 /// Where media comes from.
