@@ -77,6 +77,11 @@ pub mod domain {
     pub mod transcript;
 }
 
+/// Recordings: what is in them, and their sound.
+pub mod media {
+    pub mod decode;
+}
+
 /// Files written for a job: what is in them, what they are called, how they get into their place.
 pub mod output {
     pub mod formats;
@@ -104,6 +109,29 @@ pub mod pipeline {
     pub mod wait;
     pub mod walk;
     pub mod write;
+}
+
+/// The embedded transcription service.
+pub mod server {
+    pub mod answer;
+    pub mod auth;
+    pub mod desk;
+    pub mod files;
+    pub mod hearing;
+    pub mod lazy;
+    pub mod multipart;
+    pub mod outcome;
+    pub mod pocketsphinx;
+    pub mod pool;
+    pub mod recogniser;
+    pub mod refusal;
+    pub mod request;
+    pub mod routes;
+    pub mod segment;
+    pub mod service;
+    pub mod shelf;
+    pub mod upload;
+    pub mod worker;
 }
 
 /// Where media comes from.

@@ -70,10 +70,11 @@ impl<'de> Deserialize<'de> for Status {
 }
 
 /// A transcription. `R` is what is kept of the result: [`serde::de::IgnoredAny`] where a list is
-/// walked, [`crate::wire::result::ResultBody`] where it is read or written.
+/// walked, [`crate::wire::result::ResultBody`] where it is read or written. `M` is the custom
+/// metadata; raw text where it has to go back to the letter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(bound(deserialize = "R: Deserialize<'de>"))]
-pub struct Record<R> {
+#[serde(bound(deserialize = "R: Deserialize<'de>, M: Deserialize<'de>"))]
+pub struct Record<R, M = Value> {
     /// Missing in no real answer, but not needed where the id was asked for.
     #[serde(default)]
     pub id: String,
@@ -95,8 +96,8 @@ pub struct Record<R> {
     #[serde(default)]
     pub completed_at: Option<String>,
     /// As given at the create; null without.
-    #[serde(default)]
-    pub custom_metadata: Option<Value>,
+    #[serde(default = "Option::default")]
+    pub custom_metadata: Option<M>,
     /// 400 to 599, when the status is `error`.
     #[serde(default)]
     pub error_code: Option<u16>,
@@ -106,8 +107,9 @@ pub struct Record<R> {
     /// The create's parameters with the defaults filled in.
     #[serde(default)]
     pub request_params: Option<Value>,
-    /// Data meant to help identify issues.
-    #[serde(default)]
+    /// Data meant to help identify issues. Absent in real answers; the embedded service says here
+    /// in words why a transcription failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_session_metadata: Option<Map<String, Value>>,
     /// Present when the status is `done`.
     #[serde(default = "Option::default")]

@@ -1,0 +1,85 @@
+//! What the service answers with: records, addresses, pages.
+
+use crate::domain::names::UploadId;
+use crate::server::desk::{Ended, Failure, Standing};
+use crate::wire::page::ListQuery;
+use crate::wire::record::{self, Record};
+use crate::wire::{iso, upload};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, header};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::net::SocketAddr;
+use uuid::Uuid;
+
+/// A transcription as the interface shows it.
+pub type Shown = Record<Box<RawValue>, Box<RawValue>>;
+
+/// The record of a transcription (interface, "Job (transcription record)"; null and absent as in
+/// service notes, 3).
+pub fn record(standing: Standing) -> Shown {
+    let Standing { id, head, status, result } = standing;
+    let (completed_at, failure) = match head.ended {
+        Some(Ended { at, failure }) => (Some(iso::write(at)), failure),
+        None => (None, None),
+    };
+    Record {
+        id: id.to_string(),
+        request_id: Some(request_id(id)),
+        version: Some(2),
+        status,
+        created_at: Some(iso::write(head.created)),
+        kind: Some("pre-recorded".to_owned()),
+        completed_at,
+        custom_metadata: head.metadata,
+        error_code: failure.as_ref().map(|failure| failure.code),
+        file: Some(head.file),
+        request_params: Some(head.params),
+        post_session_metadata: failure.map(reason),
+        result,
+    }
+}
+
+/// The interface has no field for why a transcription failed; this one is "data meant to help
+/// identify issues".
+fn reason(failure: Failure) -> Map<String, Value> {
+    Map::from_iter([("error".to_owned(), Value::String(failure.message))])
+}
+
+/// The debug id: `G-` and the first eight characters of the id (service notes, 3).
+pub fn request_id(id: Uuid) -> String {
+    let id = id.to_string();
+    format!("G-{}", &id[..8])
+}
+
+/// Where the service is, as the one who asks sees it.
+#[derive(Debug, Clone)]
+pub struct Base(String);
+
+impl Base {
+    /// From the request's `Host`; without a proper one (HTTP/1.0), where the service listens.
+    pub fn of(headers: &HeaderMap, listening: SocketAddr) -> Self {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = host.filter(|host| host.parse::<Authority>().is_ok() && !host.contains('@'));
+        Self(host.map_or_else(|| format!("http://{listening}"), |host| format!("http://{host}")))
+    }
+
+    /// An uploaded file's `audio_url`.
+    pub fn audio_url(&self, id: Uuid) -> String {
+        upload::address(&self.0, &UploadId::new(id.to_string()))
+    }
+
+    /// A transcription's `result_url`.
+    pub fn result_url(&self, id: Uuid) -> String {
+        format!("{}{}/{id}", self.0, record::PATH)
+    }
+
+    /// The address of the page that answers `query`.
+    pub fn page_url(&self, query: &ListQuery) -> String {
+        let path = format!("{}{}", self.0, record::PATH);
+        match reqwest::Url::parse_with_params(&path, query.pairs()) {
+            Ok(url) => url.into(),
+            Err(_) => path,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Who asks: the key in the request's header (interface, "Authentication").
+
+use crate::domain::names::Hash;
+use crate::server::files;
+use crate::server::refusal::Refusal;
+use axum::http::{HeaderMap, StatusCode};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
+
+/// A service key. Shows nothing of itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// Takes the text as it is.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The secret itself, for the one header that it goes into.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whose records are made with this key: a hash, so that the key itself is stored nowhere.
+    pub fn owner(&self) -> Hash {
+        owner(self.0.as_bytes())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// The key of the embedded service, made once and kept in its data directory, readable by its
+/// owner only.
+///
+/// # Errors
+/// The directory or the system's random numbers cannot be reached.
+pub fn own_key(data: &Path) -> io::Result<Key> {
+    files::make_folder(data)?;
+    let path = data.join("key");
+    if let Some(key) = read_key(&path)? {
+        return Ok(key);
+    }
+    let mut bytes = [0_u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    let key = Hash(bytes).to_string();
+    // Two processes may have begun at once: the first one's key stays, for both.
+    if files::write_new(&path, key.as_bytes())? {
+        return Ok(Key(key));
+    }
+    read_key(&path)?.ok_or_else(|| io::Error::other("the file `key` is empty; delete it"))
+}
+
+fn read_key(path: &Path) -> io::Result<Option<Key>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(Key::new)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The keys that are let in, and the headers they may come in.
+#[derive(Debug)]
+pub struct Door {
+    owners: Vec<Hash>,
+    headers: Vec<String>,
+}
+
+impl Door {
+    /// A door for these keys; `headers` in the order in which they are looked at.
+    pub fn new(keys: &[Key], headers: Vec<String>) -> Self {
+        Self { owners: keys.iter().map(Key::owner).collect(), headers }
+    }
+
+    /// Whose request this is.
+    ///
+    /// # Errors
+    /// 401 without a key, or with one that is not known.
+    pub fn admit(&self, headers: &HeaderMap) -> Result<Hash, Refusal> {
+        let sent = self.headers.iter().find_map(|name| headers.get(name.as_str()));
+        let refuse = |words| Refusal::new(StatusCode::UNAUTHORIZED, words);
+        let sent = sent.ok_or_else(|| refuse("no service key provided"))?;
+        self.find(owner(sent.as_bytes())).ok_or_else(|| refuse("service key not found"))
+    }
+
+    /// Looks at every key whichever fits, so that the time taken tells nothing.
+    fn find(&self, sent: Hash) -> Option<Hash> {
+        let mut found = Choice::from(0);
+        let mut owner = [0_u8; 32];
+        for known in &self.owners {
+            let same = known.0.ct_eq(&sent.0);
+            for (byte, of_known) in owner.iter_mut().zip(known.0) {
+                byte.conditional_assign(&of_known, same);
+            }
+            found |= same;
+        }
+        bool::from(found).then_some(Hash(owner))
+    }
+}
+
+fn owner(key: &[u8]) -> Hash {
+    Hash(blake3::derive_key("scribed 2026-11-20 owner of a transcription", key))
+}

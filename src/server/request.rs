@@ -1,0 +1,128 @@
+//! A create's body, checked against the interface and against what this build can do.
+
+use crate::domain::names::Hash;
+use crate::server::desk::Request;
+use crate::server::files;
+use crate::server::refusal::Refusal;
+use crate::wire::fields::Side;
+use crate::wire::params::{LanguageConfig, Params, SubtitleFormat, SubtitleStyle};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// Longest body of a create, in bytes.
+pub const MAX_BODY: usize = 1 << 20;
+
+/// Reads the body of a create that `owner` sent.
+///
+/// # Errors
+/// 400 that names everything that is wrong: it is no JSON, a parameter is out of bounds, the audio
+/// is not an upload of ours, a language is not among `languages`, or something was asked for that
+/// must not silently be left undone.
+pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Refusal> {
+    let value: Value =
+        serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))?;
+    let reading = Params::read(&value, Side::Server)
+        .map_err(|wrong| Refusal::fields(wrong.iter().map(ToString::to_string).collect()))?;
+    if !reading.ignored.is_empty() {
+        tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
+    }
+    let wrong = beyond(&reading.params, languages);
+    match upload_of(&reading.params) {
+        Ok(upload) if wrong.is_empty() => {
+            Ok(Request { owner, upload, metadata: metadata(body)?, params: echo(reading.params) })
+        }
+        Ok(_) => Err(Refusal::fields(wrong)),
+        Err(words) => Err(Refusal::fields([vec![words], wrong].concat())),
+    }
+}
+
+/// What the interface allows and this build cannot do, where doing the rest would mislead: another
+/// language would come out as English nonsense, and what was to be hidden would be shown.
+fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if params.languages().iter().any(|wanted| !languages.contains(&wanted.as_str())) {
+        let known = languages.join(", ");
+        wrong.push(format!("language_config.languages must only contain the following values: {known}"));
+    }
+    if params.pii_redaction == Some(true) {
+        wrong.push("pii_redaction must be false: this service cannot redact yet".to_owned());
+    }
+    wrong
+}
+
+/// The upload in `audio_url`, whatever host and port stand before it: the service may have been
+/// restarted on another port since.
+fn upload_of(params: &Params) -> Result<Uuid, String> {
+    let parsed = params.audio_url.as_deref().and_then(|text| reqwest::Url::parse(text).ok());
+    let id = parsed.and_then(|url| files::parse_id(url.path().strip_prefix("/file/")?));
+    id.ok_or_else(|| {
+        "audio_url must be one that this service's /v2/upload answered: it fetches nothing from elsewhere".to_owned()
+    })
+}
+
+/// `custom_metadata` as it stands in the body, so that it is returned unchanged: numbers too large
+/// for a float, the order of keys.
+fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, Refusal> {
+    #[derive(Deserialize)]
+    struct Body {
+        custom_metadata: Option<Box<RawValue>>,
+    }
+    let bad = |error| Refusal::bad(format!("the body is not valid JSON: {error}"));
+    let body: Body = serde_json::from_slice(body).map_err(bad)?;
+    // Its length was checked without the blanks and escapes that it may be padded with.
+    match body.custom_metadata {
+        Some(text) if text.get().len() > MAX_METADATA_TEXT => {
+            let value: Value = serde_json::from_str(text.get()).map_err(bad)?;
+            serde_json::value::to_raw_value(&value).map(Some).map_err(bad)
+        }
+        text => Ok(text),
+    }
+}
+
+/// Bytes of metadata that are kept to the letter; longer text is kept without its blanks.
+const MAX_METADATA_TEXT: usize = 16 * 1024;
+
+/// Every toggle that a record shows, filled in with `false` (service notes, 3).
+const TOGGLES: [&str; 19] = [
+    "audio_to_llm",
+    "callback",
+    "chapterization",
+    "custom_spelling",
+    "custom_vocabulary",
+    "diarization",
+    "display_mode",
+    "moderation",
+    "name_consistency",
+    "named_entity_recognition",
+    "pii_redaction",
+    "punctuation_enhanced",
+    "sentences",
+    "sentiment_analysis",
+    "speaker_reidentification",
+    "structured_data_extraction",
+    "subtitles",
+    "summarization",
+    "translation",
+];
+
+/// `request_params`: as given, with the defaults; the metadata has a place of its own in the record.
+fn echo(mut params: Params) -> Value {
+    params.custom_metadata = None;
+    let language = params.language_config.get_or_insert_with(LanguageConfig::default);
+    language.languages.get_or_insert_default();
+    language.code_switching.get_or_insert(false);
+    if params.subtitles == Some(true) {
+        let config = params.subtitles_config.get_or_insert_default();
+        config.formats.get_or_insert_with(|| vec![SubtitleFormat::Srt]);
+        config.style.get_or_insert(SubtitleStyle::Default);
+    }
+    let mut echo = serde_json::to_value(params).unwrap_or_default();
+    if let Value::Object(map) = &mut echo {
+        for toggle in TOGGLES {
+            map.entry(toggle).or_insert(Value::Bool(false));
+        }
+    }
+    echo
+}

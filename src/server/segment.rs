@@ -1,0 +1,330 @@
+//! Cuts a stream of sound at its silences, so that a recogniser gets one stretch of speech at a
+//! time and no silence. By energy alone, against a floor that follows the background.
+
+use crate::media::decode::SAMPLE_RATE;
+
+/// The longest segment, in samples (30 s): a recogniser's time and memory for one segment grow
+/// with its length.
+pub const MAX_SAMPLES: usize = MAX_FRAMES * FRAME;
+
+/// A stretch of speech with a little of the silence around it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Place of the first sample in the stream, counted from 0.
+    pub start_sample: u64,
+    /// 16 kHz mono, at most [`MAX_SAMPLES`].
+    pub samples: Vec<i16>,
+}
+
+/// Takes 16 kHz mono samples as they come and gives segments as they end. Holds at most one
+/// segment's samples, however long the stream is.
+#[derive(Debug)]
+pub struct Segmenter {
+    /// Whole frames not yet given away or dropped, then the beginning of one.
+    held: Vec<i16>,
+    /// Place of `held[0]` in the stream.
+    held_start: u64,
+    /// Of the whole frames of `held`, in decibels below full scale.
+    levels: Vec<f32>,
+    floor: f32,
+    state: State,
+}
+
+/// 30 ms: long enough for a steady energy, short enough to place a cut.
+const FRAME: usize = SAMPLE_RATE as usize * 30 / 1000;
+const MAX_FRAMES: usize = 1000;
+/// 300 ms of silence stay on each side: unvoiced sounds at a word's edges are hardly louder than
+/// the background, and a recogniser wants some silence to begin and end with.
+const PAD_FRAMES: usize = 10;
+/// Speech begins with 90 ms of it: a click is shorter.
+const ONSET_FRAMES: usize = 3;
+/// A pause of 600 ms ends a segment; a shorter one is part of it.
+const GAP_FRAMES: usize = 20;
+/// How far above the floor speech is, in decibels.
+const MARGIN: f32 = 9.0;
+/// The floor is never thought to be lower than this, so that the last bit's rustle is silence.
+const LOWEST_FLOOR: f32 = -75.0;
+/// What the floor may be at first: a recording that starts with speech must not set it by that.
+const FIRST_FLOOR: f32 = -60.0;
+/// Decibels the floor rises in a frame (2 dB a second): slower than words follow each other, each
+/// gap between two of them pulls it down again.
+const RISE: f32 = 0.06;
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// No speech; `loud` frames of what may become some.
+    Silence { loud: usize },
+    /// In speech; `quiet` frames since it was last heard.
+    Speech { quiet: usize },
+}
+
+impl Default for Segmenter {
+    fn default() -> Self {
+        Self {
+            held: Vec::new(),
+            held_start: 0,
+            levels: Vec::new(),
+            floor: FIRST_FLOOR,
+            state: State::Silence { loud: 0 },
+        }
+    }
+}
+
+impl Segmenter {
+    /// At the start of a stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the stream's next samples, any number of them; gives the segments that ended.
+    pub fn push(&mut self, samples: &[i16]) -> Vec<Segment> {
+        let mut ended = Vec::new();
+        let mut rest = samples;
+        while !rest.is_empty() {
+            let missing = FRAME - (self.held.len() - self.levels.len() * FRAME);
+            let (now, later) = rest.split_at(missing.min(rest.len()));
+            self.held.extend_from_slice(now);
+            rest = later;
+            if now.len() == missing {
+                ended.extend(self.frame());
+            }
+        }
+        ended
+    }
+
+    /// At the end of the stream: the segment that was still open.
+    pub fn finish(mut self) -> Option<Segment> {
+        let State::Speech { quiet } = self.state else { return None };
+        if quiet < PAD_FRAMES {
+            return Some(Segment { start_sample: self.held_start, samples: self.held });
+        }
+        Some(self.take(self.levels.len() - (quiet - PAD_FRAMES)))
+    }
+
+    /// A whole frame has come in.
+    fn frame(&mut self) -> Option<Segment> {
+        let level = level(&self.held[self.levels.len() * FRAME..]);
+        self.levels.push(level);
+        let loud_now = self.is_loud(level);
+        match self.state {
+            State::Silence { loud } => {
+                self.in_silence(if loud_now { loud + 1 } else { 0 });
+                None
+            }
+            State::Speech { quiet } => self.in_speech(if loud_now { 0 } else { quiet + 1 }),
+        }
+    }
+
+    /// Follows the background: down at once, up slowly.
+    fn is_loud(&mut self, level: f32) -> bool {
+        let loud = level > self.floor + MARGIN;
+        self.floor = level.min(self.floor + RISE).max(LOWEST_FLOOR);
+        loud
+    }
+
+    fn in_silence(&mut self, loud: usize) {
+        if loud >= ONSET_FRAMES {
+            self.state = State::Speech { quiet: 0 };
+            return;
+        }
+        self.state = State::Silence { loud };
+        self.drop_frames(self.levels.len().saturating_sub(PAD_FRAMES + ONSET_FRAMES));
+    }
+
+    fn in_speech(&mut self, quiet: usize) -> Option<Segment> {
+        self.state = State::Speech { quiet };
+        let frames = self.levels.len();
+        if quiet >= GAP_FRAMES {
+            self.state = State::Silence { loud: 0 };
+            return Some(self.take(frames - (quiet - PAD_FRAMES)));
+        }
+        (frames >= MAX_FRAMES).then(|| self.cut(quiet))
+    }
+
+    /// Speech without a pause for as long as a segment may be.
+    fn cut(&mut self, quiet: usize) -> Segment {
+        let segment = self.take(self.quietest());
+        if self.levels.len() <= quiet {
+            self.state = State::Silence { loud: 0 };
+        }
+        segment
+    }
+
+    /// Where that hurts least: the quietest 90 ms of the second half.
+    fn quietest(&self) -> usize {
+        let loudness = |middle: &usize| self.levels[middle - 1..=middle + 1].iter().sum::<f32>();
+        (MAX_FRAMES / 2..self.levels.len() - 1)
+            .min_by(|a, b| loudness(a).total_cmp(&loudness(b)))
+            .unwrap_or(self.levels.len())
+    }
+
+    fn take(&mut self, frames: usize) -> Segment {
+        let start_sample = self.held_start;
+        let samples = self.held[..frames * FRAME].to_vec();
+        self.drop_frames(frames);
+        Segment { start_sample, samples }
+    }
+
+    fn drop_frames(&mut self, frames: usize) {
+        self.levels.drain(..frames);
+        self.held.drain(..frames * FRAME);
+        self.held_start += (frames * FRAME) as u64;
+    }
+}
+
+/// Root mean square in decibels below full scale, without the constant part that cheap sound
+/// cards add; digital silence is -96.
+fn level(frame: &[i16]) -> f32 {
+    let count = frame.len() as f32;
+    let mean = frame.iter().map(|s| f32::from(*s)).sum::<f32>() / count;
+    let power = frame.iter().map(|s| (f32::from(*s) - mean).powi(2)).sum::<f32>() / count;
+    10.0 * (power / 32768.0_f32.powi(2)).max(2.5e-10).log10()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: usize = SAMPLE_RATE as usize;
+
+    /// Noise of an even loudness; the same for the same `seed`.
+    fn noise(samples: usize, amplitude: i16, seed: u64) -> Vec<i16> {
+        let mut state = seed | 1;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let span = 2 * i64::from(amplitude) + 1;
+            ((state >> 33) as i64 % span - i64::from(amplitude)) as i16
+        };
+        (0..samples).map(|_| next()).collect()
+    }
+
+    /// The segments of a stream that comes in pieces of `piece` samples, and the most held meanwhile.
+    fn cut(stream: &[i16], piece: usize) -> (Vec<Segment>, usize) {
+        let (mut segmenter, mut segments, mut most) = (Segmenter::new(), Vec::new(), 0);
+        for samples in stream.chunks(piece) {
+            segments.extend(segmenter.push(samples));
+            most = most.max(segmenter.held.len());
+        }
+        segments.extend(segmenter.finish());
+        (segments, most)
+    }
+
+    fn spans(segments: &[Segment]) -> Vec<(f64, f64)> {
+        let second = |sample: u64| sample as f64 / SECOND as f64;
+        let span = |s: &Segment| {
+            (second(s.start_sample), second(s.start_sample + s.samples.len() as u64))
+        };
+        segments.iter().map(span).collect()
+    }
+
+    /// `lead` seconds of background, then a second of speech and one and a half of background,
+    /// `times` times.
+    fn bursts(lead: usize, times: usize, background: i16) -> Vec<i16> {
+        let mut stream = noise(lead * SECOND, background, 7);
+        for at in 0..times {
+            stream.extend(noise(SECOND, 8000, at as u64 + 11));
+            stream.extend(noise(3 * SECOND / 2, background, at as u64 + 99));
+        }
+        stream
+    }
+
+    #[test]
+    fn each_burst_of_speech_is_a_segment_with_a_little_silence() {
+        for background in [0, 30, 100] {
+            let (segments, _) = cut(&bursts(2, 6, background), 1000);
+            assert_eq!(segments.len(), 6, "{background}: {:?}", spans(&segments));
+            for (at, (begin, end)) in spans(&segments).into_iter().enumerate() {
+                let speech = 2.0 + 2.5 * at as f64;
+                assert!((0.2..0.5).contains(&(speech - begin)), "{background}: {begin}");
+                assert!((0.2..0.5).contains(&(end - speech - 1.0)), "{background}: {end}");
+            }
+        }
+    }
+
+    /// Speech 12 dB above the background: it is learnt in some seconds, then told apart.
+    #[test]
+    fn a_noisy_background_is_learnt() {
+        let (segments, _) = cut(&bursts(12, 6, 2000), 1000);
+        let speech: Vec<(f64, f64)> =
+            spans(&segments).into_iter().filter(|(begin, _)| *begin > 11.0).collect();
+        assert_eq!(speech.len(), 6, "{:?}", spans(&segments));
+    }
+
+    #[test]
+    fn a_background_as_loud_as_speech_was_is_learnt() {
+        let stream = noise(120 * SECOND, 1500, 3);
+        let heard: usize = cut(&stream, 4800).0.iter().map(|s| s.samples.len()).sum();
+        assert!(heard < 40 * SECOND, "{} s of noise went to the recogniser", heard / SECOND);
+    }
+
+    #[test]
+    fn a_click_is_no_speech() {
+        let mut stream = vec![0; 10 * SECOND];
+        stream[5 * SECOND..5 * SECOND + 200].fill(20_000);
+        assert_eq!(cut(&stream, 999).0, []);
+    }
+
+    #[test]
+    fn a_constant_is_no_sound() {
+        assert_eq!(cut(&vec![3000; 5 * SECOND], 999).0, []);
+    }
+
+    /// Speech of 40 s with one short dip at 22 s, too short for a pause.
+    #[test]
+    fn speech_without_a_pause_is_cut_where_it_is_quietest() {
+        let mut stream: Vec<i16> = (0..40)
+            .flat_map(|at| {
+                let mut second = noise(SECOND, 8000, at + 5);
+                second[..SECOND / 10].fill(0);
+                second[..SECOND / 10].copy_from_slice(&noise(SECOND / 10, 400, at + 77));
+                second
+            })
+            .collect();
+        stream[22 * SECOND..22 * SECOND + SECOND / 5].fill(0);
+        let (segments, _) = cut(&stream, 5000);
+        let spans = spans(&segments);
+        assert_eq!(segments.len(), 2, "{spans:?}");
+        assert!((22.0..22.2).contains(&spans[0].1), "{spans:?}");
+        assert_eq!(spans[0].1, spans[1].0, "nothing is lost at a cut");
+    }
+
+    /// Stretches of any loudness, from milliseconds to longer than a segment may be.
+    fn streams() -> impl Strategy<Value = Vec<i16>> {
+        let amplitude = prop_oneof![Just(0), Just(1), 1..300_i16, 300..30_000_i16];
+        let samples = prop_oneof![1..2000_usize, 2000..40_000_usize, Just(35 * SECOND)];
+        prop::collection::vec((amplitude, samples, any::<u64>()), 0..12).prop_map(|stretches| {
+            stretches.into_iter().flat_map(|(loud, samples, seed)| noise(samples, loud, seed)).collect()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+        #[test]
+        fn segments_are_bounded_parts_of_the_stream_in_order(
+            stream in streams(),
+            piece in 1..20_000_usize,
+        ) {
+            let (segments, most) = cut(&stream, piece);
+            prop_assert!(most < MAX_SAMPLES + FRAME);
+            let mut before = 0;
+            for segment in &segments {
+                let begin = segment.start_sample as usize;
+                let end = begin + segment.samples.len();
+                prop_assert!(before <= begin && begin < end && end - begin <= MAX_SAMPLES);
+                prop_assert_eq!(&segment.samples[..], &stream[begin..end]);
+                before = end;
+            }
+            prop_assert_eq!(segments, cut(&stream, stream.len().max(1)).0);
+        }
+
+        #[test]
+        fn silence_has_no_segments(samples in 0..2_000_000_usize, piece in 1..100_000_usize) {
+            prop_assert!(cut(&vec![0; samples], piece).0.is_empty());
+        }
+    }
+}

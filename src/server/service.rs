@@ -1,0 +1,183 @@
+//! The transcription service as one thing that is started and shut down.
+
+use crate::clock::Clock;
+use crate::server::auth::{Door, Key};
+use crate::server::desk::{Desk, DeskError};
+use crate::server::lazy::LazyRecogniser;
+use crate::server::routes::{self, Service};
+use crate::server::shelf::Limits;
+use crate::server::worker::Worker;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::RwLock;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How the service is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where it listens; port 0: any that is free.
+    pub listen: SocketAddr,
+    /// The data directory, made if it is not there. One process at a time.
+    pub data: PathBuf,
+    /// Who is let in; at least one. Each sees only its own records.
+    pub keys: Vec<Key>,
+    /// The headers a key may come in, such as `x-service-key`; at least one.
+    pub key_headers: Vec<String>,
+    /// Bytes of one upload.
+    pub upload_limit: u64,
+    /// Bytes of all uploads that are kept until they are transcribed.
+    pub disk: u64,
+    /// Transcriptions at once, at least 1: as many as the recogniser has decoders.
+    pub workers: usize,
+}
+
+/// Why the service does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no key, or an empty one.
+    #[error("the transcription service needs a key that is not empty")]
+    NoKey,
+    /// A header cannot have this name, or none is named.
+    #[error("`{name}` is no name for the header that carries the key")]
+    BadHeader {
+        /// As configured.
+        name: String,
+    },
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Desk(#[from] DeskError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// As configured.
+        address: SocketAddr,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+/// Starts the service. It runs until it is shut down, or dropped.
+///
+/// # Errors
+/// See [`StartError`]. A recogniser that is missing is none: then creates are answered with 503
+/// and the mend, and all else works.
+pub async fn start(
+    options: Options,
+    recogniser: Arc<LazyRecogniser>,
+    clock: Arc<dyn Clock>,
+) -> Result<Running, StartError> {
+    check(&options)?;
+    let limits = Limits { upload: options.upload_limit, disk: options.disk };
+    let desk = Arc::new(open_desk(&options.data, limits, &clock).await?);
+    let failed = |error| StartError::Listen { address: options.listen, error };
+    let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let mut tasks = JoinSet::new();
+    let worker = Worker { desk: Arc::clone(&desk), recogniser: Arc::clone(&recogniser), clock: Arc::clone(&clock) };
+    let worker = Arc::new(worker);
+    for _ in 0..options.workers.max(1) {
+        tasks.spawn(Arc::clone(&worker).run());
+    }
+    tasks.spawn(sweep(Arc::clone(&desk), Arc::clone(&clock)));
+    let origin = desk.id();
+    let door = Door::new(&options.keys, options.key_headers);
+    let accepting = Arc::new(RwLock::new(()));
+    let service = Arc::new(Service { desk, door, recogniser, clock, address, accepting });
+    let closing = CancellationToken::new();
+    let serving = tokio::spawn(serve(listener, service, closing.clone()));
+    tracing::info!(%address, %origin, "the transcription service listens");
+    Ok(Running { address, origin, closing, serving, tasks })
+}
+
+/// Whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe.
+/// Reads files and runs programs.
+///
+/// # Errors
+/// What is missing, each with its mend.
+pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
+    let mut missing: Vec<String> = recogniser.get().err().iter().map(ToString::to_string).collect();
+    for program in ["ffmpeg", "ffprobe"] {
+        let run = std::process::Command::new(program).arg("-version").output();
+        if !run.is_ok_and(|output| output.status.success()) {
+            missing.push(format!("the program `{program}` does not run; install the package `ffmpeg`"));
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(missing) }
+}
+
+/// The service while it runs. Dropped, it stops at once; what was accepted is taken up at the next
+/// start.
+pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its desk's id: who it is, wherever it listens.
+    pub origin: Uuid,
+    closing: CancellationToken,
+    serving: JoinHandle<()>,
+    tasks: JoinSet<()>,
+}
+
+impl Running {
+    /// Takes no more requests, lets those that are being served end, for a few seconds, and frees
+    /// the data directory. Transcriptions in the middle are begun anew at the next start.
+    pub async fn shutdown(mut self) {
+        self.closing.cancel();
+        self.tasks.shutdown().await;
+        if tokio::time::timeout(CLOSING, &mut self.serving).await.is_err() {
+            self.serving.abort();
+            let _ = (&mut self.serving).await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+/// How long requests that are being served may take to end.
+const CLOSING: Duration = Duration::from_secs(5);
+
+fn check(options: &Options) -> Result<(), StartError> {
+    // An empty key would let in an empty header.
+    if options.keys.is_empty() || options.keys.iter().any(|key| key.reveal().is_empty()) {
+        return Err(StartError::NoKey);
+    }
+    let bad = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
+    match options.key_headers.iter().find(bad) {
+        Some(name) => Err(StartError::BadHeader { name: name.clone() }),
+        None if options.key_headers.is_empty() => Err(StartError::BadHeader { name: String::new() }),
+        None => Ok(()),
+    }
+}
+
+async fn open_desk(data: &Path, limits: Limits, clock: &Arc<dyn Clock>) -> Result<Desk, DeskError> {
+    let (root, clock) = (data.to_owned(), Arc::clone(clock));
+    let opened = tokio::task::spawn_blocking(move || Desk::open(&root, limits, clock)).await;
+    opened.unwrap_or_else(|error| Err(DeskError::Io { path: data.to_owned(), error: io::Error::other(error) }))
+}
+
+async fn serve(listener: TcpListener, service: Arc<Service>, closing: CancellationToken) {
+    let router = routes::router(service);
+    let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::error!(%error, "the transcription service does not listen any more");
+    }
+}
+
+/// Uploads that nobody used go, also when no new ones come.
+async fn sweep(desk: Arc<Desk>, clock: Arc<dyn Clock>) {
+    const HOUR: Duration = Duration::from_secs(3600);
+    loop {
+        clock.sleep(HOUR).await;
+        let (shelf, now) = (Arc::clone(&desk.shelf), clock.now());
+        let _ = tokio::task::spawn_blocking(move || shelf.sweep(now)).await;
+    }
+}

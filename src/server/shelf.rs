@@ -1,0 +1,311 @@
+//! The uploads that are kept until they are transcribed: the file and a small JSON beside it, a
+//! limit for one and for all.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::files;
+use crate::wire::result::File;
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tempfile::TempPath;
+use tokio::io::AsyncWriteExt as _;
+use uuid::Uuid;
+
+/// How much may be kept, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// By one upload.
+    pub upload: u64,
+    /// By all together, those that are still coming in included.
+    pub disk: u64,
+}
+
+/// Why an upload is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ShelfError {
+    /// The one upload is over its limit, and will be again.
+    #[error("the file is larger than the {limit} bytes that this service takes")]
+    TooLarge {
+        /// Bytes.
+        limit: u64,
+    },
+    /// All together are over theirs; transcriptions that end make room.
+    #[error("the service keeps as many uploads as it may ({limit} bytes); try again later")]
+    Full {
+        /// Bytes.
+        limit: u64,
+    },
+    /// The file system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// An upload that no transcription named is kept this long.
+pub const UNUSED: Duration = Duration::from_secs(24 * 3600);
+
+/// The uploads of one desk.
+pub struct Shelf {
+    folder: PathBuf,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: u64,
+    uploads: HashMap<Uuid, Kept>,
+}
+
+struct Kept {
+    owner: Hash,
+    since: Timestamp,
+    size: u64,
+    file: File,
+    /// Transcriptions that have not ended.
+    open: usize,
+    /// Found at start: a transcription that used it has ended, and its removal was cut short.
+    used: bool,
+}
+
+/// The JSON beside an upload.
+#[derive(Serialize, Deserialize)]
+struct Label {
+    v: u32,
+    owner: Hash,
+    since: Timestamp,
+    file: File,
+}
+
+impl Shelf {
+    /// Opens the folder, empties it of what was left half-done.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn open(folder: PathBuf, limits: Limits) -> io::Result<Self> {
+        files::make_folder(&folder)?;
+        let mut state = State::default();
+        for id in files::ids(&folder)? {
+            match read_kept(&folder, id) {
+                Ok(kept) => {
+                    state.bytes += kept.size;
+                    state.uploads.insert(id, kept);
+                }
+                Err(error) if half_done(&error) => {
+                    tracing::warn!(%id, %error, "an upload that is not whole is dropped");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        remove_strangers(&folder, &state.uploads)?;
+        Ok(Self { folder, limits, state: Mutex::new(state) })
+    }
+
+    /// Begins to take an upload of `announced` bytes, as far as that is known.
+    ///
+    /// # Errors
+    /// It is known already that it does not fit.
+    pub fn begin(self: &Arc<Self>, announced: u64) -> Result<Incoming, ShelfError> {
+        self.check(announced, self.state().bytes)?;
+        let (file, path) = files::temporary(&self.folder)?.into_parts();
+        let file = tokio::fs::File::from_std(file);
+        Ok(Incoming { file, path: Some(path), size: 0, shelf: Arc::clone(self) })
+    }
+
+    /// Keeps what has come in. Durable when it returns: an upload that was answered is not lost.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn keep(&self, mut incoming: Incoming, owner: Hash, since: Timestamp, file: File) -> io::Result<()> {
+        let id = file.id.as_deref().and_then(files::parse_id);
+        let (Some(id), Some(path)) = (id, incoming.path.take()) else {
+            return Err(io::Error::other("an upload needs an id and a file"));
+        };
+        let label = Label { v: 1, owner, since, file };
+        path.persist(self.media(id))?;
+        // The label's own sync of the folder covers the file's name too.
+        if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
+            // Without a label it is swept away at the next start.
+            let _ = files::remove(&self.media(id));
+            return Err(error);
+        }
+        let size = std::mem::take(&mut incoming.size);
+        let kept = Kept { owner, since, size, file: label.file, open: 0, used: false };
+        self.state().uploads.insert(id, kept);
+        Ok(())
+    }
+
+    /// Holds an upload of this owner for a transcription and says what is known of it; `None` when
+    /// there is none of that id.
+    pub fn hold(&self, id: Uuid, owner: &Hash) -> Option<File> {
+        let mut state = self.state();
+        let kept = state.uploads.get_mut(&id).filter(|kept| kept.owner == *owner)?;
+        kept.open += 1;
+        Some(kept.file.clone())
+    }
+
+    /// A transcription that held the upload has ended; after the last one it goes.
+    pub fn release(&self, id: Uuid) {
+        let mut state = self.state();
+        let Some(kept) = state.uploads.get_mut(&id) else { return };
+        kept.open = kept.open.saturating_sub(1);
+        let gone = kept.open == 0;
+        drop(state);
+        if gone {
+            self.remove(id);
+        }
+    }
+
+    /// A create that held the upload was not accepted: it stays for another one.
+    pub fn give_back(&self, id: Uuid) {
+        if let Some(kept) = self.state().uploads.get_mut(&id) {
+            kept.open = kept.open.saturating_sub(1);
+        }
+    }
+
+    /// Removes what no transcription holds: at once where one did, after [`UNUSED`] where none did.
+    pub fn sweep(&self, now: Timestamp) {
+        let over = |kept: &Kept| kept.open == 0 && (kept.used || now.since(kept.since) > UNUSED);
+        let gone: Vec<Uuid> = self.state().uploads.iter().filter(|(_, kept)| over(kept)).map(|(id, _)| *id).collect();
+        gone.into_iter().for_each(|id| self.remove(id));
+    }
+
+    /// Tells the shelf, at start, which transcriptions there are.
+    pub fn remember(&self, id: Uuid, open: bool) {
+        if let Some(kept) = self.state().uploads.get_mut(&id) {
+            kept.used |= !open;
+            kept.open += usize::from(open);
+        }
+    }
+
+    /// Where an upload's file is.
+    pub fn media(&self, id: Uuid) -> PathBuf {
+        self.folder.join(id.to_string())
+    }
+
+    /// Bytes kept, those that are still coming in included.
+    pub fn bytes(&self) -> u64 {
+        self.state().bytes
+    }
+
+    fn remove(&self, id: Uuid) {
+        let mut state = self.state();
+        // Between the look and now a create may have taken hold of it.
+        if state.uploads.get(&id).is_none_or(|kept| kept.open > 0) {
+            return;
+        }
+        let size = state.uploads.remove(&id).map_or(0, |kept| kept.size);
+        state.bytes = state.bytes.saturating_sub(size);
+        drop(state);
+        // The label last: what is left of a removal that was cut short is found by it.
+        let removed = files::remove(&self.media(id)).and_then(|()| files::remove(&self.label(id)));
+        if let Err(error) = removed {
+            tracing::warn!(%id, %error, "an upload could not be removed; the next start tries again");
+        }
+    }
+
+    fn check(&self, upload: u64, all_others: u64) -> Result<(), ShelfError> {
+        let Limits { upload: one, disk } = self.limits;
+        if upload > one.min(disk) {
+            return Err(ShelfError::TooLarge { limit: one.min(disk) });
+        }
+        let fits = all_others.saturating_add(upload) <= disk;
+        if fits { Ok(()) } else { Err(ShelfError::Full { limit: disk }) }
+    }
+
+    fn label(&self, id: Uuid) -> PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An upload that is coming in. Dropped, it leaves nothing behind.
+pub struct Incoming {
+    file: tokio::fs::File,
+    path: Option<TempPath>,
+    /// What it counts for on the shelf, until it is kept.
+    size: u64,
+    shelf: Arc<Shelf>,
+}
+
+impl Incoming {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// They do not fit, or the file system's.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), ShelfError> {
+        self.reserve(bytes.len() as u64)?;
+        Ok(self.file.write_all(bytes).await?)
+    }
+
+    /// Makes the bytes durable.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub async fn finish(&mut self) -> io::Result<()> {
+        self.file.flush().await?;
+        self.file.sync_all().await
+    }
+
+    /// Where it lies until it is kept; `None` once it is.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Bytes so far.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn reserve(&mut self, more: u64) -> Result<(), ShelfError> {
+        let mut state = self.shelf.state();
+        let others = state.bytes.saturating_sub(self.size);
+        self.shelf.check(self.size + more, others)?;
+        state.bytes += more;
+        self.size += more;
+        Ok(())
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        let mut state = self.shelf.state();
+        state.bytes = state.bytes.saturating_sub(self.size);
+    }
+}
+
+fn read_kept(folder: &Path, id: Uuid) -> io::Result<Kept> {
+    let label: Label = serde_json::from_slice(&fs::read(folder.join(format!("{id}.json")))?)?;
+    if label.v != 1 {
+        let words = format!("an upload was kept by a newer release of scribed (version {})", label.v);
+        return Err(io::Error::new(io::ErrorKind::Unsupported, words));
+    }
+    let size = fs::metadata(folder.join(id.to_string()))?.len();
+    Ok(Kept { owner: label.owner, since: label.since, size, file: label.file, open: 0, used: false })
+}
+
+/// Without its file, or with a label that is no label: an upload that was never answered, or one
+/// whose removal was cut short.
+fn half_done(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    matches!(error.kind(), NotFound | InvalidData | UnexpectedEof)
+}
+
+/// Removes files without a label and labels without a file: removals and uploads cut short.
+fn remove_strangers(folder: &Path, known: &HashMap<Uuid, Kept>) -> io::Result<()> {
+    let known: HashSet<String> = known.keys().flat_map(|id| [id.to_string(), format!("{id}.json")]).collect();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let ours = entry.file_name().to_str().is_some_and(|name| known.contains(name));
+        if !ours && entry.file_type()?.is_file() {
+            files::remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}

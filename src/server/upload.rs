@@ -1,0 +1,148 @@
+//! `POST /v2/upload`: a multipart body, streamed to the shelf (interface, "POST /v2/upload").
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::media::decode::{DecodeError, Media, probe};
+use crate::server::multipart::{Multipart, MultipartError};
+use crate::server::refusal::Refusal;
+use crate::server::shelf::{Incoming, Shelf, ShelfError};
+use crate::wire::result::File;
+use crate::wire::upload::{AudioMetadata, PART};
+use axum::body::BodyDataStream;
+use axum::http::StatusCode;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How long a sender may send nothing.
+const INACTIVITY: Duration = Duration::from_secs(60);
+
+/// What may come beside the file, in bytes: other parts, headers, boundaries.
+pub const OVERHEAD: u64 = 1 << 20;
+
+/// Takes the file in a multipart body of `announced` bytes. Nothing is left of it when it is
+/// refused, or when the sender goes away.
+///
+/// # Errors
+/// The body is not what the interface asks for, the file is too large or no recording with sound.
+pub async fn receive(
+    parts: &mut Multipart<BodyDataStream>,
+    shelf: &Arc<Shelf>,
+    announced: u64,
+) -> Result<Received, Refusal> {
+    let mut incoming = shelf.begin(announced.saturating_sub(OVERHEAD)).map_err(shelf_refusal)?;
+    let filename = take_audio(parts, &mut incoming).await?;
+    incoming.finish().await.map_err(|error| Refusal::of_disk(&error))?;
+    let media = look(&incoming).await?;
+    Ok(Received { incoming, filename, media })
+}
+
+/// An upload that is whole and a recording.
+pub struct Received {
+    incoming: Incoming,
+    filename: String,
+    media: Media,
+}
+
+impl Received {
+    /// Puts it on the shelf and says what was found in it. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn keep(self, shelf: &Shelf, owner: Hash, now: Timestamp) -> io::Result<(Uuid, AudioMetadata)> {
+        let id = Uuid::new_v4();
+        let size = self.incoming.size();
+        let file = File {
+            id: Some(id.to_string()),
+            filename: Some(self.filename.clone()),
+            source: None,
+            audio_duration: Some(self.media.duration),
+            number_of_channels: Some(self.media.channels),
+        };
+        shelf.keep(self.incoming, owner, now, file)?;
+        let found = AudioMetadata {
+            id: id.to_string(),
+            extension: extension(&self.filename),
+            filename: self.filename,
+            size: Some(size),
+            audio_duration: Some(self.media.duration),
+            number_of_channels: Some(self.media.channels),
+        };
+        Ok((id, found))
+    }
+}
+
+/// Reads all parts to the end, in whatever order they come; the file's name.
+async fn take_audio(parts: &mut Multipart<BodyDataStream>, incoming: &mut Incoming) -> Result<String, Refusal> {
+    let mut filename = None;
+    let mut beside = 0;
+    while let Some(part) = in_time(parts.next_part()).await? {
+        let is_audio = part.name == PART;
+        if is_audio && filename.is_some() {
+            return Err(Refusal::bad(format!("the body has more than one part named `{PART}`")));
+        }
+        while let Some(chunk) = in_time(parts.chunk()).await? {
+            if is_audio {
+                incoming.write(&chunk).await.map_err(shelf_refusal)?;
+                continue;
+            }
+            beside += chunk.len() as u64;
+            if beside > OVERHEAD {
+                return Err(too_large(format!("the parts beside `{PART}` are larger than {OVERHEAD} bytes")));
+            }
+        }
+        if is_audio {
+            filename = Some(plain_name(&part.filename));
+        }
+    }
+    filename.ok_or_else(|| Refusal::bad(format!("the multipart body has no part named `{PART}`")))
+}
+
+async fn in_time<T>(step: impl Future<Output = Result<T, MultipartError>>) -> Result<T, Refusal> {
+    match tokio::time::timeout(INACTIVITY, step).await {
+        Ok(done) => done.map_err(|error| Refusal::bad(error.to_string())),
+        Err(_) => {
+            let words = format!("nothing was sent for {} s", INACTIVITY.as_secs());
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, words))
+        }
+    }
+}
+
+async fn look(incoming: &Incoming) -> Result<Media, Refusal> {
+    let path = incoming.path().ok_or_else(|| Refusal::bad("the upload has no file"))?;
+    match probe(path).await {
+        Ok(media) if media.has_audio => Ok(media),
+        Ok(_) => Err(Refusal::bad(DecodeError::NoAudio.to_string())),
+        Err(error @ DecodeError::ToolMissing { .. }) => Err(Refusal::unavailable(error.to_string())),
+        Err(DecodeError::Io(error)) => Err(Refusal::of_disk(&error)),
+        Err(error @ DecodeError::TimedOut { .. }) => Err(Refusal::unavailable(error.to_string())),
+        Err(error) => Err(Refusal::bad(error.to_string())),
+    }
+}
+
+fn shelf_refusal(error: ShelfError) -> Refusal {
+    match error {
+        ShelfError::TooLarge { .. } => too_large(error.to_string()),
+        ShelfError::Full { .. } => Refusal::unavailable(error.to_string()),
+        ShelfError::Io(error) => Refusal::of_disk(&error),
+    }
+}
+
+fn too_large(words: String) -> Refusal {
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, words)
+}
+
+/// Longest name that is kept, in characters.
+const MAX_NAME: usize = 255;
+
+/// The last part of a sent name; some senders send the whole path. It is shown, never opened.
+fn plain_name(sent: &str) -> String {
+    let last = sent.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let kept: String = last.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+    if kept.is_empty() { PART.to_owned() } else { kept }
+}
+
+fn extension(filename: &str) -> String {
+    let (_, last) = filename.rsplit_once('.').unwrap_or_default();
+    last.to_lowercase()
+}
