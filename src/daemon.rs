@@ -8,7 +8,7 @@ use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, T
 use crate::domain::names::{ServiceName, SourceName};
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
-use crate::server::auth::Key as ServerKey;
+use crate::server::auth::{self, Key as ServerKey};
 use crate::server::lazy::LazyRecogniser;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::service::{self, Running, StartError};
@@ -140,7 +140,7 @@ async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Connected, O
             Ok((Arc::new(client), hosted.terms.clone(), None))
         }
         Service::Embedded(terms) => {
-            let (client, running) = embedded(config, terms, clock).await?;
+            let (client, running) = embedded(config, clock).await?;
             Ok((Arc::new(client), terms.clone(), Some(running)))
         }
     }
@@ -154,8 +154,8 @@ fn hosted_client(hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, 
         identity,
         base: hosted.url.clone(),
         key: Key::new(key),
-        key_header: hosted.key_header.clone(),
-        requests_per_second: hosted.terms.limits.requests_per_second,
+        key_header: hosted.key_header.to_string(),
+        requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::clone(clock),
         timeouts: crate::client::http::Timeouts::default(),
     })
@@ -163,11 +163,7 @@ fn hosted_client(hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, 
 
 /// The embedded service, reached over loopback like any other. Nothing that is stored depends on its
 /// port: its origin is its desk's id.
-async fn embedded(
-    config: &Config,
-    terms: &Terms,
-    clock: &Arc<dyn Clock>,
-) -> Result<(HttpClient, Running), OpenError> {
+async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<(HttpClient, Running), OpenError> {
     let data = config.state.join("service");
     let key = own_key(&data)?;
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -181,9 +177,9 @@ async fn embedded(
         identity: Identity { service: ServiceName::new(DEFAULT), origin, key: fingerprint(&key) },
         base,
         key: Key::new(key.as_str()),
-        key_header,
+        key_header: key_header.to_string(),
         // Nobody else is on this machine's loopback: polite pauses would only slow it down.
-        requests_per_second: terms.limits.requests_per_second.max(1_000),
+        requests_per_second: f64::INFINITY,
         clock: Arc::clone(clock),
         timeouts: crate::client::http::Timeouts::default(),
     })?;
@@ -192,16 +188,11 @@ async fn embedded(
 
 fn own_key(data: &Path) -> Result<String, OpenError> {
     let fault = |error| OpenError::Io { what: "cannot keep the embedded service's key".to_owned(), error };
-    service::own_key(data).map(|key| key.expose().to_owned()).map_err(fault)
+    auth::own_key(data).map(|key| key.reveal().to_owned()).map_err(fault)
 }
 
 /// The options of a transcription service.
-pub fn service_options(
-    serve: &Serve,
-    listen: SocketAddr,
-    data: PathBuf,
-    keys: Vec<ServerKey>,
-) -> service::Options {
+pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: Vec<ServerKey>) -> service::Options {
     service::Options {
         listen,
         data,

@@ -35,6 +35,23 @@
 //! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
 //! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
 
+/// One small file per command.
+pub mod cli {
+    pub mod args;
+    pub mod check;
+    pub mod entry;
+    pub mod failure;
+    pub mod init;
+    pub mod jobs;
+    pub mod once;
+    pub mod progress;
+    pub mod row;
+    pub mod serve;
+    pub mod show;
+    pub mod signals;
+    pub mod status;
+}
+
 /// The only file that asks the time.
 pub mod clock;
 
@@ -62,6 +79,9 @@ pub mod config {
     mod tests;
     pub mod written;
 }
+
+/// The composition root: the only file that knows everybody.
+pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {

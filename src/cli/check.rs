@@ -91,9 +91,10 @@ async fn service(client: &dyn Client) -> Verdict {
     let origin = client.identity().origin.clone();
     match client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
         Ok(_) => good("service", &format!("{origin} answers and takes the key")),
-        Err(ListFault::None(fault)) => {
-            bad("service", format!("{origin} has no list, so an unknown create can only be solved by a person: {}", fault.words))
-        }
+        Err(ListFault::None(fault)) => bad(
+            "service",
+            format!("{origin} has no list, so an unknown create can only be solved by a person: {}", fault.words),
+        ),
         Err(ListFault::Now(fault)) => bad("service", fault.words),
     }
 }

@@ -5,8 +5,8 @@ use crate::cli::failure::Failure;
 use crate::cli::signals::on_signal;
 use crate::clock::SystemClock;
 use crate::daemon::{recogniser, service_options};
-use crate::server::auth::Key;
-use crate::server::service::{health, own_key, start};
+use crate::server::auth::{Key, own_key};
+use crate::server::service::{health, start};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let options = service_options(serve, serve.listen, serve.data.clone(), keys);
     let running =
         start(options, recogniser, Arc::new(SystemClock)).await.map_err(|error| Failure::Service(error.to_string()))?;
-    context.emit(&json!({"listening": running.address.to_string(), "origin": running.origin}))?;
+    context.emit(&json!({"listening": running.address.to_string(), "origin": running.origin.to_string()}))?;
     context.say(&format!("listening on http://{}", running.address))?;
     if serve.keys.is_empty() {
         context.say(&format!("its key is in {}", serve.data.join("key").display()))?;

@@ -31,7 +31,8 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         context.say(&format!("{} of these are stuck, or wait for a person", counts.parked_in_flight))?;
     }
     if suspect {
-        context.say("the queue is new or was repaired: nothing is submitted before the service's list was walked once")?;
+        context
+            .say("the queue is new or was repaired: nothing is submitted before the service's list was walked once")?;
     }
     Ok(0)
 }

@@ -1,17 +1,11 @@
-<<<<<<< HEAD
-//! The integration tests: one binary, one file per subject.
+//! The integration tests: one binary, one file per subject. A missing tool is a failure here:
+//! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod jobs;
 mod laws;
-=======
-//! The integration tests, one binary. A missing tool is a failure here: install `ffmpeg
-//! libpocketsphinx3 pocketsphinx-en-us pocketsphinx-testdata`.
-#![allow(clippy::unwrap_used, missing_docs)]
-
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod server;
 mod server_hostile;
 mod service;
->>>>>>> server
