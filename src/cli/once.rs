@@ -83,7 +83,7 @@ async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Op
         open: counts.total() - ended,
         sent_bytes: engine.sent_bytes(),
         audio_seconds: tally.audio_millis / 1000,
-        trouble: engine.trouble().map(|(words, _)| words),
+        trouble: engine.trouble(),
         scanning,
     })
 }

@@ -29,6 +29,9 @@ use tokio_util::sync::CancellationToken;
 /// How long a claim holds without renewal.
 const LEASE: Duration = Duration::from_secs(60);
 
+/// How long moves that are under way may take to finish when the engine is told to stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
 /// Unknown creates that one walk serves; the rest waits for the next one.
 const RESOLVED_AT_ONCE: usize = 1_000;
 
@@ -205,19 +208,18 @@ impl Engine {
         self.doubles.load(Ordering::Relaxed)
     }
 
-    /// Why nothing is sent to the service now, if so, and for how long that has been.
-    pub fn trouble(&self) -> Option<(String, Duration)> {
+    /// Why nothing, or nothing new, is sent to the service now. In words.
+    pub fn trouble(&self) -> Option<String> {
         let line = self.line();
-        if let Some((fault, lasted)) = line.trouble(self.parts.clock.uptime()) {
-            return Some((fault.words.clone(), lasted));
+        if let Some((fault, _)) = line.trouble(self.parts.clock.uptime()) {
+            return Some(fault.words.clone());
         }
-        let asks = line.question().map(|words| format!("the service refuses one file after the other: {words}"));
-        let distrust = || self.memory().distrust.as_ref().map(|fault| fault.words.clone());
-        asks.or_else(distrust).map(|words| (words, Duration::MAX))
+        let asks = line.question().map(|words| format!("it refuses one file after the other: {words}"));
+        asks.or_else(|| self.memory().distrust.as_ref().map(|fault| fault.words.clone()))
     }
 
-    /// Moves jobs until told to stop, or as `until` says. Moves that are under way when it is told to
-    /// stop are dropped; each is taken up again from where it was committed last.
+    /// Moves jobs until told to stop, or as `until` says. Moves that last when it is told to stop are
+    /// dropped; each is taken up again from where it was committed last.
     ///
     /// # Errors
     /// The store's: nothing can be done without it.
@@ -234,7 +236,10 @@ impl Engine {
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return Ok(Ended::Stopped),
+                () = stop.cancelled() => {
+                    self.drain(&mut walks, &mut busy).await?;
+                    return Ok(Ended::Stopped);
+                }
                 Some(joined) = walks.join_next() => {
                     self.joined(joined, &mut busy)?;
                     while let Some(joined) = walks.try_join_next() {
@@ -243,6 +248,23 @@ impl Engine {
                 }
                 () = nudged => {}
                 () = self.parts.clock.sleep(sleep) => {}
+            }
+        }
+    }
+
+    /// Short moves finish, so that a create that is on its way is not left unknown; what lasts longer
+    /// is dropped and repeated later.
+    async fn drain(&self, walks: &mut JoinSet<Walked>, busy: &mut BTreeMap<Lane, usize>) -> Result<(), StoreError> {
+        let deadline = self.parts.clock.sleep(DRAIN);
+        tokio::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                joined = walks.join_next() => match joined {
+                    Some(joined) => self.joined(joined, busy)?,
+                    None => return Ok(()),
+                },
+                () = &mut deadline => return Ok(()),
             }
         }
     }
@@ -339,8 +361,8 @@ impl Engine {
             }
             Lane::Submit => {
                 let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);
-                // A walk that submits is counted from its intent on; before it, here.
-                let room = limits.running.saturating_sub(running.max(in_lane(Lane::Submit)));
+                // A walk that submits is counted from its intent on, and below all the while.
+                let room = limits.running.saturating_sub(running);
                 if self.line().is_careful() { room.min(1) } else { room }
             }
             Lane::Resolve | Lane::Trust | Lane::Look => 1,
@@ -377,7 +399,7 @@ impl Engine {
         match self.parts.client.list(&query).await {
             Ok(_) | Err(ListFault::None(_)) => {
                 tracing::info!(service = %self.parts.client.identity().service, "the service answers again");
-                self.line().heard_good();
+                self.line().heard_good(self.parts.clock.uptime());
             }
             Err(ListFault::Now(fault)) => self.heard_fault(&fault),
         }
@@ -426,7 +448,7 @@ impl Engine {
                     store.sight(&token.order(service), &bought).await?;
                 }
                 store.trust().await?;
-                self.line().heard_good();
+                self.line().heard_good(self.parts.clock.uptime());
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
             }
             Err(cut) => {
@@ -524,7 +546,7 @@ impl Engine {
         match submission {
             Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
             Submission::Accepted(job, transcription) => {
-                self.line().accepted();
+                self.line().accepted(self.parts.clock.uptime());
                 self.forget(job.id);
                 let due = now.after(self.parts.terms.poll.min);
                 let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
@@ -579,7 +601,7 @@ impl Engine {
     /// A move that asked the service got its answer.
     fn heard_good(&self, job: &Job) {
         if matches!(job.stage.kind(), StageKind::Probed | StageKind::Submitted) {
-            self.line().heard_good();
+            self.line().heard_good(self.parts.clock.uptime());
         }
     }
 
@@ -667,7 +689,7 @@ impl Engine {
         };
         match walked {
             Ok(items) => {
-                self.line().heard_good();
+                self.line().heard_good(self.parts.clock.uptime());
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for claim in ripe {
@@ -722,7 +744,7 @@ impl Engine {
                 let round = job.round;
                 let event = Event::Adopted { order, transcription: item.id, round };
                 self.forget_unknown(job.id);
-                self.line().accepted();
+                self.line().accepted(self.parts.clock.uptime());
                 self.commit(&lease, &self.stepped(job, event, None, now)).await
             }
             Finding::Absent => {
@@ -761,13 +783,12 @@ impl Engine {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return None;
         }
-        if let Some((words, lasted)) = self.trouble()
-            && lasted >= patience
-        {
-            return Some(Ended::ServiceOut(words));
-        }
+        let out_for = self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted);
         let nothing_soon = next.is_none_or(|next| next > patience);
-        nothing_soon.then_some(Ended::Idle)
+        if !nothing_soon && out_for.is_none_or(|lasted| lasted < patience) {
+            return None;
+        }
+        Some(self.trouble().map_or(Ended::Idle, Ended::ServiceOut))
     }
 
     fn count(&self, job: JobId) -> Counted {

@@ -82,16 +82,21 @@ impl Line {
         self.refusal.as_ref().filter(|_| asks).map(|(_, words)| words.as_str())
     }
 
-    /// A request was answered as it should be.
-    pub fn heard_good(&mut self) {
-        self.closed = None;
+    /// A request was answered as it should be. One that was on its way when the service asked us to
+    /// be slower does not take that back.
+    pub fn heard_good(&mut self, now: Uptime) {
+        let asked_to_wait =
+            |closed: &Closed| now < closed.until && matches!(closed.fault.kind, FaultKind::Throttled { .. });
+        if !self.closed.as_ref().is_some_and(asked_to_wait) {
+            self.closed = None;
+        }
         self.wrong = 0;
         self.through += 1;
     }
 
     /// A create was accepted.
-    pub fn accepted(&mut self) {
-        self.heard_good();
+    pub fn accepted(&mut self, now: Uptime) {
+        self.heard_good(now);
         self.careful = false;
         self.refusals = 0;
         self.refusal = None;
@@ -163,7 +168,7 @@ mod tests {
         assert_eq!(line.gate(at(4)), Gate::Look);
         assert!(!line.heard_fault(&fault(FaultKind::Unreachable), at(4), 1.0), "said once");
         assert_eq!(line.gate(at(4)), Gate::Closed(at(12)));
-        line.heard_good();
+        line.heard_good(at(5));
         assert_eq!(line.gate(at(5)), Gate::Open);
     }
 
@@ -172,7 +177,7 @@ mod tests {
         let mut line = line();
         line.heard_fault(&fault(FaultKind::Broken), at(0), 0.5);
         line.heard_fault(&fault(FaultKind::Broken), at(0), 0.5);
-        line.heard_good();
+        line.heard_good(at(0));
         line.heard_fault(&fault(FaultKind::Broken), at(1), 0.5);
         line.heard_fault(&fault(FaultKind::Broken), at(1), 0.5);
         assert_eq!(line.gate(at(1)), Gate::Open);
@@ -185,7 +190,11 @@ mod tests {
         let mut line = line();
         line.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(100_000) }), at(0), 0.0);
         line.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(1_000) }), at(1), 0.0);
+        line.heard_good(at(2));
         assert_eq!(line.gate(at(99)), Gate::Closed(at(100)));
+        assert_eq!(line.gate(at(100)), Gate::Look);
+        line.heard_good(at(100));
+        assert_eq!(line.gate(at(100)), Gate::Open);
     }
 
     #[test]
@@ -203,9 +212,9 @@ mod tests {
     fn after_an_unknown_create_they_go_one_at_a_time_until_one_is_accepted() {
         let mut line = line();
         line.heard_fault(&fault(FaultKind::Unknown), at(0), 0.0);
-        line.heard_good();
+        line.heard_good(at(0));
         assert!(line.is_careful());
-        line.accepted();
+        line.accepted(at(0));
         assert!(!line.is_careful());
     }
 }
