@@ -2,6 +2,7 @@
 //! libpocketsphinx3 pocketsphinx-en-us pocketsphinx-testdata`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod desk;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod server;
