@@ -35,12 +35,35 @@
 //! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
 //! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
 
+/// One small file per command.
+pub mod cli {
+    pub mod args;
+    pub mod check;
+    pub mod entry;
+    pub mod failure;
+    pub mod init;
+    pub mod jobs;
+    pub mod once;
+    pub mod progress;
+    pub mod row;
+    pub mod serve;
+    pub mod show;
+    pub mod signals;
+    pub mod status;
+}
+
 /// The only file that asks the time.
 pub mod clock;
 
 /// Speaking to a transcription service.
 pub mod client {
+    pub mod again;
+    pub mod answer;
     pub mod contract;
+    pub mod http;
+    pub mod meaning;
+    pub mod pace;
+    pub mod sending;
 }
 
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
@@ -52,8 +75,13 @@ pub mod config {
     pub mod secret;
     pub mod starter;
     pub mod template;
+    #[cfg(test)]
+    mod tests;
     pub mod written;
 }
+
+/// The composition root: the only file that knows everybody.
+pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
@@ -137,9 +165,11 @@ pub mod source {
 pub mod store {
     pub mod contract;
     pub mod index;
+    pub mod journal;
     pub mod memory;
     pub mod params;
     pub mod queue;
+    pub mod sled;
 }
 
 /// The interface's bodies, for both sides.

@@ -1,1 +1,7 @@
-fn main() {}
+//! The program. Everything is in the library; its map is `src/lib.rs`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    scribed::cli::entry::main()
+}

@@ -135,6 +135,19 @@ poll = "2s"
 "#;
         let seen = blind(text);
         assert_eq!(seen.len(), text.len());
-        insta::assert_snapshot!(seen, @"");
+        insta::assert_snapshot!(seen, @r#"
+        [service]
+        url = "https://********@stt.example.org/?**********
+        key = *********   # a note
+        kye = *******
+        key_header = "x-service-key"
+        keys = ["env:A", *******, 'file:b',
+          *********]
+        inline = { key = *********, poll = "2s" }
+        token = ***
+        **********
+        secret = ************* *******
+        poll = "2s"
+        "#);
     }
 }

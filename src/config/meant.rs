@@ -320,7 +320,9 @@ impl Reader<'_> {
 
     fn sources(&self, file: &Section<'_>, templates: &Templates, own: &[&Path]) -> Vec<Source> {
         let sections = file.sections("source");
-        if sections.is_empty() && !file.table().is_some_and(|table| table.contains_key("source")) {
+        let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
+        // Of another form than [[source]] is told by `keys`.
+        if written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty())) {
             file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
         }
         let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, templates, own)).collect();
@@ -337,12 +339,7 @@ impl Reader<'_> {
         let include = globs(section, "include", &[media_glob()]);
         let exclude = globs(section, "exclude", &[]);
         let settle = or(section.get("settle", duration), Duration::from_secs(10));
-        let template = section.get("template", text).map_or_else(Template::empty, |asked| {
-            template::find(templates, &asked).unwrap_or_else(|problem| {
-                section.tell(problem);
-                Template::empty()
-            })
-        });
+        let template = section.get("template", |value| template::find(templates, &text(value)?));
         let outputs = outputs(section);
         let name_as = name_as(section)?;
         if !table.contains_key("folder") && !table.contains_key("manifest") {
@@ -366,7 +363,7 @@ impl Reader<'_> {
             include: set(include),
             exclude,
             settle,
-            template,
+            template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
         };
@@ -556,7 +553,9 @@ fn glob(pattern: &str) -> Result<Glob, Refusal> {
 
 fn set(globs: impl IntoIterator<Item = Glob>) -> GlobSet {
     let mut builder = GlobSetBuilder::new();
-    globs.into_iter().for_each(|glob| drop(builder.add(glob)));
+    for glob in globs {
+        builder.add(glob);
+    }
     // Each of them was built already, so the set can be.
     builder.build().unwrap_or_default()
 }

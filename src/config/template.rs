@@ -1,14 +1,16 @@
 //! Templates: request parameters and output names whose text may hold `{{ … }}`.
 
-use super::problem::{Problem, nearest};
-use super::written::{Refusal, Section, Spot, refusal};
+use super::problem::nearest;
+use super::written::{Refusal, Section, refusal};
 use crate::domain::format::Format;
 use crate::domain::token::RESERVED_KEY;
-use crate::wire::fields::{Complaint, METADATA_LIMIT, Side, Wrong, coerce, inspect, text_length};
+use crate::wire::fields::{
+    Complaint, METADATA, METADATA_LIMIT, PER_REQUEST, Side, Wrong, coerce, inspect, text_length,
+};
 use crate::wire::params::Params;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -84,10 +86,9 @@ struct Inner {
 /// Room that is kept in `custom_metadata` for our token's key and value, in UTF-16 units.
 pub const TOKEN_ROOM: usize = 220;
 
-/// What a template may not set: it is set for each job by the machinery.
-const NOT_YOURS: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
-
 const VARIABLES: [&str; 6] = ["path", "name", "stem", "ext", "source", "folder"];
+
+const NAME_VARIABLES: [&str; 5] = ["stem", "name", "source", "lang", "ext"];
 
 impl Template {
     /// No parameters at all: the service's defaults.
@@ -123,14 +124,18 @@ impl Template {
         let metadata = take_metadata(&mut value);
         if text_length(&Value::Object(metadata.clone())) > METADATA_LIMIT - TOKEN_ROOM {
             let what = format!("must be at most {} characters as JSON", METADATA_LIMIT - TOKEN_ROOM);
-            wrongs.push(self.0.wrong("custom_metadata", what));
+            wrongs.push(self.0.wrong(METADATA, what));
         }
         coerce(&mut value);
         match Params::read(&value, Side::Client) {
             Ok(reading) if wrongs.is_empty() => return Ok(Rendered { params: reading.params, metadata }),
             Ok(_) => {}
-            // What did not render is null by now, and told once.
-            Err(complaints) => wrongs.extend(complaints.iter().map(|complaint| self.0.complaint(complaint, &value))),
+            Err(complaints) => {
+                // What did not render is null by now; it is told once.
+                let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
+                let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
+                wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value)));
+            }
         }
         Err(RenderProblem { template: self.0.name.clone(), wrongs })
     }
@@ -151,10 +156,9 @@ impl Inner {
             }),
             Value::Array(list) => {
                 let numbered = list.iter().enumerate();
-                let filled =
-                    numbered.map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs));
-                // What failed is told already; a null would be told again as a wrong element.
-                filled.filter(|inner| !inner.is_null()).collect()
+                numbered
+                    .map(|(number, inner)| self.fill(&join(path, &number.to_string()), inner, vars, wrongs))
+                    .collect()
             }
             Value::Object(map) => {
                 map.iter().map(|(key, inner)| (key.clone(), self.fill(&join(path, key), inner, vars, wrongs))).collect()
@@ -249,28 +253,45 @@ impl NameTemplate {
     /// Compiles a template and tries it on each format.
     ///
     /// # Errors
-    /// It does not parse, cannot render, or gives two formats one name.
+    /// It does not parse, cannot render, needs a language, or gives two formats one name.
     pub fn build(text: &str) -> Result<Self, Refusal> {
         let mut env = environment();
         env.add_template_owned(NAME, text.to_owned())
             .map_err(|error| refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND))?;
         let template = Self(Arc::new(env));
-        let mut names = Vec::new();
-        for format in Format::ALL {
-            let vars = NameVars { stem: "talk", name: "talk.mp4", source: "inbox", lang: Some("en"), format };
-            names.push(template.render(&vars).map_err(|problem| {
-                refusal(format!("cannot be used: {problem}"), "variables: stem, name, source, lang, ext")
-            })?);
-        }
-        names.sort();
-        names.dedup();
-        if names.len() < Format::ALL.len() {
-            return Err(refusal(
-                "must hold {{ ext }}: two formats would get one name",
-                format!("the default is \"{DEFAULT_NAME}\""),
-            ));
+        let samples = template.samples(Some("en"));
+        match (&samples, template.samples(None)) {
+            (Err(error), _) => {
+                hopeless(&template.0, NAME, error, &NAME_VARIABLES).map_or(Ok(()), Err)?;
+                template.holds_ext()?;
+            }
+            (Ok(_), Err(_)) => {
+                let mend = format!("a language may be unknown; the default is \"{DEFAULT_NAME}\"");
+                return Err(refusal("prints `lang` without {% if lang %}", mend));
+            }
+            (Ok(with), Ok(without)) => [with, &without].into_iter().try_for_each(|names| distinct(names))?,
         }
         Ok(template)
+    }
+
+    /// What is left to say of a template that no sample fits.
+    fn holds_ext(&self) -> Result<(), Refusal> {
+        let used = self.0.get_template(NAME).map(|template| template.undeclared_variables(false));
+        let holds = used.is_ok_and(|used| used.contains("ext"));
+        if holds { Ok(()) } else { Err(one_name()) }
+    }
+
+    /// The names of one file's outputs of every kind.
+    fn samples(&self, lang: Option<&str>) -> Result<Vec<String>, Error> {
+        let vars = |format| NameVars { stem: "talk", name: "talk.mp4", source: "inbox", lang, format };
+        Format::ALL.into_iter().map(|format| self.print(&vars(format))).collect()
+    }
+
+    fn print(&self, vars: &NameVars<'_>) -> Result<String, Error> {
+        let NameVars { stem, name, source, lang, format } = *vars;
+        // `None` would print itself; what is unknown is undefined.
+        let lang = lang.filter(|lang| !lang.is_empty()).map_or(minijinja::Value::UNDEFINED, minijinja::Value::from);
+        self.0.get_template(NAME)?.render(context! { stem, name, source, lang, ext => format.ext() })
     }
 
     /// The file name for an output.
@@ -278,18 +299,35 @@ impl NameTemplate {
     /// # Errors
     /// See [`NameProblem`].
     pub fn render(&self, vars: &NameVars<'_>) -> Result<String, NameProblem> {
-        let NameVars { stem, name, source, lang, format } = *vars;
-        let known = lang.filter(|lang| !lang.is_empty());
-        let context = context! { stem, name, source, lang => known, ext => format.ext() };
-        let printed = self.0.get_template(NAME).and_then(|template| template.render(context));
-        let printed = printed.map_err(|error| NameProblem::Render(explain(&error)))?;
-        match printed.as_str() {
-            "" | "." | ".." => Err(NameProblem::NoName(printed)),
-            _ if printed.contains(['/', '\0']) => Err(NameProblem::NoName(printed)),
-            _ if printed.len() > NAME_LIMIT => Err(NameProblem::TooLong(printed.len())),
-            _ => Ok(printed),
-        }
+        let printed = self.print(vars).map_err(|error| NameProblem::Render(explain(&error)))?;
+        file_name(&printed)?;
+        Ok(printed)
     }
+}
+
+fn file_name(name: &str) -> Result<(), NameProblem> {
+    match name {
+        "" | "." | ".." => Err(NameProblem::NoName(name.to_owned())),
+        _ if name.contains(['/', '\0']) => Err(NameProblem::NoName(name.to_owned())),
+        _ if name.len() > NAME_LIMIT => Err(NameProblem::TooLong(name.len())),
+        _ => Ok(()),
+    }
+}
+
+/// Whether these are file names, each another.
+fn distinct(names: &[String]) -> Result<(), Refusal> {
+    for name in names {
+        let mend = format!("the default is \"{DEFAULT_NAME}\"");
+        file_name(name).map_err(|problem| refusal(format!("cannot be used: {problem}"), mend))?;
+    }
+    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
+        return Err(one_name());
+    }
+    Ok(())
+}
+
+fn one_name() -> Refusal {
+    refusal("must hold {{ ext }}: two formats would get one name", format!("the default is \"{DEFAULT_NAME}\""))
 }
 
 impl fmt::Debug for NameTemplate {
@@ -380,37 +418,19 @@ impl Written<'_, '_> {
     /// on the job (a part of its name that this one has not) is left to the real ones.
     fn try_out(&self, path: &str) {
         let Ok(template) = self.env.get_template(path) else { return };
-        let unknown: Vec<String> = template
-            .undeclared_variables(false)
-            .into_iter()
-            .filter(|name| !VARIABLES.contains(&name.as_str()) && !self.env.globals().any(|(global, _)| global == name))
-            .collect();
         let Err(error) = template.render(Vars::sample().context()) else { return };
-        let always = matches!(
-            error.kind(),
-            ErrorKind::UnknownFilter
-                | ErrorKind::UnknownTest
-                | ErrorKind::UnknownFunction
-                | ErrorKind::TemplateNotFound
-                | ErrorKind::TooManyArguments
-                | ErrorKind::MissingArgument
-        );
-        match unknown.first() {
-            Some(name) if error.kind() == ErrorKind::UndefinedError => {
-                self.tell(path, refusal(format!("prints `{name}`, which no job has"), variables_mend(name)));
-            }
-            _ if always => self.tell(path, refusal(format!("does not render: {}", explain(&error)), PARSE_MEND)),
-            _ => {}
+        if let Some(refusal) = hopeless(&self.env, path, &error, &VARIABLES) {
+            self.tell(path, refusal);
         }
     }
 
     /// What may not be set in a template.
     fn check_rights(&self, value: &Value) {
-        for key in NOT_YOURS.iter().filter(|key| value.get(key).is_some()) {
+        for key in PER_REQUEST.iter().filter(|key| value.get(key).is_some()) {
             self.tell_key(key, refusal("may not be set in a template", "take it out; it is set for each job"));
         }
-        if value.pointer(&format!("/custom_metadata/{RESERVED_KEY}")).is_some() {
-            let key = format!("custom_metadata.{RESERVED_KEY}");
+        if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
+            let key = format!("{METADATA}.{RESERVED_KEY}");
             self.tell_key(
                 &key,
                 refusal("may not be set in a template", "this key holds scribed's own token; use another"),
@@ -421,12 +441,12 @@ impl Written<'_, '_> {
     /// What the interface does not take, as far as it does not hang on a job.
     fn check_fields(&self, value: &Value) {
         let mut params = value.clone();
-        if params.get("custom_metadata").is_some_and(Value::is_object) {
+        if params.get(METADATA).is_some_and(Value::is_object) {
             let metadata = Value::Object(take_metadata(&mut params));
             let room = METADATA_LIMIT - TOKEN_ROOM;
             if !is_dynamic(&metadata.to_string()) && text_length(&metadata) > room {
                 self.tell_key(
-                    "custom_metadata",
+                    METADATA,
                     refusal(
                         format!("must be at most {room} characters as JSON"),
                         "the service keeps no more, with scribed's token",
@@ -435,7 +455,7 @@ impl Written<'_, '_> {
             }
         }
         for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
-            if !NOT_YOURS.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
+            if !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
                 self.complain(&complaint);
             }
         }
@@ -455,7 +475,7 @@ impl Written<'_, '_> {
                 let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
                 self.tell_key(
                     parent,
-                    refusal(format!("lacks `{last}`, which {}", complaint.must), format!("add `{last}`")),
+                    refusal(format!("lacks `{last}`: it {}", complaint.must), format!("add `{last}`")),
                 );
             }
             Wrong::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
@@ -468,7 +488,7 @@ impl Written<'_, '_> {
         let near = written.and_then(|text| nearest(&text, complaint.known.iter().copied()));
         match near {
             Some(near) => format!("did you mean \"{near}\"?"),
-            None if complaint.known.is_empty() => String::new(),
+            None if complaint.known.is_empty() => "change it, or take it out for the service's default".to_owned(),
             None => format!("one of: {}", complaint.known.join(", ")),
         }
     }
@@ -505,17 +525,40 @@ fn in_short(complaint: &Complaint) -> String {
     }
 }
 
-fn variables_mend(name: &str) -> String {
-    match nearest(name, VARIABLES) {
+/// Why a text that failed for a sample fails for everything: it prints what nothing has, or asks
+/// for what the engine has not. `None` where it may render with other values.
+fn hopeless(env: &Environment<'_>, name: &str, error: &Error, variables: &[&str]) -> Option<Refusal> {
+    if error.kind() == ErrorKind::UndefinedError {
+        let used = env.get_template(name).ok()?.undeclared_variables(false);
+        let is_known =
+            |name: &String| variables.contains(&name.as_str()) || env.globals().any(|(global, _)| global == name);
+        let unknown = used.into_iter().filter(|name| !is_known(name)).min()?;
+        return Some(refusal(format!("prints `{unknown}`, which is not there"), variables_mend(&unknown, variables)));
+    }
+    let always = matches!(
+        error.kind(),
+        ErrorKind::UnknownFilter
+            | ErrorKind::UnknownTest
+            | ErrorKind::UnknownFunction
+            | ErrorKind::UnknownMethod
+            | ErrorKind::TemplateNotFound
+            | ErrorKind::TooManyArguments
+            | ErrorKind::MissingArgument
+    );
+    always.then(|| refusal(format!("does not render: {}", explain(error)), PARSE_MEND))
+}
+
+fn variables_mend(name: &str, variables: &[&str]) -> String {
+    match nearest(name, variables.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {
-            format!("variables: {}; for what may be absent write {{{{ {name} | default('…') }}}}", VARIABLES.join(", "))
+            format!("there are {}; for what may be absent write {{{{ {name} | default('…') }}}}", variables.join(", "))
         }
     }
 }
 
 fn take_metadata(value: &mut Value) -> Map<String, Value> {
-    let taken = value.as_object_mut().and_then(|map| map.remove("custom_metadata"));
+    let taken = value.as_object_mut().and_then(|map| map.remove(METADATA));
     match taken {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
@@ -532,19 +575,19 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The names of templates with where they stand, to look up what a source asks for.
+/// All templates of a file by their names.
 pub type Templates = BTreeMap<String, Template>;
 
 /// The template that a source names.
 ///
 /// # Errors
 /// There is none of that name.
-pub fn find(templates: &Templates, asked: &Spot<String>) -> Result<Template, Problem> {
-    templates.get(&asked.value).cloned().ok_or_else(|| {
-        let mend = match nearest(&asked.value, templates.keys().map(String::as_str)) {
+pub fn find(templates: &Templates, name: &str) -> Result<Template, Refusal> {
+    templates.get(name).cloned().ok_or_else(|| {
+        let mend = match nearest(name, templates.keys().map(String::as_str)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add [template.{}]", asked.value),
+            None => format!("add [template.{name}]"),
         };
-        Problem::at(asked.span.clone(), format!("there is no template `{}`", asked.value)).mend(mend)
+        refusal(format!("names `{name}`, and there is no such template"), mend)
     })
 }

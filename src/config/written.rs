@@ -104,7 +104,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// An array whose elements are read by `read`; a refused element is left out.
+    /// An array whose elements are read by `read`; `None` where it is absent or an element refused.
     pub fn list<T>(&self, key: &str, read: impl Fn(&DeValue<'a>) -> Result<T, Refusal>) -> Option<Spot<Vec<Spot<T>>>> {
         let written = self.raw(key)?;
         let Some(list) = written.get_ref().as_array() else {
@@ -119,7 +119,7 @@ impl<'a> Section<'a> {
                 Err(refusal) => self.refuse(key, element.span(), refusal),
             }
         }
-        Some(Spot { value: values, span: written.span() })
+        (values.len() == list.len()).then(|| Spot { value: values, span: written.span() })
     }
 
     /// Tells a problem of this key's value.

@@ -287,10 +287,7 @@ fn media_of(json: &[u8]) -> Result<Media, DecodeError> {
     let audio = answer.streams.iter().find(|track| track.codec_type == "audio");
     let seconds = |text: &Option<String>| text.as_ref()?.parse::<f64>().ok().filter(|s| s.is_finite());
     Ok(Media {
-        duration: seconds(&answer.format.duration)
-            .or_else(|| seconds(&audio?.duration))
-            .unwrap_or(0.0)
-            .max(0.0),
+        duration: seconds(&answer.format.duration).or_else(|| seconds(&audio?.duration)).unwrap_or(0.0).max(0.0),
         channels: audio.map_or(0, |track| track.channels),
         has_audio: audio.is_some(),
     })

@@ -34,17 +34,13 @@ pub enum HearingError {
 ///
 /// # Errors
 /// See [`HearingError`].
-pub async fn transcribe(
-    path: &Path,
-    recogniser: Arc<dyn Recogniser>,
-) -> Result<Transcript, HearingError> {
+pub async fn transcribe(path: &Path, recogniser: Arc<dyn Recogniser>) -> Result<Transcript, HearingError> {
     let language = recogniser.languages().first().copied().unwrap_or_default();
     let decoder = Decoder::open(path, INACTIVITY).await?;
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
-    let listening =
-        tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &dropped));
+    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &dropped));
     let cut = cut(decoder, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // A recogniser that failed is why nobody took the segments: its error says more.

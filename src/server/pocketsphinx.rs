@@ -157,8 +157,7 @@ type Opaque = *mut c_void;
 /// 0.8+5prealpha declare them. They stay valid as long as `_library` is loaded.
 struct Api {
     args: unsafe extern "C" fn() -> *const c_void,
-    parse:
-        unsafe extern "C" fn(Opaque, *const c_void, i32, *const *const c_char, i32) -> Opaque,
+    parse: unsafe extern "C" fn(Opaque, *const c_void, i32, *const *const c_char, i32) -> Opaque,
     free_config: unsafe extern "C" fn(Opaque) -> c_int,
     init: unsafe extern "C" fn(Opaque) -> Opaque,
     free: unsafe extern "C" fn(Opaque) -> c_int,
@@ -264,8 +263,7 @@ impl Decoder {
         // was decoded before: without it the words depend on that.
         unsafe {
             let started = (api.start_stream)(decoder) >= 0 && (api.start_utt)(decoder) >= 0;
-            let full = started
-                && (api.process_raw)(decoder, samples.as_ptr(), samples.len(), 0, 1) >= 0;
+            let full = started && (api.process_raw)(decoder, samples.as_ptr(), samples.len(), 0, 1) >= 0;
             let ended = started && (api.end_utt)(decoder) >= 0;
             (full && ended).then(|| self.words())
         }
@@ -311,10 +309,7 @@ fn arguments(model: &Path) -> Option<Vec<CString>> {
     let paths = paths.map(|(name, file)| (name, model.join(file).into_os_string()));
     let search = SEARCH.map(|(name, value)| (name, value.into()));
     let pairs = paths.into_iter().chain(search);
-    pairs
-        .flat_map(|(name, value)| [CString::new(name), CString::new(value.as_bytes())])
-        .collect::<Result<_, _>>()
-        .ok()
+    pairs.flat_map(|(name, value)| [CString::new(name), CString::new(value.as_bytes())]).collect::<Result<_, _>>().ok()
 }
 
 fn init(api: &Api, arguments: &[CString]) -> Option<NonNull<c_void>> {

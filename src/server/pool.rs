@@ -135,7 +135,12 @@ mod tests {
     fn a_panic_takes_the_item_with_it() {
         let pool = Pool::new(1);
         let used = thread::scope(|scope| {
-            scope.spawn(|| { let _lease = pool.checkout(|| Ok::<_, ()>(1)); panic!("in use") }).join()
+            scope
+                .spawn(|| {
+                    let _lease = pool.checkout(|| Ok::<_, ()>(1));
+                    panic!("in use")
+                })
+                .join()
         });
         assert!(used.is_err());
         assert_eq!(*pool.checkout(|| Ok::<_, ()>(2)).unwrap(), 2);

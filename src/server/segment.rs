@@ -215,9 +215,7 @@ mod tests {
 
     fn spans(segments: &[Segment]) -> Vec<(f64, f64)> {
         let second = |sample: u64| sample as f64 / SECOND as f64;
-        let span = |s: &Segment| {
-            (second(s.start_sample), second(s.start_sample + s.samples.len() as u64))
-        };
+        let span = |s: &Segment| (second(s.start_sample), second(s.start_sample + s.samples.len() as u64));
         segments.iter().map(span).collect()
     }
 
@@ -249,8 +247,7 @@ mod tests {
     #[test]
     fn a_noisy_background_is_learnt() {
         let (segments, _) = cut(&bursts(12, 6, 2000), 1000);
-        let speech: Vec<(f64, f64)> =
-            spans(&segments).into_iter().filter(|(begin, _)| *begin > 11.0).collect();
+        let speech: Vec<(f64, f64)> = spans(&segments).into_iter().filter(|(begin, _)| *begin > 11.0).collect();
         assert_eq!(speech.len(), 6, "{:?}", spans(&segments));
     }
 

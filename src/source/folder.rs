@@ -35,11 +35,16 @@ pub struct Scanned {
 /// So many unreadable folders are named; the rest is a number in the last line.
 pub const TOLD: usize = 20;
 
-/// Scans a folder once and admits what its patterns take. A folder that is not there changes nothing.
+/// Scans a folder once and admits what its patterns take, and says so by `admitted`. A folder that is not there changes nothing.
 ///
 /// # Errors
 /// The store's.
-pub async fn scan(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<Scanned, StoreError> {
+pub async fn scan(
+    source: &Source,
+    store: &dyn Store,
+    clock: &dyn Clock,
+    admitted: &(dyn Fn() + Sync),
+) -> Result<Scanned, StoreError> {
     let mut scanned = Scanned { there: source.folder.is_dir(), ..Scanned::default() };
     if !scanned.there {
         scanned.troubles.push(format!("the folder {} is not there", source.folder.display()));
@@ -57,7 +62,10 @@ pub async fn scan(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Resu
                 let quiet = honest && quiet_since_ctime(&stamp, now, source.settle);
                 let due = if quiet { now } else { now.after(source.settle) };
                 let admission = store.admit(&key, stamp, now, due).await?;
-                scanned.admitted += u64::from(!matches!(admission, Admission::Known(_)));
+                if !matches!(admission, Admission::Known(_)) {
+                    scanned.admitted += 1;
+                    admitted();
+                }
             }
             Err(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
             Err(_) => {}

@@ -30,13 +30,14 @@ struct Held {
     until: Timestamp,
     kind: StageKind,
     due: Option<Timestamp>,
+    hint: Option<Timestamp>,
 }
 
 impl Index {
-    /// A number that no job has.
-    pub fn next_id(&mut self) -> JobId {
-        self.last += 1;
-        JobId(self.last)
+    /// A number that no job has. It is used up by [`Index::add`] only: a row that could not be saved
+    /// leaves no gap, so that a gap in the numbers means that rows were lost.
+    pub fn next_id(&self) -> JobId {
+        JobId(self.last + 1)
     }
 
     /// Takes a job in.
@@ -74,7 +75,11 @@ impl Index {
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
-                self.waiting.remove(&id_hash(transcription));
+                // Two jobs may wait for one transcription; each takes away its own entry only.
+                let key = id_hash(transcription);
+                if self.waiting.get(&key) == Some(&job.id) {
+                    self.waiting.remove(&key);
+                }
             }
             Stage::Following { owner, .. } => {
                 if let Some(set) = self.followers.get_mut(owner) {
@@ -121,7 +126,7 @@ impl Index {
         }
         self.due.get_mut(&kind)?.remove(&(due, job));
         self.fence += 1;
-        self.leases.insert(job, Held { fence: self.fence, until, kind, due: Some(due) });
+        self.leases.insert(job, Held { fence: self.fence, until, kind, due: Some(due), hint: None });
         Some(Lease { job, fence: self.fence })
     }
 
@@ -148,6 +153,18 @@ impl Index {
         }
     }
 
+    /// Something happened that its holder may have looked too early to see.
+    pub fn hint(&mut self, id: JobId, now: Timestamp) {
+        if let Some(held) = self.leases.get_mut(&id) {
+            held.hint = Some(now);
+        }
+    }
+
+    /// What [`Index::hint`] said since this was last asked.
+    pub fn take_hint(&mut self, id: JobId) -> Option<Timestamp> {
+        self.leases.get_mut(&id)?.hint.take()
+    }
+
     /// Whoever held it holds it no more.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
@@ -159,10 +176,11 @@ impl Index {
     pub fn own(&mut self, order: &Order, job: JobId) -> JobId {
         let key = order_hash(order);
         let owner = *self.owners.entry(key).or_insert(job);
-        if owner == job && self.owned.get(&job) != Some(&key) {
-            if let Some(earlier) = self.owned.insert(job, key) {
-                self.owners.remove(&earlier);
-            }
+        if owner == job
+            && self.owned.get(&job) != Some(&key)
+            && let Some(earlier) = self.owned.insert(job, key)
+        {
+            self.owners.remove(&earlier);
         }
         owner
     }

@@ -4,16 +4,22 @@ use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, Note, StoreError};
-use crate::store::queue::{Barrier, QueueStore, Rows};
+use crate::store::queue::{Barrier, Journal, QueueStore, Rows};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// An empty, suspect store.
 pub fn empty() -> QueueStore {
-    let disk = MemoryDisk::default();
-    let opened = QueueStore::open(Box::new(disk.clone()), Box::new(disk));
-    opened.unwrap_or_else(|error| unreachable!("no rows to be damaged: {error}"))
+    open(&MemoryDisk::default()).unwrap_or_else(|error| unreachable!("no rows to be damaged: {error}"))
+}
+
+/// A store on this disk, as a process finds it that is started now.
+///
+/// # Errors
+/// Never: no row can be damaged.
+pub fn open(disk: &MemoryDisk) -> Result<QueueStore, StoreError> {
+    QueueStore::open(Box::new(disk.clone()), Arc::new(disk.clone()), Box::new(disk.clone()))
 }
 
 /// What a [`MemoryDisk`] holds. Public so that a simulation can lose a part of it.
@@ -99,10 +105,12 @@ impl Rows for MemoryDisk {
     }
 
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let jobs: Vec<Job> =
-            self.inner().now.jobs.range((from, Bound::Unbounded)).map(|(_, job)| job.clone()).collect();
-        Box::new(jobs.into_iter().map(Ok))
+        let mut from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        Box::new(std::iter::from_fn(move || {
+            let job = self.inner().now.jobs.range((from, Bound::Unbounded)).next().map(|(_, job)| job.clone())?;
+            from = Bound::Excluded(job.id);
+            Some(Ok(job))
+        }))
     }
 
     fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
@@ -140,8 +148,10 @@ impl Rows for MemoryDisk {
         inner.since_barrier.push(Change::Trusted(before));
         Ok(())
     }
+}
 
-    fn note(&mut self, note: &Note) -> Result<(), StoreError> {
+impl Journal for MemoryDisk {
+    fn note(&self, note: &Note) -> Result<(), StoreError> {
         self.inner().now.notes.push(note.clone());
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::domain::stage::{Event, IllegalMove, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
 use crate::store::index::Index;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the rows are: memory or sled.
 pub trait Rows: Send {
@@ -28,9 +28,13 @@ pub trait Rows: Send {
     fn suspect(&self) -> Result<bool, StoreError>;
     /// No longer so.
     fn set_trusted(&mut self) -> Result<(), StoreError>;
-    /// A line of history.
-    fn note(&mut self, note: &Note) -> Result<(), StoreError>;
-    /// A job's lines.
+}
+
+/// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
+pub trait Journal: Send + Sync {
+    /// One more line.
+    fn note(&self, note: &Note) -> Result<(), StoreError>;
+    /// A job's lines, oldest first.
     fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
 }
 
@@ -44,16 +48,21 @@ pub trait Barrier: Send + Sync {
 /// A store of one process.
 pub struct QueueStore {
     queue: Mutex<Queue>,
+    journal: Arc<dyn Journal>,
     barrier: Box<dyn Barrier>,
 }
+
+/// So many rows are read before the others get their turn.
+const ROWS_AT_A_TIME: usize = 512;
 
 impl QueueStore {
     /// Opens: scans the rows once and rebuilds the index.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] where a row cannot be read.
-    pub fn open(rows: Box<dyn Rows>, barrier: Box<dyn Barrier>) -> Result<Self, StoreError> {
-        Ok(Self { queue: Mutex::new(Queue::open(rows)?), barrier })
+    pub fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, barrier: Box<dyn Barrier>) -> Result<Self, StoreError> {
+        let queue = Queue::open(rows, Arc::clone(&journal))?;
+        Ok(Self { queue: Mutex::new(queue), journal, barrier })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -64,16 +73,17 @@ impl QueueStore {
 
 struct Queue {
     rows: Box<dyn Rows>,
+    journal: Arc<dyn Journal>,
     index: Index,
 }
 
 impl Queue {
-    fn open(rows: Box<dyn Rows>) -> Result<Self, StoreError> {
+    fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>) -> Result<Self, StoreError> {
         let mut index = Index::default();
         for job in rows.scan(None) {
             index.add(&job?);
         }
-        Ok(Self { rows, index })
+        Ok(Self { rows, journal, index })
     }
 
     fn load(&self, id: JobId) -> Result<Job, StoreError> {
@@ -90,7 +100,18 @@ impl Queue {
         let news = old.is_none_or(|old| {
             old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)
         });
-        if news { self.rows.note(&note(new)) } else { Ok(()) }
+        if news {
+            self.note(new);
+        }
+        Ok(())
+    }
+
+    /// The row is what counts. If a missing line made the step fail, its caller would believe that the
+    /// job is where it no longer is.
+    fn note(&self, job: &Job) {
+        if let Err(error) = self.journal.note(&note(job)) {
+            tracing::warn!(job = job.id.0, %error, "the history lacks a line");
+        }
     }
 
     fn admit(&mut self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
@@ -130,16 +151,33 @@ impl Queue {
             return Err(StoreError::LeaseLost(lease.job));
         }
         let old = self.load(job.id)?;
-        self.put(Some(&old), job)?;
+        let job = &self.hinted(&old, job);
         self.settle_purchase(&old, job)?;
+        self.put(Some(&old), job)?;
         if hold == Hold::Release {
             self.index.release(job.id);
         }
         self.wake_followers(job)
     }
 
+    /// A hint that came during the look at a job is not undone by the commit of that look.
+    fn hinted(&mut self, old: &Job, new: &Job) -> Job {
+        let mut job = new.clone();
+        let hint = self.index.take_hint(job.id);
+        if let (Some(hint), Some(due)) = (hint, job.due)
+            && old.stage == job.stage
+        {
+            job.due = Some(due.min(hint));
+        }
+        job
+    }
+
     /// A purchase is written down for ever, unless it turned out worthless and another is to be made;
     /// the claim to an order lasts while the job is on its way to buy it.
+    ///
+    /// Comes before the row. Rows survive in order, so whoever finds the row finds the purchase too; the
+    /// other way round a copy of the same content could be bought again. A purchase whose row was lost
+    /// is still true, and one that was forgotten too early is forgotten again.
     fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
         match &new.stage {
             Stage::Submitted { order, transcription } => {
@@ -187,6 +225,7 @@ impl Queue {
 
     fn bring_forward(&mut self, id: JobId, now: Timestamp) -> Result<(), StoreError> {
         let old = self.load(id)?;
+        self.index.hint(id, now);
         let mut new = old.clone();
         new.due = Some(new.due.map_or(now, |due| due.min(now)));
         self.put(Some(&old), &new)
@@ -203,18 +242,16 @@ impl Queue {
         let Some(old) = self.rows.load(id)? else { return Ok(false) };
         match old.clone().on(Event::Revived, now) {
             Ok(new) => {
-                self.put(Some(&old), &new)?;
                 self.settle_purchase(&old, &new)?;
+                self.put(Some(&old), &new)?;
                 Ok(true)
             }
             Err(IllegalMove { .. }) => Ok(false),
         }
     }
 
-    fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
-        let wanted = |job: &Job| filter.stages.is_empty() || filter.stages.contains(&job.stage.kind());
-        let jobs = self.rows.scan(filter.after);
-        jobs.filter(|job| job.as_ref().map_or(true, wanted)).take(filter.limit).collect()
+    fn rows_after(&self, after: Option<JobId>) -> Result<Vec<Job>, StoreError> {
+        self.rows.scan(after).take(ROWS_AT_A_TIME).collect()
     }
 }
 
@@ -323,7 +360,19 @@ impl Store for QueueStore {
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
-        self.queue().page(filter)
+        let wanted = |job: &Job| filter.stages.is_empty() || filter.stages.contains(&job.stage.kind());
+        let mut page = Vec::new();
+        let mut after = filter.after;
+        loop {
+            let rows = self.queue().rows_after(after)?;
+            let Some(last) = rows.last() else { return Ok(page) };
+            after = Some(last.id);
+            page.extend(rows.into_iter().filter(wanted).take(filter.limit - page.len()));
+            if page.len() >= filter.limit {
+                return Ok(page);
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
@@ -331,7 +380,9 @@ impl Store for QueueStore {
     }
 
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
-        self.queue().rows.history(job)
+        let journal = Arc::clone(&self.journal);
+        let read = tokio::task::spawn_blocking(move || journal.history(job));
+        read.await.map_err(|error| StoreError::Damaged(format!("the history could not be read: {error}")))?
     }
 
     async fn settle(&self) -> Result<(), StoreError> {

@@ -7,6 +7,12 @@ use serde_json::{Map, Value};
 /// (service-notes 4: "at most 2000 characters when stringified").
 pub const METADATA_LIMIT: usize = 2_000;
 
+/// The free object that comes back unchanged; our token lies in it.
+pub const METADATA: &str = "custom_metadata";
+
+/// What is set for each request, and does not change the transcription.
+pub const PER_REQUEST: [&str; 4] = ["audio_url", "callback", "callback_url", "callback_config"];
+
 /// One thing that is wrong with a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Complaint {
@@ -188,7 +194,7 @@ const FIELDS: &[Field] = &[
     ),
     may("sentences", Kind::Flag),
     may("punctuation_enhanced", Kind::Flag),
-    may("custom_metadata", Kind::Free(METADATA_LIMIT)),
+    may(METADATA, Kind::Free(METADATA_LIMIT)),
     may("detect_language", Kind::Flag),
     may("enable_code_switching", Kind::Flag),
     may("code_switching_config", Kind::Object(&[may("languages", SPOKEN)])),
@@ -278,7 +284,8 @@ impl Kind {
     /// What text says in a number or boolean field; `None` elsewhere, and where it does not parse.
     fn parse(&self, text: &str) -> Option<Value> {
         match self {
-            Self::Flag => text.parse::<bool>().ok().map(Value::Bool),
+            // A template prints a boolean as Python does: True, False.
+            Self::Flag => text.to_ascii_lowercase().parse::<bool>().ok().map(Value::Bool),
             Self::Integer(..) => text.parse::<i64>().ok().map(Value::from),
             // What JSON cannot hold (infinity, not-a-number) becomes null, which is no number.
             Self::Number(..) => text.parse::<f64>().ok().map(Value::from).filter(Value::is_number),

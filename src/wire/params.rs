@@ -2,7 +2,7 @@
 //! embedded service reads and echoes them (interface, "Pre-recorded request parameters").
 //! What each may hold is `fields`.
 
-use super::fields::{Complaint, Side, inspect, tidy};
+use super::fields::{Complaint, METADATA, PER_REQUEST, Side, inspect, tidy};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -422,7 +422,7 @@ impl Params {
     pub fn canonical(&self) -> Vec<u8> {
         let mut value = self.value();
         if let Value::Object(map) = &mut value {
-            for key in ["audio_url", "custom_metadata", "callback", "callback_url", "callback_config"] {
+            for key in PER_REQUEST.into_iter().chain([METADATA]) {
                 map.remove(key);
             }
         }
@@ -463,10 +463,9 @@ fn understand(value: &mut Value) {
             *config = serde_json::json!({ "vocabulary": words });
         }
     }
-    if let Some(entities) = map.get_mut("pii_redaction_config").and_then(|config| config.get_mut("entity_types")) {
-        if entities.is_string() {
-            *entities = Value::Array(vec![entities.take()]);
-        }
+    let entities = map.get_mut("pii_redaction_config").and_then(|config| config.get_mut("entity_types"));
+    if let Some(one) = entities.filter(|entities| entities.is_string()) {
+        *one = Value::Array(vec![one.take()]);
     }
 }
 

@@ -1,8 +1,10 @@
-//! The integration tests, one binary. A missing tool is a failure here: install `ffmpeg
-//! libpocketsphinx3 pocketsphinx-en-us pocketsphinx-testdata`.
+//! The integration tests: one binary, one file per subject. A missing tool is a failure here:
+//! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod desk;
+mod jobs;
+mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod server;

@@ -15,10 +15,9 @@ pub struct Reading {
 pub fn readings() -> Vec<Reading> {
     let texts = texts();
     let names = read("fileids");
-    let readings = names.split_whitespace().map(|name| Reading {
-        path: Path::new(FOLDER).join(format!("{name}.wav")),
-        text: texts[name].clone(),
-    });
+    let readings = names
+        .split_whitespace()
+        .map(|name| Reading { path: Path::new(FOLDER).join(format!("{name}.wav")), text: texts[name].clone() });
     readings.collect()
 }
 
@@ -41,8 +40,7 @@ fn read(name: &str) -> String {
 /// Word errors (substituted, inserted, deleted) of what was heard, and the number of words said.
 pub fn word_errors(said: &str, heard: &str) -> (usize, usize) {
     let heard = heard.to_lowercase();
-    let (said, heard): (Vec<&str>, Vec<&str>) =
-        (said.split_whitespace().collect(), heard.split_whitespace().collect());
+    let (said, heard): (Vec<&str>, Vec<&str>) = (said.split_whitespace().collect(), heard.split_whitespace().collect());
     let mut row: Vec<usize> = (0..=heard.len()).collect();
     for (at, word) in said.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], at + 1);

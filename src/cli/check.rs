@@ -1,0 +1,111 @@
+//! `scribed check`: whether everything is there, each with a verdict and a mend.
+
+use crate::cli::entry::Context;
+use crate::cli::failure::{Failure, UNFINISHED};
+use crate::client::contract::{Client, ListFault};
+use crate::clock::{Clock, SystemClock};
+use crate::config::meant::{Config, Service, Source};
+use crate::daemon::{House, recogniser};
+use crate::server::service::health;
+use crate::wire::page::ListQuery;
+use rustix::fs::{Access, access};
+use serde_json::json;
+use std::time::Duration;
+
+/// A service whose clock is further off than this makes its dates hard to trust.
+const CLOCK_APART: Duration = Duration::from_secs(300);
+
+/// What was found of one thing.
+struct Verdict {
+    what: String,
+    good: bool,
+    words: String,
+}
+
+/// Looks at everything and says what it found.
+///
+/// # Errors
+/// See [`Failure`]; what is found wrong is no error but a verdict.
+pub async fn run(context: &Context) -> Result<u8, Failure> {
+    let config = context.config()?;
+    let file = context.common.config.display().to_string();
+    let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
+    verdicts.extend(config.sources.iter().map(folder));
+    if matches!(config.service, Service::Embedded(_)) {
+        verdicts.extend(tools(&config));
+    }
+    verdicts.extend(house(&config).await);
+    for verdict in &verdicts {
+        context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
+        let sign = if verdict.good { "ok " } else { "BAD" };
+        context.say(&format!("{sign}  {:<14} {}", verdict.what, verdict.words))?;
+    }
+    Ok(if verdicts.iter().all(|verdict| verdict.good) { 0 } else { UNFINISHED })
+}
+
+fn good(what: &str, words: &str) -> Verdict {
+    Verdict { what: what.to_owned(), good: true, words: words.to_owned() }
+}
+
+fn bad(what: &str, words: String) -> Verdict {
+    Verdict { what: what.to_owned(), good: false, words }
+}
+
+fn folder(source: &Source) -> Verdict {
+    let (name, folder) = (format!("source {}", source.name), source.folder.display());
+    if !source.folder.is_dir() {
+        return bad(&name, format!("{folder} is not there: make it, or mount it; until then nothing of it changes"));
+    }
+    if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
+        return bad(&name, format!("{folder} cannot be read: give this user the right to"));
+    }
+    if access(&source.folder, Access::WRITE_OK).is_err() {
+        return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));
+    }
+    good(&name, &format!("{folder} can be read and written"))
+}
+
+fn tools(config: &Config) -> Vec<Verdict> {
+    match health(&recogniser(&config.serve)) {
+        Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
+        Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
+    }
+}
+
+/// The queue, the service and the clocks.
+async fn house(config: &Config) -> Vec<Verdict> {
+    let house = match House::open(config, false).await {
+        Ok(house) => house,
+        Err(error) => return vec![bad("state", error.to_string())],
+    };
+    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
+    verdicts.push(service(&*house.client).await);
+    verdicts.extend(clocks(&*house.client));
+    if let Err(error) = house.close().await {
+        verdicts.push(bad("state", error.to_string()));
+    }
+    verdicts
+}
+
+async fn service(client: &dyn Client) -> Verdict {
+    let origin = client.identity().origin.clone();
+    match client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
+        Ok(_) => good("service", &format!("{origin} answers and takes the key")),
+        Err(ListFault::None(fault)) => bad(
+            "service",
+            format!("{origin} has no list, so an unknown create can only be solved by a person: {}", fault.words),
+        ),
+        Err(ListFault::Now(fault)) => bad("service", fault.words),
+    }
+}
+
+fn clocks(client: &dyn Client) -> Option<Verdict> {
+    let (theirs, ours) = (client.last_date()?, SystemClock.now());
+    let apart = theirs.since(ours).max(ours.since(theirs));
+    let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
+    Some(if apart > CLOCK_APART {
+        bad("clock", format!("this machine and the service are {shown} apart: set up time synchronisation"))
+    } else {
+        good("clock", &format!("within {shown} of the service's"))
+    })
+}

@@ -1,0 +1,117 @@
+//! Parse, run, print the error, exit code.
+
+use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
+use crate::cli::failure::{BUG, Failure};
+use crate::cli::progress::Progress;
+use crate::cli::{check, init, jobs, once, serve, show, status};
+use crate::config::meant::{Config, load};
+use clap::Parser;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use tracing_subscriber::filter::LevelFilter;
+
+/// What every command is handed.
+pub struct Context {
+    /// Flags of every command.
+    pub common: Common,
+    /// What is shown while work lasts.
+    pub progress: Progress,
+}
+
+impl Context {
+    /// The configuration as meant.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config(&self) -> Result<Config, Failure> {
+        Ok(load(&self.common.config)?)
+    }
+
+    /// A line for people on stdout; nothing with `--json`.
+    ///
+    /// # Errors
+    /// Of stdout.
+    pub fn say(&self, line: &str) -> io::Result<()> {
+        if self.common.json { Ok(()) } else { writeln!(io::stdout().lock(), "{line}") }
+    }
+
+    /// An object on one line for machines, with `--json`.
+    ///
+    /// # Errors
+    /// Of stdout.
+    pub fn emit(&self, object: &serde_json::Value) -> io::Result<()> {
+        if self.common.json { writeln!(io::stdout().lock(), "{object}") } else { Ok(()) }
+    }
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let progress = Progress::new(&arguments);
+    start_log(&arguments.common, &progress);
+    let context = Context { common: arguments.common, progress };
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&context, &arguments.command)));
+    let code = match ran {
+        Ok(Ok(code)) => code,
+        Ok(Err(Failure::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        Ok(Err(failure)) => {
+            tell(&context, &failure);
+            failure.exit_code()
+        }
+        Err(_) => BUG,
+    };
+    ExitCode::from(code)
+}
+
+fn run(context: &Context, command: &Command) -> Result<u8, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ran = runtime.block_on(async {
+        match command {
+            Command::Once(args) => once::run(context, args).await,
+            Command::Status => status::run(context).await,
+            Command::Jobs(args) => jobs::run(context, args).await,
+            Command::Show(args) => show::run(context, args).await,
+            Command::Check => check::run(context).await,
+            Command::Init => init::run(context),
+            Command::Serve => serve::run(context).await,
+        }
+    });
+    // A read that hangs on a dead mount must not keep the process.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(2));
+    ran
+}
+
+fn tell(context: &Context, failure: &Failure) {
+    let text = match failure {
+        Failure::Config(problems) => problems.report(styled(&context.common)),
+        other => format!("scribed: {other}"),
+    };
+    // Nobody is left to be told that stderr is closed.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+fn styled(common: &Common) -> bool {
+    match common.color {
+        Color::Auto => io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        Color::Always => true,
+        Color::Never => false,
+    }
+}
+
+fn start_log(common: &Common, progress: &Progress) {
+    let level = match (common.quiet, common.verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) => LevelFilter::WARN,
+        (false, 1) => LevelFilter::INFO,
+        (false, _) => LevelFilter::DEBUG,
+    };
+    let filter = tracing_subscriber::filter::Targets::new().with_target("scribed", level);
+    use tracing_subscriber::layer::{Layer, SubscriberExt};
+    use tracing_subscriber::util::SubscriberInitExt;
+    let lines = tracing_subscriber::fmt::layer().with_writer(progress.writer()).with_ansi(styled(common));
+    let layer = match common.log_format {
+        LogFormat::Pretty => lines.with_target(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry().with(layer.with_filter(filter)).init();
+}

@@ -1,0 +1,56 @@
+//! How a command ends badly, and with which exit code (design, section 2).
+
+use crate::config::problem::Problems;
+use crate::daemon::OpenError;
+use crate::store::contract::StoreError;
+
+/// Some failed, or still wait.
+pub const UNFINISHED: u8 = 1;
+
+/// The service refused us or could not be reached in time.
+pub const SERVICE_OUT: u8 = 3;
+
+/// A bug of ours.
+pub const BUG: u8 = 70;
+
+/// Why a command could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] Problems),
+    /// What was typed.
+    #[error("{0}")]
+    Usage(String),
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The service.
+    #[error("{0}")]
+    Service(String),
+    /// Standard output, a file.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Failure {
+    /// 2 usage or configuration · 3 the service · 4 the store · 1 everything else of the world.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Config(_) | Self::Usage(_) => 2,
+            Self::Service(_) => SERVICE_OUT,
+            Self::Store(_) => 4,
+            Self::Io(_) => UNFINISHED,
+        }
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Store(error) => Self::Store(error),
+            OpenError::Service(_) | OpenError::Client(_) => Self::Service(error.to_string()),
+            OpenError::Io { .. } => Self::Store(StoreError::Unwritable(error.to_string())),
+        }
+    }
+}

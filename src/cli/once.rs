@@ -1,0 +1,159 @@
+//! `scribed once`: one pass.
+
+use crate::cli::args::Once;
+use crate::cli::entry::Context;
+use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
+use crate::cli::progress::Standing;
+use crate::cli::signals::on_signal;
+use crate::daemon::House;
+use crate::domain::reason::waits_for;
+use crate::domain::stage::StageKind;
+use crate::pipeline::engine::{Ended, Engine, Tally, Until};
+use crate::store::contract::{Filter, Store, StoreError};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Finds everything, sees every job to its end, says how it went.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
+    let config = context.config()?;
+    let started = Instant::now();
+    let stop = on_signal()?;
+    let house = House::open(&config, args.rebuild).await?;
+    // Longer waits than patience that are still worth waiting for: nothing is wrong.
+    let settling = config.sources.iter().map(|source| source.settle).max().unwrap_or_default();
+    let patience = args.patience.max(settling + Duration::from_secs(60));
+    let ended = pass(context, &house, patience, &stop).await;
+    let tally = house.engine.tally();
+    let waiting = waiting(&*house.store).await?;
+    let doubles = house.engine.doubles();
+    house.close().await?;
+    let ended = ended?;
+    report(context, &tally, &waiting, doubles, started.elapsed(), &ended)?;
+    Ok(exit_code(&tally, &waiting, &ended))
+}
+
+async fn pass(
+    context: &Context,
+    house: &House,
+    patience: Duration,
+    stop: &CancellationToken,
+) -> Result<Ended, StoreError> {
+    let scanning = AtomicBool::new(true);
+    house.engine.set_intake(true);
+    let scan = async {
+        let scanned = house.scan().await;
+        scanning.store(false, Ordering::Relaxed);
+        house.engine.set_intake(false);
+        scanned
+    };
+    let over = CancellationToken::new();
+    let work = async {
+        let ended = house.engine.run(Until::Idle(patience), stop).await;
+        over.cancel();
+        ended
+    };
+    let look = || standing(&house.engine, &*house.store, scanning.load(Ordering::Relaxed));
+    let show = context.progress.follow(look, over.cancelled());
+    let found_all = async {
+        tokio::select! {
+            scanned = scan => scanned.map(|_| ()),
+            () = over.cancelled() => Ok(()),
+        }
+    };
+    let (found, ended, ()) = tokio::join!(found_all, work, show);
+    found?;
+    ended
+}
+
+async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Option<Standing> {
+    let counts = store.counts().await.ok()?;
+    let tally = engine.tally();
+    let ended = [StageKind::Written, StageKind::Skipped, StageKind::Failed];
+    let ended: u64 = ended.into_iter().map(|kind| counts.of(kind)).sum();
+    Some(Standing {
+        ended: tally.done + tally.failed + tally.skipped,
+        failed: tally.failed,
+        open: counts.total() - ended,
+        sent_bytes: engine.sent_bytes(),
+        audio_seconds: tally.audio_millis / 1000,
+        trouble: engine.trouble().map(|(words, _)| words),
+        scanning,
+    })
+}
+
+/// Jobs that have not ended, by what they wait for.
+async fn waiting(store: &dyn Store) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+    let open = [
+        StageKind::Found,
+        StageKind::Settled,
+        StageKind::Probed,
+        StageKind::Uploaded,
+        StageKind::Submitting,
+        StageKind::Submitted,
+        StageKind::Fetched,
+        StageKind::Following,
+    ];
+    let mut waiting = BTreeMap::new();
+    let counts = store.counts().await?;
+    if open.iter().all(|kind| counts.of(*kind) == 0) {
+        return Ok(waiting);
+    }
+    let mut filter = Filter { stages: open.to_vec(), after: None, limit: 1_000 };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(waiting) };
+        filter.after = Some(last.id);
+        for job in &jobs {
+            *waiting.entry(waits_for(job)).or_default() += 1;
+        }
+    }
+}
+
+fn report(
+    context: &Context,
+    tally: &Tally,
+    waiting: &BTreeMap<&'static str, u64>,
+    doubles: u64,
+    elapsed: Duration,
+    ended: &Ended,
+) -> std::io::Result<()> {
+    let waits: u64 = waiting.values().sum();
+    let seconds = elapsed.as_secs_f64();
+    context.emit(&json!({
+        "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
+        "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
+        "audio_seconds": tally.audio_millis as f64 / 1000.0,
+    }))?;
+    let hours = tally.audio_millis as f64 / 3_600_000.0;
+    context.say(&format!(
+        "{} done, {} failed, {} skipped, {waits} waiting; {hours:.2} hours of audio in {seconds:.1} s",
+        tally.done, tally.failed, tally.skipped
+    ))?;
+    for (what, count) in waiting {
+        context.say(&format!("  {count} waiting for: {what}"))?;
+    }
+    if doubles > 0 {
+        context.say(&format!("  {doubles} transcriptions were found twice at the service; see the log"))?;
+    }
+    match ended {
+        Ended::ServiceOut(words) => context.say(&format!("the service: {words}")),
+        Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
+        Ended::Idle if tally.failed > 0 => context.say("why they failed: scribed jobs --stage failed"),
+        Ended::Idle => Ok(()),
+    }
+}
+
+fn exit_code(tally: &Tally, waiting: &BTreeMap<&'static str, u64>, ended: &Ended) -> u8 {
+    match ended {
+        Ended::ServiceOut(_) => SERVICE_OUT,
+        _ if tally.failed > 0 || !waiting.is_empty() => UNFINISHED,
+        _ => 0,
+    }
+}

@@ -1,0 +1,245 @@
+//! What a service's answer says: its faults in words, its bodies as data. No I/O.
+//!
+//! Words are written to stand after "service `name` ".
+
+use crate::client::contract::{ListPage, Listed, Reading, Sent};
+use crate::client::meaning::{Meaning, meaning};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::stage::Audio;
+use crate::domain::token::{RESERVED_KEY, Token};
+use crate::wire::error::ErrorBody;
+use crate::wire::iso;
+use crate::wire::page::Page;
+use crate::wire::record::{Created, Record, Status};
+use crate::wire::upload::Uploaded;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::time::Duration;
+
+/// An answer as it came.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// `Content-Type`; empty where it had none.
+    pub content_type: String,
+    /// As much of the body as came and was wanted.
+    pub body: Vec<u8>,
+    /// Why this is not the whole body.
+    pub cut: Option<String>,
+    /// What its `Retry-After` asks for, where that makes sense.
+    pub retry_after: Option<Duration>,
+    /// Where it would send us. Never gone to.
+    pub location: Option<String>,
+    /// The service's number for it, from a header.
+    pub request_id: Option<String>,
+}
+
+impl Answer {
+    /// The fault that this answer is, when it is not what was asked for.
+    pub fn fault(&self, at: Timestamp) -> Fault {
+        let said = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
+        let mut words = format!("answered {}", self.status_words());
+        match said.words() {
+            text if text.is_empty() => words.push_str(&self.other_words()),
+            text => words.push_str(&format!(": {}", printable(text.as_bytes(), WORDS))),
+        }
+        words.push_str(self.hint());
+        let request_id = Some(said.request_id).filter(|id| !id.is_empty()).or_else(|| self.request_id.clone());
+        Fault { kind: self.fault_kind(), words, request_id: request_id.map(|id| printable(id.as_bytes(), 100)), at }
+    }
+
+    /// The service's fault: the status was good, but the body is not the interface's.
+    pub fn malformed(&self, why: &str, at: Timestamp) -> Fault {
+        let words = format!("answered {}{}: {why}", self.status_words(), self.other_words());
+        Fault { request_id: self.request_id.clone(), ..Fault::new(FaultKind::Broken, words, at) }
+    }
+
+    /// Whether this is a page for a browser: made by something before the service, or by another service.
+    fn is_web_page(&self) -> bool {
+        self.content_type.contains("html") || self.body.trim_ascii_start().starts_with(b"<")
+    }
+
+    fn fault_kind(&self) -> FaultKind {
+        let status = self.status;
+        let retry_after_ms = self.retry_after.and_then(|wait| u64::try_from(wait.as_millis()).ok());
+        match meaning(status) {
+            // A web server that does not know the path: not one word about this file.
+            Meaning::Refused if matches!(status, 404 | 405) && self.is_web_page() => FaultKind::Broken,
+            Meaning::Refused => FaultKind::Refused { status },
+            Meaning::Barred => FaultKind::Barred { status },
+            Meaning::Throttled => FaultKind::Throttled { retry_after_ms },
+            // What it asks for must be obeyed, and only this kind can carry it.
+            Meaning::Broken if status == 503 && retry_after_ms.is_some() => FaultKind::Throttled { retry_after_ms },
+            Meaning::Broken | Meaning::Accepted => FaultKind::Broken,
+        }
+    }
+
+    fn status_words(&self) -> String {
+        let name = reqwest::StatusCode::from_u16(self.status).ok().and_then(|status| status.canonical_reason());
+        name.map_or_else(|| self.status.to_string(), |name| format!("{} ({name})", self.status))
+    }
+
+    /// What came instead of the interface's words.
+    fn other_words(&self) -> String {
+        let what = if self.is_web_page() { "a web page" } else { "this" };
+        let start = printable(&self.body, WORDS);
+        match (start.is_empty(), &self.cut) {
+            (true, None) => " with an empty body".to_owned(),
+            (true, Some(cut)) => format!(" ({cut})"),
+            (false, None) => format!(" with {what}: `{start}`"),
+            (false, Some(cut)) => format!(" with {what}: `{start}` ({cut})"),
+        }
+    }
+
+    /// What the person may do about it.
+    fn hint(&self) -> &'static str {
+        match self.status {
+            300..=399 => " (redirects are not followed: put the address itself into `url`)",
+            401 | 403 => " (check `key` and `key_header`)",
+            402 => " (the account must be paid for)",
+            404 | 405 if self.is_web_page() => " (check `url`)",
+            _ => "",
+        }
+    }
+}
+
+/// The most characters of a service's own words that are kept in a fault.
+const WORDS: usize = 200;
+
+/// The start of a text in one line without control characters, to be shown.
+pub fn printable(text: &[u8], most: usize) -> String {
+    // A character has at most 4 bytes; the rest need not be looked at.
+    let start = String::from_utf8_lossy(&text[..text.len().min(most.saturating_mul(4))]);
+    let mut shown = String::new();
+    for word in start.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
+        if !shown.is_empty() {
+            shown.push(' ');
+        }
+        shown.push_str(word);
+    }
+    match shown.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &shown[..end]),
+        None => shown,
+    }
+}
+
+/// From the answer to an upload.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub fn sent(body: &[u8]) -> Result<Sent, String> {
+    let answer: Uploaded = parse(body)?;
+    let upload = answer.id().ok_or_else(|| {
+        format!("its audio_url is not of the form <url>/file/<id>: `{}`", printable(answer.audio_url.as_bytes(), 100))
+    })?;
+    let found = answer.audio_metadata;
+    let audio = Audio { millis: millis(found.audio_duration), channels: found.number_of_channels.unwrap_or(0) };
+    Ok(Sent { upload, audio, size: found.size })
+}
+
+/// From the answer to a create.
+///
+/// # Errors
+/// Why there is no id in it, in words.
+pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
+    let answer: Created = parse(body)?;
+    usable_id(&answer.id).ok_or_else(|| "there is no id in it that can be used".to_owned())
+}
+
+/// From the answer to a read of `id`. A word that the interface does not have, and `done` without a
+/// transcription, are [`Reading::Pending`], named: looked at again, never trusted into an end, and
+/// no reason to stop the line.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<Reading, (String, Vec<u8>)> {
+    match read_record(id, &body, at) {
+        Ok(Read::Other(reading)) => Ok(reading),
+        Ok(Read::Done(audio)) => Ok(Reading::Done { raw: body, audio }),
+        Err(why) => Err((why, body)),
+    }
+}
+
+enum Read {
+    Done(Audio),
+    Other(Reading),
+}
+
+/// What is looked at of a result before it is kept whole.
+#[derive(Deserialize)]
+struct ResultHead {
+    #[serde(default)]
+    metadata: Value,
+    #[serde(default)]
+    transcription: Option<IgnoredAny>,
+}
+
+fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
+    let record: Record<ResultHead> = parse(body)?;
+    if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
+        return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
+    }
+    Ok(match (&record.status, &record.result) {
+        (Status::Done, Some(ResultHead { metadata, transcription: Some(_) })) => Read::Done(transcribed(metadata)),
+        (Status::Done, _) => Read::Other(Reading::Pending("done, but without its transcription".to_owned())),
+        (Status::Error, _) => Read::Other(Reading::Lost(dead(id, &record, at))),
+        (other, _) => Read::Other(Reading::Pending(printable(other.as_str().as_bytes(), 60))),
+    })
+}
+
+/// `result.metadata`: seconds, and distinct channels (older answers: `number_of_channels`).
+fn transcribed(metadata: &Value) -> Audio {
+    let channels = metadata.get("number_of_distinct_channels").or_else(|| metadata.get("number_of_channels"));
+    let channels = channels.and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    Audio {
+        millis: millis(metadata.get("audio_duration").and_then(Value::as_f64)),
+        channels: channels.unwrap_or_default(),
+    }
+}
+
+/// The interface's `error_code` is 400 to 599; 500 where it is absent or anything else.
+fn dead<R>(id: &TranscriptionId, record: &Record<R>, at: Timestamp) -> Fault {
+    let code = record.error_code.filter(|code| (400..=599).contains(code)).unwrap_or(500);
+    let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
+    let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
+    let words = format!("ended transcription {id} in an error (error_code {code}{number})");
+    Fault { request_id, ..Fault::new(FaultKind::Dead { code }, words, at) }
+}
+
+/// From a page of the list. One item that is not understood spoils the page: it could be ours.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub fn page(body: &[u8]) -> Result<ListPage, String> {
+    let page: Page<Record<IgnoredAny>> = parse(body)?;
+    let items = page.items.iter().map(listed).collect::<Option<Vec<_>>>();
+    let items = items.ok_or_else(|| "an item of it has no id that can be used".to_owned())?;
+    Ok(ListPage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
+}
+
+fn listed(record: &Record<IgnoredAny>) -> Option<Listed> {
+    Some(Listed {
+        id: usable_id(&record.id)?,
+        created: record.created_at.as_deref().and_then(iso::read),
+        token: record.metadata_text(RESERVED_KEY).and_then(Token::parse),
+    })
+}
+
+/// An id that can be put into an address and into a line of a log.
+fn usable_id(id: &str) -> Option<TranscriptionId> {
+    let fit = !id.is_empty() && id.len() <= 200 && id != "." && id != ".." && !id.chars().any(char::is_control);
+    fit.then(|| TranscriptionId::new(id))
+}
+
+fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(body).map_err(|error| error.to_string())
+}
+
+/// Milliseconds of seconds that the service named; 0 where it named none that make sense.
+fn millis(seconds: Option<f64>) -> u64 {
+    // Casts saturate, and make 0 of what is not a number.
+    seconds.map_or(0, |seconds| (seconds * 1000.0).round() as u64)
+}

@@ -1,0 +1,723 @@
+//! A service over HTTP. Every request goes through one function, to an address built from the
+//! configured one: nothing that a service answers says where the key is sent.
+
+use crate::client::again::{Again, Tries, again};
+use crate::client::answer::{self, Answer};
+use crate::client::contract::{
+    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Reading, Sent, Turn, UploadFile,
+};
+use crate::client::meaning::{Meaning, date, meaning, retry_after};
+use crate::client::pace::{Pace, Pacer};
+use crate::client::sending::{Counted, Patience, Progress, Stalled, harmless};
+use crate::clock::{Clock, Uptime};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::wire::page::ListQuery;
+use crate::wire::{record, upload};
+use bytes::Bytes;
+use futures_util::stream;
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::multipart::{Form, Part};
+use reqwest::{Body, Method, RequestBuilder, Response, Url};
+use serde_json::Value;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+/// The service's key. Shows itself to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// The text as it stands in the header.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(…)")
+    }
+}
+
+/// How long is waited for what. Waits are counted on a clock that stands still while the machine
+/// sleeps, but for `first_byte`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection, TLS and name look-up included.
+    pub connect: Duration,
+    /// The same for a create, which has less time.
+    pub create_connect: Duration,
+    /// From the call of a create to its first byte, suspension included (design, section 5: an older
+    /// intent must be written anew).
+    pub first_byte: Duration,
+    /// For a whole create.
+    pub create: Duration,
+    /// From the request to the answer's head; for an upload from its last byte: `upload_answer`.
+    pub answer: Duration,
+    /// Between two pieces of an answer's body.
+    pub idle: Duration,
+    /// For a whole body.
+    pub body: Duration,
+    /// While the service takes no byte of an upload.
+    pub stall: Duration,
+    /// While the file gives no byte for an upload.
+    pub file: Duration,
+    /// From an upload's last byte to the answer: the service looks at the file first.
+    pub upload_answer: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            connect: seconds(10),
+            create_connect: seconds(4),
+            first_byte: seconds(5),
+            create: seconds(60),
+            answer: seconds(60),
+            idle: seconds(30),
+            body: seconds(600),
+            stall: seconds(60),
+            file: seconds(600),
+            upload_answer: seconds(300),
+        }
+    }
+}
+
+/// The most bytes of an answer that are read.
+struct Limits;
+
+impl Limits {
+    /// Of an answer that is no 2xx.
+    const FAULT: usize = 64 << 10;
+    /// To a create or an upload.
+    const SMALL: usize = 1 << 20;
+    /// A page of a list: results stand in it.
+    const LIST: usize = 64 << 20;
+    /// A result: about ten days of speech.
+    const RESULT: usize = 256 << 20;
+}
+
+/// Reads are few and small: tried a little before the line is stopped.
+const READ_TRIES: Tries = Tries { count: 4, first: Duration::from_millis(500), within: Duration::from_secs(10) };
+
+/// Uploads cost bandwidth: an outage that lasted longer than this is left to the line.
+const UPLOAD_TRIES: Tries = Tries { count: 3, ..READ_TRIES };
+
+/// What a client is made of.
+pub struct Options {
+    /// Whom it speaks to, for whoever asks.
+    pub identity: Identity,
+    /// `http` or `https`, host, port and perhaps a path before `/v2`.
+    pub base: Url,
+    /// What it shows.
+    pub key: Key,
+    /// Under which header.
+    pub key_header: String,
+    /// Above 0; infinity for no limit.
+    pub requests_per_second: f64,
+    /// What waits are measured by.
+    pub clock: Arc<dyn Clock>,
+    /// How long is waited.
+    pub timeouts: Timeouts,
+}
+
+/// Why there can be no client: the configuration or the machine must be mended.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The address is not one of a service.
+    #[error("`url` of service `{service}` cannot be used: {why}")]
+    Address {
+        /// The service's name.
+        service: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Not the name of a header.
+    #[error("`key_header` of service `{service}` is not the name of an HTTP header: `{header}`")]
+    KeyHeader {
+        /// The service's name.
+        service: String,
+        /// What was given.
+        header: String,
+    },
+    /// Not the value of a header.
+    #[error(
+        "`key` of service `{service}` is empty or holds characters that a header cannot (a line break at its end?)"
+    )]
+    Key {
+        /// The service's name.
+        service: String,
+    },
+    /// Not a rate.
+    #[error("`requests_per_second` of service `{service}` must be above 0, not {rate}")]
+    Rate {
+        /// The service's name.
+        service: String,
+        /// What was given.
+        rate: f64,
+    },
+    /// Nobody could be trusted.
+    #[error(
+        "service `{service}` is reached over https, but this machine has no CA certificates ({why}): install the \
+         package `ca-certificates`, or name a bundle in the environment variable SSL_CERT_FILE"
+    )]
+    Certificates {
+        /// The service's name.
+        service: String,
+        /// What the TLS library said.
+        why: String,
+    },
+    /// The HTTP library refuses for another reason.
+    #[error("no HTTP client can be made for service `{service}`: {why}")]
+    Build {
+        /// The service's name.
+        service: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+/// A service over HTTP/1.1.
+pub struct HttpClient {
+    identity: Identity,
+    /// The configured address without a slash at its end.
+    base: String,
+    url: Url,
+    key: Key,
+    key_header: HeaderName,
+    key_value: HeaderValue,
+    clock: Arc<dyn Clock>,
+    timeouts: Timeouts,
+    pacer: Pacer,
+    /// For everything but creates: connections are kept.
+    usual: reqwest::Client,
+    /// For creates: a new connection for each, and no layer that sends anything twice.
+    creates: reqwest::Client,
+    /// The service's clock as last heard; [`NEVER`] before.
+    date: AtomicI64,
+}
+
+const NEVER: i64 = i64::MIN;
+
+/// Why an answer that was cut cannot be used; the cut itself is told before.
+const NOT_WHOLE: &str = "the answer is not whole";
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").field("identity", &self.identity).field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// A client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ClientError`]: what must be mended first.
+    pub fn new(options: Options) -> Result<Self, ClientError> {
+        let Options { identity, base, key, key_header, requests_per_second: rate, clock, timeouts } = options;
+        let service = identity.service.to_string();
+        check(&base).map_err(|why| ClientError::Address { service: service.clone(), why })?;
+        let pace = Pace::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
+        let key_value = key_value(&key).ok_or_else(|| ClientError::Key { service: service.clone() })?;
+        let name = HeaderName::from_bytes(key_header.as_bytes());
+        let key_header =
+            name.map_err(|_| ClientError::KeyHeader { service: service.clone(), header: key_header.clone() })?;
+        let (usual, creates) = build(&base, &timeouts, &service)?;
+        Ok(Self {
+            base: base.as_str().trim_end_matches('/').to_owned(),
+            url: base,
+            pacer: Pacer::new(clock.clone(), pace),
+            date: AtomicI64::new(NEVER),
+            identity,
+            key,
+            key_header,
+            key_value,
+            clock,
+            timeouts,
+            usual,
+            creates,
+        })
+    }
+}
+
+/// What an address must be so that paths can be put behind it.
+fn check(base: &Url) -> Result<(), &'static str> {
+    if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none_or(str::is_empty) {
+        return Err("it must begin with http:// or https:// and name a host");
+    }
+    if !base.username().is_empty() || base.password().is_some() {
+        return Err("it holds a user name or a password, which would show in logs; use `key` and `key_header`");
+    }
+    if base.query().is_some() || base.fragment().is_some() {
+        return Err("it must not hold a question mark or a number sign: paths are put behind it");
+    }
+    Ok(())
+}
+
+fn key_value(key: &Key) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(&key.0).ok().filter(|value| !value.is_empty())?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// The usual client and the one for creates.
+fn build(base: &Url, timeouts: &Timeouts, service: &str) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
+    // Without certificates nobody can be trusted, but over plain http nobody is asked to be.
+    let trust_nobody = match builder(base, timeouts.connect).build() {
+        Ok(_) => false,
+        Err(_) if base.scheme() == "http" => true,
+        Err(error) => return Err(no_client(error, service)),
+    };
+    let make = |mut builder: reqwest::ClientBuilder| {
+        if trust_nobody {
+            builder = builder.tls_certs_only(std::iter::empty());
+        }
+        builder.build().map_err(|error| no_client(error, service))
+    };
+    let creates = builder(base, timeouts.create_connect).retry(reqwest::retry::never()).pool_max_idle_per_host(0);
+    Ok((make(builder(base, timeouts.connect))?, make(creates)?))
+}
+
+fn builder(base: &Url, connect: Duration) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(connect)
+        .http1_only();
+    if is_loopback(base) { builder.no_proxy() } else { builder }
+}
+
+/// Whether the address is this machine, which no proxy can reach.
+fn is_loopback(base: &Url) -> bool {
+    let host = base.host_str().unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    let named = host == "localhost" || host.ends_with(".localhost");
+    address.map_or(named, |ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
+}
+
+fn no_client(error: reqwest::Error, service: &str) -> ClientError {
+    let (service, why) = (service.to_owned(), deepest(error));
+    if why.contains("certificates") {
+        ClientError::Certificates { service, why }
+    } else {
+        ClientError::Build { service, why }
+    }
+}
+
+/// The cause at the bottom, which says what a person can use ("Connection refused"), without the address.
+fn deepest(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// There is no answer.
+struct Lost {
+    /// Whether not one byte of the request left.
+    nothing_left: bool,
+    words: String,
+}
+
+impl Lost {
+    fn after(what: &str, waited: Duration) -> Self {
+        let words = format!("{what} within {}", humantime::format_duration(waited));
+        Self { nothing_left: false, words }
+    }
+
+    fn of(error: reqwest::Error) -> Self {
+        let nothing_left = error.is_connect();
+        let why = deepest(error);
+        let words = if nothing_left {
+            format!("could not be reached, nothing was sent: {why}")
+        } else {
+            format!("broke the connection off before it answered: {why}")
+        };
+        Self { nothing_left, words }
+    }
+
+    fn fault(self, at: Timestamp) -> Fault {
+        Fault::new(if self.nothing_left { FaultKind::Unreachable } else { FaultKind::Broken }, self.words, at)
+    }
+}
+
+impl HttpClient {
+    /// An address under the configured one.
+    fn address(&self, path: &str) -> Url {
+        let mut url = self.url.clone();
+        url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
+        url
+    }
+
+    /// Sends a request and reads its answer: the only place where anything leaves. `patience` ends
+    /// the wait for the answer's head.
+    async fn exchange(
+        &self,
+        http: &reqwest::Client,
+        request: RequestBuilder,
+        most: usize,
+        patience: impl Future<Output = Lost>,
+    ) -> Result<Answer, Lost> {
+        let request = request.header(ACCEPT, "application/json").header(&self.key_header, &self.key_value);
+        let request = request.build().map_err(Lost::of)?;
+        let (method, path) = (request.method().clone(), request.url().path().to_owned());
+        let begun = self.clock.uptime();
+        let response = tokio::select! {
+            response = http.execute(request) => response.map_err(Lost::of),
+            lost = patience => Err(lost),
+        };
+        let millis = self.clock.uptime().since(begun).as_millis();
+        match &response {
+            Ok(response) => tracing::debug!(%method, path, status = response.status().as_u16(), millis, "answered"),
+            Err(lost) => tracing::debug!(%method, path, millis, why = self.blind(&lost.words), "not answered"),
+        }
+        Ok(self.whole(response?, most).await)
+    }
+
+    /// The answer with its body, as far as it comes and is wanted.
+    async fn whole(&self, response: Response, most: usize) -> Answer {
+        let status = response.status().as_u16();
+        let headers = response.headers();
+        let heard = header(headers, "date").and_then(|value| date(&value));
+        if let Some(heard) = heard {
+            self.date.store(heard.0, Ordering::Relaxed);
+        }
+        let now = heard.unwrap_or_else(|| self.clock.now());
+        let mut answer = Answer {
+            status,
+            content_type: header(headers, "content-type").unwrap_or_default().to_ascii_lowercase(),
+            retry_after: header(headers, "retry-after").and_then(|value| retry_after(&value, now)),
+            request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
+            ..Answer::default()
+        };
+        let most = if meaning(status) == Meaning::Accepted { most } else { most.min(Limits::FAULT) };
+        let total = self.clock.sleep(self.timeouts.body);
+        answer.cut = tokio::select! {
+            cut = self.fill(&mut answer.body, response, most) => cut,
+            () = total => Some(format!("not at its end after {}", humantime::format_duration(self.timeouts.body))),
+        };
+        answer
+    }
+
+    /// Reads into `body`; says why it stopped before the end.
+    async fn fill(&self, body: &mut Vec<u8>, mut response: Response, most: usize) -> Option<String> {
+        loop {
+            let idle = self.timeouts.idle;
+            let piece = tokio::select! {
+                piece = response.chunk() => piece,
+                () = self.clock.sleep(idle) => {
+                    return Some(format!("no more of it came for {}", humantime::format_duration(idle)));
+                }
+            };
+            match piece {
+                Ok(Some(piece)) if body.len() + piece.len() > most => {
+                    body.extend_from_slice(&piece[..most - body.len()]);
+                    return Some(format!("longer than the {most} bytes that are read of such an answer"));
+                }
+                Ok(Some(piece)) => body.extend_from_slice(&piece),
+                Ok(None) => return None,
+                Err(error) => return Some(format!("broken off after {} bytes: {}", body.len(), deepest(error))),
+            }
+        }
+    }
+
+    async fn late(&self) -> Lost {
+        self.clock.sleep(self.timeouts.answer).await;
+        Lost::after("gave no answer", self.timeouts.answer)
+    }
+
+    /// The answer to a GET of `url`.
+    async fn get(&self, url: Url, most: usize) -> Result<Answer, Fault> {
+        self.pacer.turn().await;
+        let request = self.usual.request(Method::GET, url);
+        let answer = self.exchange(&self.usual, request, most, self.late()).await;
+        answer.map_err(|lost| lost.fault(self.clock.now()))
+    }
+
+    /// The body of a whole answer that was good; else its fault.
+    fn good(&self, answer: Answer) -> Result<Answer, Fault> {
+        match (&answer.cut, meaning(answer.status)) {
+            (None, Meaning::Accepted) => Ok(answer),
+            (Some(_), Meaning::Accepted) => Err(answer.malformed(NOT_WHOLE, self.clock.now())),
+            _ => Err(answer.fault(self.clock.now())),
+        }
+    }
+
+    async fn again<T, F: Future<Output = Result<T, Fault>>>(
+        &self,
+        tries: Tries,
+        attempt: impl FnMut() -> F,
+    ) -> Result<T, Fault> {
+        again(&*self.clock, tries, worth_another, attempt).await.map_err(|fault| self.named(fault))
+    }
+
+    /// A fault as it leaves: it names the service, and holds no key even if the service's words do.
+    fn named(&self, mut fault: Fault) -> Fault {
+        if fault.kind != FaultKind::Unreadable {
+            fault.words = format!("service `{}` {}", self.identity.service, fault.words);
+        }
+        fault.words = self.blind(&fault.words);
+        fault.request_id = fault.request_id.map(|id| self.blind(&id));
+        fault
+    }
+
+    fn blind(&self, words: &str) -> String {
+        words.replace(&self.key.0, "[key]")
+    }
+}
+
+fn header(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+fn worth_another(fault: &Fault) -> Again {
+    match fault.kind {
+        FaultKind::Broken | FaultKind::Unreachable => Again::Soon,
+        FaultKind::Throttled { .. } => fault.retry_after().map_or(Again::Soon, Again::After),
+        _ => Again::No,
+    }
+}
+
+impl HttpClient {
+    async fn upload_once(&self, file: &UploadFile) -> Result<Sent, Fault> {
+        self.pacer.turn().await;
+        let progress = Arc::new(Progress::default());
+        let body = Counted::new((file.open)(), file.size, progress.clone());
+        let part = Part::stream_with_length(Body::wrap_stream(body), file.size).file_name(harmless(&file.name));
+        let part =
+            part.mime_str("application/octet-stream").map_err(|error| Lost::of(error).fault(self.clock.now()))?;
+        let form = Form::new().part(upload::PART, part);
+        let request = self.usual.request(Method::POST, self.address(upload::PATH)).multipart(form);
+        let answer = self.exchange(&self.usual, request, Limits::SMALL, self.stalled(&progress)).await;
+        self.uploaded(answer, &progress)
+    }
+
+    /// What an upload came to. An answer that refuses counts even if the file failed meanwhile; else
+    /// the file's own fault goes before what it did to the connection.
+    fn uploaded(&self, answer: Result<Answer, Lost>, progress: &Progress) -> Result<Sent, Fault> {
+        let now = self.clock.now();
+        let good = match (answer.map(|answer| self.good(answer)), progress.wrong()) {
+            (Ok(Err(fault)), _) => return Err(fault),
+            (_, Some(why)) => {
+                let words = format!("the file could not be read to its end for the upload: {why}");
+                return Err(Fault::new(FaultKind::Unreadable, words, now));
+            }
+            (Err(lost), None) => return Err(lost.fault(now)),
+            (Ok(Ok(good)), None) => good,
+        };
+        if !progress.whole() {
+            return Err(good.malformed("it had not yet been sent the whole file", now));
+        }
+        answer::sent(&good.body).map_err(|why| good.malformed(&why, now))
+    }
+
+    async fn stalled(&self, progress: &Progress) -> Lost {
+        let Timeouts { stall, file, upload_answer, .. } = self.timeouts;
+        let patience = Patience { service: stall, file, answer: upload_answer };
+        match progress.stalled(&*self.clock, patience).await {
+            Stalled::Service(waited) => Lost::after("took no more of the upload", waited),
+            Stalled::Answer(waited) => Lost::after("took the whole upload, but gave no answer", waited),
+            Stalled::File(waited) => {
+                let waited = humantime::format_duration(waited);
+                progress.give_up(format!("nothing came of it for {waited}"));
+                Lost { nothing_left: false, words: String::new() }
+            }
+        }
+    }
+}
+
+/// What of a create is only known while it leaves.
+struct Leaving {
+    clock: Arc<dyn Clock>,
+    begun: Uptime,
+    within: Duration,
+    late: Arc<AtomicBool>,
+}
+
+impl Leaving {
+    /// The body. It is asked for when the connection stands and nothing has left: the last moment at
+    /// which a create whose intent is too old (the machine slept) can be held back. A body that is
+    /// a stream can also not be sent twice.
+    fn body(self, json: Vec<u8>) -> Body {
+        Body::wrap_stream(stream::once(async move {
+            if self.clock.uptime().since(self.begun) > self.within {
+                self.late.store(true, Ordering::Relaxed);
+                return Err(std::io::Error::other("too late"));
+            }
+            Ok(Bytes::from(json))
+        }))
+    }
+}
+
+impl HttpClient {
+    /// The one request of a create.
+    async fn create_once(&self, request: CreateRequest) -> Result<Answer, Lost> {
+        let mut params = request.params;
+        params.insert("audio_url".to_owned(), Value::from(upload::address(&self.base, &request.upload)));
+        params.insert("custom_metadata".to_owned(), Value::Object(request.metadata));
+        let json = Value::Object(params).to_string().into_bytes();
+        let late = Arc::new(AtomicBool::new(false));
+        let within = self.timeouts.first_byte;
+        let leaving = Leaving { clock: self.clock.clone(), begun: self.clock.uptime(), within, late: late.clone() };
+        let request = self.creates.request(Method::POST, self.address(record::PATH));
+        let request = request.header(CONTENT_TYPE, "application/json").header(CONTENT_LENGTH, json.len());
+        let request = request.body(leaving.body(json));
+        let answer = self.exchange(&self.creates, request, Limits::SMALL, std::future::pending()).await;
+        answer.map_err(|lost| if late.load(Ordering::Relaxed) { self.too_late() } else { lost })
+    }
+
+    fn too_late(&self) -> Lost {
+        let within = humantime::format_duration(self.timeouts.first_byte);
+        let words = format!("was sent nothing: the request could not leave within {within} (did the machine sleep?)");
+        Lost { nothing_left: true, words }
+    }
+
+    /// What is known after a create (design, section 5).
+    fn creation(&self, answer: Result<Answer, Lost>) -> Creation {
+        let now = self.clock.now();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(lost) if lost.nothing_left => return Creation::NotAccepted(self.named(lost.fault(now))),
+            Err(lost) => return self.unknown(lost.fault(now)),
+        };
+        match (&answer.cut, meaning(answer.status)) {
+            (None, Meaning::Accepted) => match answer::created(&answer.body) {
+                Ok(id) => Creation::Accepted(id),
+                Err(why) => self.unknown(answer.malformed(&why, now)),
+            },
+            (None, refused) if refused.certainly_not_accepted() => Creation::NotAccepted(self.named(answer.fault(now))),
+            (Some(_), _) => self.unknown(answer.malformed(NOT_WHOLE, now)),
+            (None, _) => self.unknown(answer.fault(now)),
+        }
+    }
+
+    fn unknown(&self, fault: Fault) -> Creation {
+        let fault = self.named(fault);
+        let words = format!(
+            "nobody knows whether the transcription was accepted: {}; nothing is bought again until the service's list \
+             has been walked",
+            fault.words
+        );
+        Creation::Unknown(Fault { kind: FaultKind::Unknown, words, ..fault })
+    }
+
+    async fn read_once(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+        let mut url = self.address(record::PATH);
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.push(id.as_str());
+        }
+        let answer = self.get(url, Limits::RESULT).await?;
+        let now = self.clock.now();
+        let answer = match self.good(answer) {
+            Ok(answer) => answer,
+            Err(Fault { kind: FaultKind::Refused { status: 404 }, words, request_id, at }) => {
+                let words = format!("{words}: transcription {id} is not there any more");
+                return Ok(Reading::Lost(self.named(Fault { kind: FaultKind::Gone, words, request_id, at })));
+            }
+            Err(fault) => return Err(fault),
+        };
+        self.understood(id, answer, now)
+    }
+
+    fn understood(&self, id: &TranscriptionId, mut answer: Answer, now: Timestamp) -> Result<Reading, Fault> {
+        let body = std::mem::take(&mut answer.body);
+        match answer::reading(id, body, now) {
+            Ok(Reading::Lost(fault)) => Ok(Reading::Lost(self.named(fault))),
+            Ok(Reading::Pending(status)) => Ok(Reading::Pending(self.blind(&status))),
+            Ok(done) => Ok(done),
+            Err((why, body)) => {
+                answer.body = body;
+                Err(answer.malformed(&why, now))
+            }
+        }
+    }
+
+    async fn list_once(&self, query: &ListQuery) -> Result<Result<ListPage, Fault>, Fault> {
+        let mut url = self.address(record::PATH);
+        url.query_pairs_mut().extend_pairs(query.pairs());
+        let answer = self.get(url, Limits::LIST).await?;
+        let now = self.clock.now();
+        if matches!(answer.status, 404 | 405 | 501) {
+            return Ok(Err(self.named(answer.fault(now))));
+        }
+        let answer = self.good(answer)?;
+        answer::page(&answer.body).map(Ok).map_err(|why| answer.malformed(&why, now))
+    }
+}
+
+#[async_trait::async_trait]
+impl Client for HttpClient {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn last_date(&self) -> Option<Timestamp> {
+        Some(self.date.load(Ordering::Relaxed)).filter(|date| *date != NEVER).map(Timestamp)
+    }
+
+    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault> {
+        self.again(UPLOAD_TRIES, || self.upload_once(&file)).await
+    }
+
+    async fn turn(&self) -> Turn {
+        self.pacer.turn().await;
+        Turn::come()
+    }
+
+    async fn create(&self, _turn: Turn, request: CreateRequest) -> Creation {
+        let limit = self.timeouts.create;
+        let answer = tokio::select! {
+            answer = self.create_once(request) => answer,
+            () = self.clock.sleep(limit) => Err(Lost::after("gave no whole answer", limit)),
+        };
+        self.creation(answer)
+    }
+
+    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+        self.again(READ_TRIES, || self.read_once(id)).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
+        let page = self.again(READ_TRIES, || self.list_once(query)).await;
+        page.map_err(ListFault::Now)?.map_err(ListFault::None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_this_machine() {
+        let here =
+            ["http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:1", "http://localhost", "http://a.localhost/x"];
+        let away = ["http://10.0.0.1", "http://localhost.example.org", "http://127.0.0.1.example.org", "https://[::2]"];
+        for (addresses, expected) in [(&here[..], true), (&away[..], false)] {
+            for address in addresses {
+                assert_eq!(is_loopback(&Url::parse(address).unwrap()), expected, "{address}");
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_used_are_refused() {
+        for bad in ["ftp://h", "http://user@h", "http://:pass@h", "http://h/?a=b", "http://h/#x", "file:///h"] {
+            assert!(check(&Url::parse(bad).unwrap()).is_err(), "{bad}");
+        }
+        for good in ["http://h", "https://h:1/", "https://h/stt/"] {
+            assert!(check(&Url::parse(good).unwrap()).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn the_key_is_blind() {
+        assert_eq!(format!("{:?}", Key::new("secret")), "Key(…)");
+    }
+}

@@ -1,0 +1,793 @@
+//! What the configuration says when something is wrong, and that the examples are right.
+
+#![allow(clippy::unwrap_used)]
+
+use super::keys::{FILE, Holds, Key};
+use super::meant::{Config, Recogniser, Service, Terms, load, parse};
+use super::problem::Problems;
+use super::starter::starter;
+use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
+use crate::domain::format::Format;
+use crate::domain::retry::Policy;
+use proptest::prelude::*;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+const EXAMPLE: &str = include_str!("../../jobs.example.toml");
+
+fn read(text: &str) -> Result<Config, Problems> {
+    let env = |name: &str| name.starts_with("SCRIBED").then(|| OsString::from("hunter2"));
+    parse(Path::new("jobs.toml"), text, &env)
+}
+
+fn told(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+fn with_source(text: &str) -> String {
+    told(&format!("[[source]]\nfolder = \"inbox\"\n{text}"))
+}
+
+#[test]
+fn the_least_that_works() {
+    let config = read("[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let here = std::env::current_dir().unwrap();
+    assert_eq!((config.state, config.serve.data), (here.join("state"), here.join("service")));
+    assert!(matches!(config.service, Service::Embedded(Terms::EMBEDDED)));
+    let source = &config.sources[0];
+    assert_eq!((source.name.as_str(), &source.folder), ("inbox", &here.join("inbox")));
+    assert!(
+        source.include.is_match("a/B.MP4") && source.include.is_match("x.wav") && !source.include.is_match("a.txt")
+    );
+    assert_eq!(source.template.render(&vars()).unwrap().params.canonical(), b"{}");
+}
+
+#[test]
+fn the_starter_is_the_least_that_works() {
+    assert_eq!(read(starter()).unwrap().sources.len(), 1);
+    let uncommented: Vec<String> = starter()
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(rest) if rest.contains('=') || rest.starts_with('[') => rest.to_owned(),
+            _ => line.to_owned(),
+        })
+        .collect();
+    read(&uncommented.join("\n")).unwrap();
+}
+
+/// The example is the manual: it parses, holds every honoured key, and what it calls a default is one.
+#[test]
+fn the_example_is_complete() {
+    let example: toml::Table = EXAMPLE.parse().unwrap();
+    assert_eq!(lacking(&example, FILE, ""), [""; 0]);
+    let whole = read(EXAMPLE).unwrap();
+    assert_eq!(whole.sources[0].outputs, Format::ALL);
+}
+
+fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
+    let lacks = |key: &Key| match (&key.holds, table.get(key.name)) {
+        (Holds::NotYet, None) => vec![],
+        (Holds::NotYet, Some(_)) => vec![format!("{path}{}, which is not honoured", key.name)],
+        (_, None) => vec![format!("{path}{}", key.name)],
+        (Holds::Table(inner), Some(value)) => {
+            lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
+        }
+        (Holds::Tables(inner), Some(value)) => {
+            lacking(value[0].as_table().unwrap(), inner, &format!("{path}{}.", key.name))
+        }
+        (Holds::Value | Holds::Named, Some(_)) => vec![],
+    };
+    keys.iter().flat_map(lacks).collect()
+}
+
+#[test]
+fn the_examples_defaults_are_the_defaults() {
+    let is_other = |line: &&str| !line.contains("(default)");
+    let without: Vec<&str> = EXAMPLE.lines().filter(|line| line.starts_with('#') || is_other(line)).collect();
+    let (said, silent) = (read(EXAMPLE).unwrap(), read(&without.join("\n")).unwrap());
+    assert_eq!(format!("{said:#?}"), format!("{silent:#?}"));
+    assert_eq!(said.retry, Policy::default());
+    let Service::Hosted(hosted) = said.service else { panic!("the example has a url") };
+    assert_eq!(hosted.terms, Terms::HOSTED);
+    assert_eq!((said.serve.recogniser, said.serve.upload_limit), (Recogniser::Pocketsphinx, 1_000_000_000));
+}
+
+#[test]
+fn an_embedded_service_with_other_terms() {
+    let config = read("[service]\nlimits = { running = 2 }\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let Service::Embedded(terms) = config.service else { panic!("no url was given") };
+    assert_eq!((terms.limits.running, terms.limits.uploads, terms.lag), (2, 4, Duration::ZERO));
+}
+
+#[test]
+fn our_own_folders_are_no_media() {
+    let source = read("[[source]]\nfolder = \".\"\nname = \"all\"\n").unwrap().sources.remove(0);
+    assert!(source.exclude.is_match("service/uploads/a.mp4") && source.exclude.is_match("state/x.wav"));
+    assert!(!source.exclude.is_match("media/a.mp4"));
+}
+
+#[test]
+fn a_misspelt_key() {
+    insta::assert_snapshot!(with_source("setle = \"5s\"\n[retri]\nfirst = \"1s\"\n[serve]\nbanana = 1\n"), @r#"
+        error: unknown key `setle` in `source`
+         --> jobs.toml:3:1
+          |
+        3 | setle = "5s"
+          | ^^^^^
+          |
+          = help: did you mean `settle`?
+
+        error: unknown key `retri`
+         --> jobs.toml:4:2
+          |
+        4 | [retri]
+          |  ^^^^^
+          |
+          = help: did you mean `retry`?
+
+        error: unknown key `banana` in `serve`
+         --> jobs.toml:7:1
+          |
+        7 | banana = 1
+          | ^^^^^^
+          |
+          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, disk
+        "#);
+}
+
+#[test]
+fn a_wrong_type() {
+    insta::assert_snapshot!(with_source("settle = 5\noutputs = \"txt\"\n[retry]\nattempts = \"5\"\n[serve]\nupload_limit = 7\n"), @r#"
+        error: `source.settle` must be a length of time, found an integer
+         --> jobs.toml:3:10
+          |
+        3 | settle = 5
+          |          ^
+          |
+          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+
+        error: `source.outputs` must be an array, found a string
+         --> jobs.toml:4:11
+          |
+        4 | outputs = "txt"
+          |           ^^^^^
+          |
+          = help: write [ … ]
+
+        error: `retry.attempts` must be a whole number, found a string
+         --> jobs.toml:6:12
+          |
+        6 | attempts = "5"
+          |            ^^^
+          |
+          = help: write it without quotes and without a point
+
+        error: `serve.upload_limit` must be a size, found an integer
+         --> jobs.toml:8:16
+          |
+        8 | upload_limit = 7
+          |                ^
+          |
+          = help: a size is written like "500MB", "1GB", "512MiB"
+        "#);
+}
+
+#[test]
+fn a_wrong_form() {
+    insta::assert_snapshot!(told("state = \"sled:x\"\n[source]\nfolder = \"inbox\"\n[template]\na = 1\n"), @r#"
+        error: `state` has the wrong form
+         --> jobs.toml:1:1
+          |
+        1 | state = "sled:x"
+          | ^^^^^ found a string
+          |
+          = help: write [state] and its settings below
+
+        error: `source` has the wrong form
+         --> jobs.toml:2:2
+          |
+        2 | [source]
+          |  ^^^^^^ found a table
+          |
+          = help: write [[source]] and its settings below
+
+        error: `template.a` must be a table
+         --> jobs.toml:5:5
+          |
+        5 | a = 1
+          |     ^
+          |
+          = help: write [template.a]
+        "#);
+}
+
+#[test]
+fn a_bad_pattern() {
+    insta::assert_snapshot!(with_source("include = [\"**/*.{mp4\", \"/srv/*.wav\"]\n"), @r#"
+        error: `source.include` is no pattern: unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+         --> jobs.toml:3:12
+          |
+        3 | include = ["**/*.{mp4", "/srv/*.wav"]
+          |            ^^^^^^^^^^^
+          |
+          = help: write it like "**/*.mp4"
+
+        error: `source.include` must be relative to the source's folder
+         --> jobs.toml:3:25
+          |
+        3 | include = ["**/*.{mp4", "/srv/*.wav"]
+          |                         ^^^^^^^^^^^^
+          |
+          = help: write it like "**/*.mp4" or "2024/**"
+        "#);
+}
+
+#[test]
+fn a_bad_length_of_time() {
+    insta::assert_snapshot!(with_source("settle = \"ten seconds\"\n[retry]\nfirst = \"20m\"\nmax = \"0s\"\n[service]\npoll = { min = \"3m\" }\n"), @r#"
+        error: `source.settle` must be a length of time: expected number at 0
+         --> jobs.toml:3:10
+          |
+        3 | settle = "ten seconds"
+          |          ^^^^^^^^^^^^^
+          |
+          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+
+        error: `retry.first` is longer than `retry.max`: 20m against 10m
+         --> jobs.toml:5:9
+          |
+        5 | first = "20m"
+          |         ^^^^^
+          |
+          = help: make `max` the longer one
+
+        error: `retry.max` must be more than no time
+         --> jobs.toml:6:7
+          |
+        6 | max = "0s"
+          |       ^^^^
+          |
+          = help: write "1s" or more
+
+        error: `service.poll.min` is longer than `service.poll.max`: 3m against 1m
+         --> jobs.toml:8:16
+          |
+        8 | poll = { min = "3m" }
+          |                ^^^^
+          |
+          = help: make `max` the longer one
+        "#);
+}
+
+#[test]
+fn a_bad_template() {
+    insta::assert_snapshot!(with_source(r#"
+template = "interviw"
+
+[template.interview]
+diarisation = true
+diarization = "yes"
+sentences = "{{ stem"
+language_config = { languages = ["en", "germ", "{{ capture.lang }}"] }
+subtitles_config = { maximum_rows_per_caption = 9, style = "complianc" }
+translation_config = { model = "base" }
+audio_url = "https://x.example/a.mp4"
+custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
+"#), @r#"
+        error: `source.template` names `interviw`, and there is no such template
+         --> jobs.toml:4:12
+          |
+        4 | template = "interviw"
+          |            ^^^^^^^^^^
+          |
+          = help: did you mean `interview`?
+
+        error: `template.interview.diarisation` is no parameter of the interface
+         --> jobs.toml:7:1
+          |
+        7 | diarisation = true
+          | ^^^^^^^^^^^
+          |
+          = help: did you mean `diarization`?
+
+        error: `template.interview.diarization` must be true or false
+         --> jobs.toml:8:15
+          |
+        8 | diarization = "yes"
+          |               ^^^^^
+          |
+          = help: change it, or take it out for the service's default
+
+        error: `template.interview.sentences` does not parse: syntax error: unexpected end of input, expected end of variable block
+         --> jobs.toml:9:13
+          |
+        9 | sentences = "{{ stem"
+          |             ^^^^^^^^^
+          |
+          = help: write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)
+
+        error: `template.interview.language_config.languages.1` must be one of the interface's 99 values
+          --> jobs.toml:10:40
+           |
+        10 | language_config = { languages = ["en", "germ", "{{ capture.lang }}"] }
+           |                                        ^^^^^^
+           |
+           = help: one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
+
+        error: `template.interview.language_config.languages.2` prints `capture`, which is not there
+          --> jobs.toml:10:48
+           |
+        10 | language_config = { languages = ["en", "germ", "{{ capture.lang }}"] }
+           |                                                ^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: there are path, name, stem, ext, source, folder; for what may be absent write {{ capture | default('…') }}
+
+        error: `template.interview.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5
+          --> jobs.toml:11:49
+           |
+        11 | subtitles_config = { maximum_rows_per_caption = 9, style = "complianc" }
+           |                                                 ^
+           |
+           = help: change it, or take it out for the service's default
+
+        error: `template.interview.subtitles_config.style` must be one of: default, compliance
+          --> jobs.toml:11:60
+           |
+        11 | subtitles_config = { maximum_rows_per_caption = 9, style = "complianc" }
+           |                                                            ^^^^^^^^^^^
+           |
+           = help: did you mean "compliance"?
+
+        error: `template.interview.translation_config` lacks `target_languages`: it must be given, and must be an array of at least 1 element
+          --> jobs.toml:12:1
+           |
+        12 | translation_config = { model = "base" }
+           | ^^^^^^^^^^^^^^^^^^
+           |
+           = help: add `target_languages`
+
+        error: `template.interview.audio_url` may not be set in a template
+          --> jobs.toml:13:1
+           |
+        13 | audio_url = "https://x.example/a.mp4"
+           | ^^^^^^^^^
+           |
+           = help: take it out; it is set for each job
+
+        error: `template.interview.custom_metadata.scribed` may not be set in a template
+          --> jobs.toml:14:21
+           |
+        14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
+           |                     ^^^^^^^
+           |
+           = help: this key holds scribed's own token; use another
+
+        error: `template.interview.custom_metadata.a` does not render: unknown filter: filter shout is unknown
+          --> jobs.toml:14:40
+           |
+        14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
+           |                                        ^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)
+
+        error: `template.interview.custom_metadata.b` prints `stm`, which is not there
+          --> jobs.toml:14:68
+           |
+        14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
+           |                                                                    ^^^^^^^^^^^
+           |
+           = help: did you mean `stem`?
+        "#);
+}
+
+#[test]
+fn a_bad_name() {
+    insta::assert_snapshot!(with_source("name_as = \"{{ stem }}.srt\"\n[[source]]\nfolder = \"b\"\nname_as = \"{{ steem }}.{{ ext }}\"\n[[source]]\nfolder = \"c\"\nname_as = \"{% if %}\"\n"), @r#"
+        error: `source.name_as` must hold {{ ext }}: two formats would get one name
+         --> jobs.toml:3:11
+          |
+        3 | name_as = "{{ stem }}.srt"
+          |           ^^^^^^^^^^^^^^^^
+          |
+          = help: the default is "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}"
+
+        error: `source.name_as` prints `steem`, which is not there
+         --> jobs.toml:6:11
+          |
+        6 | name_as = "{{ steem }}.{{ ext }}"
+          |           ^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: did you mean `stem`?
+
+        error: `source.name_as` does not parse: syntax error: unexpected end of block
+         --> jobs.toml:9:11
+          |
+        9 | name_as = "{% if %}"
+          |           ^^^^^^^^^^
+          |
+          = help: write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)
+        "#);
+}
+
+#[test]
+fn what_is_not_honoured_yet() {
+    insta::assert_snapshot!(with_source("lane = \"backlog\"\n[budget]\nday = \"40h\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
+        error: `source.lane` is not honoured by this build yet
+         --> jobs.toml:3:1
+          |
+        3 | lane = "backlog"
+          | ^^^^
+          |
+          = help: take it out; a setting is never ignored silently
+
+        error: `budget` is not honoured by this build yet
+         --> jobs.toml:4:2
+          |
+        4 | [budget]
+          |  ^^^^^^
+          |
+          = help: take it out; a setting is never ignored silently
+
+        error: `state.store` names a PostgreSQL store, which is not honoured by this build yet
+         --> jobs.toml:7:9
+          |
+        7 | store = "postgres://**********@db/scribed"
+          |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: write "sled:state"
+
+        error: `service.limits.bandwidth` is not honoured by this build yet
+         --> jobs.toml:9:12
+          |
+        9 | limits = { bandwidth = "20MB/s" }
+          |            ^^^^^^^^^
+          |
+          = help: take it out; a setting is never ignored silently
+        "#);
+}
+
+#[test]
+fn two_sources_in_each_others_way() {
+    insta::assert_snapshot!(with_source("[[source]]\nfolder = \"./inbox/../inbox/new\"\n[[source]]\nfolder = \"other/inbox\"\n[[source]]\nfolder = \"state/kept\"\n"), @r#"
+        error: two sources lie in each other
+         --> jobs.toml:4:10
+          |
+        2 | folder = "inbox"
+          |          ------- the first
+        3 | [[source]]
+        4 | folder = "./inbox/../inbox/new"
+          |          ^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: each file belongs to one source: choose separate folders, or one source with `include`
+
+        error: two sources are named `inbox`
+         --> jobs.toml:6:10
+          |
+        2 | folder = "inbox"
+          |          ------- the first
+        ...
+        6 | folder = "other/inbox"
+          |          ^^^^^^^^^^^^^
+          |
+          = help: give one of them another name = "…"
+
+        error: `source.folder` lies in the folder of the state or of the service's data
+         --> jobs.toml:8:10
+          |
+        8 | folder = "state/kept"
+          |          ^^^^^^^^^^^^
+          |
+          = help: choose a folder of media
+        "#);
+}
+
+#[test]
+fn no_source_at_all() {
+    assert_eq!(told("source = []\n"), told("# nothing\n"));
+    insta::assert_snapshot!(told("# nothing\n"), @r#"
+        error: there is no source
+        --> jobs.toml
+         = help: write [[source]] and below it folder = "inbox"
+        "#);
+}
+
+#[test]
+fn no_file_at_all() {
+    let problems = load(Path::new("/nowhere/jobs.toml")).unwrap_err();
+    insta::assert_snapshot!(problems, @r#"
+        error: cannot read the configuration: No such file or directory (os error 2)
+        --> /nowhere/jobs.toml
+         = help: `scribed init` writes one; --config FILE names another
+        "#);
+}
+
+#[test]
+fn no_toml() {
+    insta::assert_snapshot!(told("[[source]\nfolder = \"inbox\"\n[service]\nkey = \"hunter2\nlag = \"2m\"\nlag = \"3m\"\n"), @r#"
+        error: this is no TOML: unclosed array table, expected `]`
+         --> jobs.toml:1:10
+          |
+        1 | [[source]
+          |          ^
+          |
+          = help: see https://toml.io
+
+        error: this is no TOML: invalid basic string, expected `"`
+         --> jobs.toml:4:15
+          |
+        4 | key = ********
+          |               ^
+          |
+          = help: see https://toml.io
+
+        error: this is no TOML: duplicate key
+         --> jobs.toml:6:1
+          |
+        6 | lag = "3m"
+          | ^^^
+          |
+          = help: see https://toml.io
+        "#);
+}
+
+#[test]
+fn a_service_that_cannot_be_reached_safely() {
+    let text = with_source(
+        r#"
+[service]
+url = "https://me:hunter2@stt.example.org/?token=hunter2"
+key = "hunter2"
+[serve]
+keys = ["env:NOT_SET", "hunter2", 3]
+key_header = ["x service key"]
+listen = "localhost"
+upload_limit = "30GB"
+"#,
+    );
+    assert!(!text.contains("hunter2"));
+    insta::assert_snapshot!(text, @r#"
+        error: `service.url` must not hold a user or a password
+         --> jobs.toml:5:7
+          |
+        5 | url = "https://**********@stt.example.org/?**************
+          |       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: put the key into `key`
+
+        error: `service.key` cannot be used: a key may not stand in the file itself
+         --> jobs.toml:6:7
+          |
+        6 | key = *********
+          |       ^^^^^^^^^
+          |
+          = help: use "env:NAME" or "file:PATH", and change the key if others could read this file
+
+        error: `serve.keys` cannot be used: the environment variable `NOT_SET` is not set
+         --> jobs.toml:8:9
+          |
+        8 | keys = ["env:NOT_SET", *********, *]
+          |         ^^^^^^^^^^^^^
+          |
+          = help: set it: export NOT_SET=…
+
+        error: `serve.keys` cannot be used: a key may not stand in the file itself
+         --> jobs.toml:8:24
+          |
+        8 | keys = ["env:NOT_SET", *********, *]
+          |                        ^^^^^^^^^
+          |
+          = help: use "env:NAME" or "file:PATH", and change the key if others could read this file
+
+        error: `serve.keys` must be a string, found an integer
+         --> jobs.toml:8:35
+          |
+        8 | keys = ["env:NOT_SET", *********, *]
+          |                                   ^
+          |
+          = help: use "env:NAME" or "file:PATH"
+
+        error: `serve.key_header` must be a header's name
+         --> jobs.toml:9:15
+          |
+        9 | key_header = ["x service key"]
+          |               ^^^^^^^^^^^^^^^
+          |
+          = help: write it like "x-service-key"
+
+        error: `serve.listen` must be an IP address and a port
+          --> jobs.toml:10:10
+           |
+        10 | listen = "localhost"
+           |          ^^^^^^^^^^^
+           |
+           = help: write it like "127.0.0.1:8472" or "[::1]:8472"
+
+        error: `serve.disk` must be at least `serve.upload_limit`
+          --> jobs.toml:11:16
+           |
+        11 | upload_limit = "30GB"
+           |                ^^^^^^
+           |
+           = help: one upload must fit into what all of them may take
+        "#);
+}
+
+#[test]
+fn a_service_without_its_other_half() {
+    insta::assert_snapshot!(with_source("[service]\nkey = \"env:SCRIBED_KEY\"\n"), @r#"
+        error: `service.key` is for a service elsewhere, and there is no `url`
+         --> jobs.toml:4:7
+          |
+        4 | key = "env:SCRIBED_KEY"
+          |       ^^^^^^^^^^^^^^^^^
+          |
+          = help: add url = "https://…", or take it out
+        "#);
+    insta::assert_snapshot!(with_source("[service]\nurl = \"https://stt.example.org\"\n"), @r#"
+        error: `service.key` is missing: a service elsewhere needs one
+         --> jobs.toml:3:1
+          |
+        3 | [service]
+          | ^^^^^^^^^
+          |
+          = help: key = "env:SCRIBED_KEY"
+        "#);
+}
+
+#[test]
+fn secrets_are_never_shown() {
+    let config = read(EXAMPLE).unwrap();
+    let Service::Hosted(hosted) = &config.service else { panic!("the example has a url") };
+    assert_eq!((hosted.key.expose(), config.serve.keys[0].expose()), ("hunter2", "hunter2"));
+    assert!(!format!("{config:?}").contains("hunter2"));
+}
+
+fn vars() -> Vars {
+    let text = str::to_owned;
+    Vars {
+        path: text("a/talk_3.MP4"),
+        name: text("talk_3.MP4"),
+        stem: text("talk_3"),
+        ext: text("MP4"),
+        source: text("inbox"),
+        folder: text("a"),
+    }
+}
+
+fn template(text: &str) -> super::template::Template {
+    let config = read(&format!("[[source]]\nfolder = \"inbox\"\ntemplate = \"t\"\n[template.t]\n{text}"));
+    config.unwrap().sources.remove(0).template
+}
+
+#[test]
+fn a_template_is_filled_in() {
+    let template = template(
+        r#"
+diarization = "{{ ext | lower == 'mp4' }}"
+diarization_config = { number_of_speakers = "{{ (stem | split('_'))[1] }}" }
+language_config = { languages = ["{{ lang | default('en') }}"] }
+custom_metadata = { path = "{{ path }}", n = 3, nested = { folder = "{{ folder }}" } }
+"#,
+    );
+    let rendered = template.render(&vars()).unwrap();
+    let canonical = String::from_utf8(rendered.params.canonical()).unwrap();
+    assert_eq!(
+        canonical,
+        r#"{"diarization":true,"diarization_config":{"number_of_speakers":3},"language_config":{"languages":["en"]}}"#
+    );
+    assert_eq!(
+        serde_json::Value::Object(rendered.metadata).to_string(),
+        r#"{"n":3,"nested":{"folder":"a"},"path":"a/talk_3.MP4"}"#
+    );
+}
+
+#[test]
+fn a_template_that_fails_for_one_job() {
+    let template = template(
+        r#"
+diarization_config = { number_of_speakers = "{{ (stem | split('_'))[2] }}", max_speakers = "{{ stem }}" }
+language_config = { languages = ["{{ folder }}"] }
+custom_metadata = { long = "{{ path }}" }
+"#,
+    );
+    let problem = template.render(&Vars { path: "x".repeat(2_000), ..vars() }).unwrap_err();
+    insta::assert_snapshot!(problem.to_string().replace("; ", "\n"), @r#"
+        template `t`: line 6: diarization_config.number_of_speakers does not render: undefined value: `(...)[2]` is undefined
+        line 8: custom_metadata must be at most 1780 characters as JSON
+        line 6: diarization_config.max_speakers must be an integer of at least 0, but is "talk_3"
+        line 7: language_config.languages.0 must be one of the interface's 99 values, but is "a"
+        "#);
+}
+
+#[test]
+fn names() {
+    let name = |text: &str, stem: &str, lang| {
+        let vars = NameVars { stem, name: "talk.mp4", source: "inbox", lang, format: Format::Srt };
+        NameTemplate::build(text).unwrap().render(&vars)
+    };
+    assert_eq!(name(DEFAULT_NAME, "talk", Some("en")).unwrap(), "talk.en.srt");
+    assert_eq!(name(DEFAULT_NAME, "talk", Some("")).unwrap(), "talk.srt");
+    assert_eq!(name(DEFAULT_NAME, "{{ talk }} & <co>", None).unwrap(), "{{ talk }} & <co>.srt");
+    assert_eq!(name(DEFAULT_NAME, &"x".repeat(252), None).unwrap_err(), NameProblem::TooLong(256));
+    assert!(matches!(name("{{ stem }}.{{ ext }}", "a/b", None), Err(NameProblem::NoName(_))));
+    let second = "{{ (stem | split('_'))[1] }}.{{ ext }}";
+    assert_eq!(name(second, "a_b", None).unwrap(), "b.srt");
+    assert!(matches!(name(second, "a", None), Err(NameProblem::Render(_))));
+    for bad in [
+        "{{ stem }}.{{ lang }}.{{ ext }}",
+        "subs/{{ stem }}.{{ ext }}",
+        "{{ stem | shout }}.{{ ext }}",
+        "{% if lang %}a.{{ ext }}{% endif %}",
+    ] {
+        NameTemplate::build(bad).unwrap_err();
+    }
+}
+
+/// A piece of the example cut out, doubled, or replaced.
+fn mutated() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "",
+        "\"",
+        "'",
+        "[",
+        "]",
+        "[[",
+        "{",
+        "}",
+        "{{",
+        "{%",
+        "%}",
+        "}}",
+        "=",
+        ".",
+        ",",
+        "\n",
+        "#",
+        "\"\"\"",
+        "é",
+        "\u{0}",
+        "\u{2028}",
+        "\t",
+        "-1",
+        "99999999999999999999",
+        "0x",
+        "nan",
+        "1979-05-27",
+        "true",
+        "scribed",
+        "key",
+        "source",
+        "file:/",
+        "**/*.{",
+        "//@",
+        "\r",
+    ]);
+    let edit = (any::<prop::sample::Index>(), 0_usize..12, piece, any::<bool>());
+    prop::collection::vec(edit, 1..8).prop_map(|edits| {
+        let mut chars: Vec<char> = EXAMPLE.chars().collect();
+        for (at, length, piece, double) in edits {
+            let start = at.index(chars.len() + 1);
+            let end = (start + length).min(chars.len());
+            let kept: Vec<char> = if double { chars[start..end].to_vec() } else { vec![] };
+            chars.splice(start..end, piece.chars().chain(kept));
+        }
+        chars.into_iter().collect()
+    })
+}
+
+proptest! {
+    /// No text makes it crash, and no report shows a secret.
+    #[test]
+    fn no_text_makes_it_crash(text in mutated()) {
+        match read(&text) {
+            Ok(config) => config.sources.iter().for_each(|source| drop(source.template.render(&vars()))),
+            Err(problems) => prop_assert!(!problems.list().is_empty() && !problems.report(true).contains("hunter2")),
+        }
+    }
+
+    #[test]
+    fn nor_does_any_other(text in "\\PC*") {
+        let _ = read(&text).map_err(|problems| problems.report(false));
+    }
+}

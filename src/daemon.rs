@@ -1,0 +1,220 @@
+//! The composition root: the only file that knows everybody. It opens the store, starts the embedded
+//! service where no other is configured, and puts the engine together.
+
+use crate::client::contract::{Client, Identity};
+use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions};
+use crate::clock::{Clock, SystemClock};
+use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
+use crate::domain::names::{ServiceName, SourceName};
+use crate::output::results::Results;
+use crate::pipeline::engine::{Engine, Parts};
+use crate::server::auth::{self, Key as ServerKey};
+use crate::server::lazy::LazyRecogniser;
+use crate::server::pocketsphinx::{PocketSphinx, Settings};
+use crate::server::service::{self, Running, StartError};
+use crate::source::folder::{self, Scanned};
+use crate::store::contract::{Store, StoreError};
+use crate::store::params::ParamFiles;
+use crate::store::sled;
+use reqwest::Url;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of the one service there is in `jobs.toml`.
+const DEFAULT: &str = "default";
+
+/// Why the house does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The embedded service.
+    #[error(transparent)]
+    Service(#[from] StartError),
+    /// The way to the service.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Something in the state directory.
+    #[error("{what}: {error}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+/// Everything that runs, put together.
+pub struct House {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// What moves the jobs.
+    pub engine: Arc<Engine>,
+    /// The way to the service.
+    pub client: Arc<dyn Client>,
+    /// Where media comes from.
+    pub sources: BTreeMap<SourceName, Arc<Source>>,
+    clock: Arc<dyn Clock>,
+    embedded: Option<Running>,
+}
+
+impl House {
+    /// Opens the store, starts what has to run, and puts the engine together.
+    ///
+    /// # Errors
+    /// See [`OpenError`]; nothing is left running.
+    pub async fn open(config: &Config, rebuild: bool) -> Result<Self, OpenError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
+        let (client, terms, embedded) = connect(config, &clock).await?;
+        let sources: BTreeMap<_, _> =
+            config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect();
+        let results = Results::new(results_dir(config));
+        results.sweep().ok(); // a leftover that cannot be removed does no harm
+        let parts = Parts {
+            store: Arc::clone(&store),
+            client: Arc::clone(&client),
+            clock: Arc::clone(&clock),
+            results: Arc::new(results),
+            params: Arc::new(ParamFiles::new(config.state.join("params"))),
+            sources: sources.clone(),
+            terms,
+            retry: config.retry,
+            seed: fastrand::u64(..),
+        };
+        Ok(Self { store, engine: Arc::new(Engine::new(parts)), client, sources, clock, embedded })
+    }
+
+    /// Looks through every source once and admits what is new.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
+        let mut scans = Vec::new();
+        for (name, source) in &self.sources {
+            let scanned = folder::scan(source, &*self.store, &*self.clock, &|| self.engine.nudge()).await?;
+            for trouble in &scanned.troubles {
+                tracing::warn!(source = %name, %trouble, "not everything could be looked at");
+            }
+            scans.push((name.clone(), scanned));
+        }
+        Ok(scans)
+    }
+
+    /// Everything acknowledged is on the disk, and the embedded service has stopped, when this returns.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn close(self) -> Result<(), StoreError> {
+        if let Some(embedded) = self.embedded {
+            embedded.shutdown().await;
+        }
+        self.store.settle().await
+    }
+}
+
+/// Opens the queue of a configuration. With `rebuild`, what is there is set aside and the queue starts
+/// empty and suspect.
+///
+/// # Errors
+/// [`StoreError::Locked`] where another scribed has it.
+pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<impl Store + use<>, StoreError> {
+    if rebuild { sled::open_rebuilt(&config.state, clock.now()) } else { sled::open(&config.state) }
+}
+
+/// Where a service's results are kept: ids of two services might be equal.
+fn results_dir(config: &Config) -> PathBuf {
+    config.state.join("results").join(DEFAULT)
+}
+
+type Connected = (Arc<dyn Client>, Terms, Option<Running>);
+
+async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Connected, OpenError> {
+    match &config.service {
+        Service::Hosted(hosted) => {
+            let client = hosted_client(hosted, clock)?;
+            Ok((Arc::new(client), hosted.terms.clone(), None))
+        }
+        Service::Embedded(terms) => {
+            let (client, running) = embedded(config, clock).await?;
+            Ok((Arc::new(client), terms.clone(), Some(running)))
+        }
+    }
+}
+
+fn hosted_client(hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, ClientError> {
+    let key = hosted.key.expose();
+    let origin = hosted.url.origin().ascii_serialization();
+    let identity = Identity { service: ServiceName::new(DEFAULT), origin, key: fingerprint(key) };
+    HttpClient::new(ClientOptions {
+        identity,
+        base: hosted.url.clone(),
+        key: Key::new(key),
+        key_header: hosted.key_header.to_string(),
+        requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
+        clock: Arc::clone(clock),
+        timeouts: crate::client::http::Timeouts::default(),
+    })
+}
+
+/// The embedded service, reached over loopback like any other. Nothing that is stored depends on its
+/// port: its origin is its desk's id.
+async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<(HttpClient, Running), OpenError> {
+    let data = config.state.join("service");
+    let key = own_key(&data)?;
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);
+    let key_header = config.serve.key_header[0].clone();
+    let running = service::start(options, recogniser(&config.serve), Arc::clone(clock)).await?;
+    let base = format!("http://{}", running.address);
+    let base = Url::parse(&base).unwrap_or_else(|error| unreachable!("{base} is an address: {error}"));
+    let origin = running.origin.to_string();
+    let client = HttpClient::new(ClientOptions {
+        identity: Identity { service: ServiceName::new(DEFAULT), origin, key: fingerprint(&key) },
+        base,
+        key: Key::new(key.as_str()),
+        key_header: key_header.to_string(),
+        // Nobody else is on this machine's loopback: polite pauses would only slow it down.
+        requests_per_second: f64::INFINITY,
+        clock: Arc::clone(clock),
+        timeouts: crate::client::http::Timeouts::default(),
+    })?;
+    Ok((client, running))
+}
+
+fn own_key(data: &Path) -> Result<String, OpenError> {
+    let fault = |error| OpenError::Io { what: "cannot keep the embedded service's key".to_owned(), error };
+    auth::own_key(data).map(|key| key.reveal().to_owned()).map_err(fault)
+}
+
+/// The options of a transcription service.
+pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: Vec<ServerKey>) -> service::Options {
+    service::Options {
+        listen,
+        data,
+        keys,
+        key_headers: serve.key_header.iter().map(ToString::to_string).collect(),
+        upload_limit: serve.upload_limit,
+        disk: serve.disk,
+        workers: std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// The configured recogniser, opened when it is first needed.
+pub fn recogniser(serve: &Serve) -> Arc<LazyRecogniser> {
+    match serve.recogniser {
+        Recogniser::Pocketsphinx => {
+            Arc::new(LazyRecogniser::new(|| Ok(Arc::new(PocketSphinx::open(Settings::default())?))))
+        }
+    }
+}
+
+/// Tells two keys apart without telling either.
+fn fingerprint(key: &str) -> String {
+    let hash = blake3::derive_key("scribed 2026 key fingerprint", key.as_bytes());
+    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,732 @@
+//! The store of one machine: rows in sled, history in files beside them.
+//!
+//! ```text
+//! <dir>/queue/     sled: `j` + number -> job, `b` + hash of the order -> purchase, `m/…` -> what is true of the store
+//! <dir>/history/   see `store/journal.rs`
+//! ```
+//!
+//! sled 0.34.7 is safe from a killed process by itself, and from power loss only when used like this
+//! (its own `flush` never calls fsync; 639 of 640 simulated power losses lost what it had acknowledged,
+//! none of 4,640 with these rules):
+//! - a `sync_data` on our own handle of its file follows every `flush`;
+//! - what it creates when opened is synced before anything is acknowledged;
+//! - a value stays far below the size at which sled puts it into a file of its own, never synced;
+//! - one plain insert for each step, in order; no batches, no transactions, no `flush_async`;
+//! - its own flusher stays on: it collects garbage, and makes durable what nobody waits for.
+//!
+//! A page that went bad can come back as rows of an older time, or be missing, without a word from
+//! sled. So every value carries a checksum and its own key, and the numbers of jobs have no gaps.
+
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, Timestamp};
+use crate::domain::token::Order;
+use crate::store::contract::{Bought, StoreError};
+use crate::store::index::order_hash;
+use crate::store::journal::Journal;
+use crate::store::queue::{Barrier, QueueStore, Rows};
+use flate2::Compression;
+use flate2::read::{ZlibDecoder, ZlibEncoder};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Of the values and of what they are kept under. Every release reads all formats up to its own.
+const FORMAT: u8 = 1;
+
+const CACHE_BYTES: u64 = 64 << 20;
+/// With sled's pages of up to 17 values, far from the 128 KiB at which it would leave its file.
+const LARGEST_VALUE: usize = 7 << 10;
+/// A longer record (long path, many outputs) is compressed.
+const LARGEST_PLAIN: usize = 2 << 10;
+/// Nothing of ours unpacks to more.
+const LARGEST_UNPACKED: u64 = 1 << 20;
+/// So many may wait to be told that their step is durable before the next has to wait in line.
+const WAITING: usize = 1024;
+
+const JOB: u8 = b'j';
+const BOUGHT: u8 = b'b';
+const META_FORMAT: &[u8] = b"m/format";
+const META_TRUSTED: &[u8] = b"m/trusted";
+const META_SIGHTINGS: &[u8] = b"m/sightings";
+
+/// Opens the store in this directory, or creates it: readable by its owner only, empty, and suspect.
+/// Blocks for as long as it takes to read every row once.
+///
+/// # Errors
+/// [`StoreError::Locked`] while another process has it, [`StoreError::Damaged`] where it cannot be read
+/// as it was written (then [`open_rebuilt`] is the way out), [`StoreError::Unwritable`] where the disk
+/// or its permissions do not allow it.
+pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
+    let queue = dir.join("queue");
+    make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
+    match open_patiently(dir) {
+        Err(Flaw::Damaged(what)) => {
+            if !set_snapshots_aside(&queue) {
+                return Err(Flaw::Damaged(what).told(&queue));
+            }
+            tracing::warn!(dir = %queue.display(), what, "the queue's snapshot was set aside, opening without it");
+            open_patiently(dir).map_err(|flaw| flaw.told(&queue))
+        }
+        opened => opened.map_err(|flaw| flaw.told(&queue)),
+    }
+}
+
+/// Sets a damaged store aside, as `<dir>/damaged-<seconds since 1970>`, and opens an empty, suspect one
+/// in its place. What else lies in the directory stays: results that were paid for are still of use.
+/// The history goes aside too, since numbers of jobs begin anew.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError> {
+    let queue = dir.join("queue");
+    // Held until the new one is open: a daemon that is still running must not lose its store.
+    let _held = lock(&queue).map_err(|flaw| flaw.told(&queue))?;
+    let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
+    set_aside(dir, &aside).map_err(|error| unwritable(&aside, &error))?;
+    open(dir)
+}
+
+fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(aside)?;
+    for room in ["queue", "history"] {
+        if dir.join(room).exists() {
+            std::fs::rename(dir.join(room), aside.join(room))?;
+        }
+    }
+    sync(aside)?;
+    sync(dir)
+}
+
+/// The lock that sled takes itself; `None` where there is nothing to lock.
+fn lock(queue: &Path) -> Result<Option<File>, Flaw> {
+    let file = match File::options().read(true).write(true).open(queue.join("db")) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Flaw::Locked),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    }
+}
+
+/// A process that has just ended, or a store that was just dropped, may take a moment to let go.
+fn open_patiently(dir: &Path) -> Result<QueueStore, Flaw> {
+    for _ in 0..20 {
+        match open_guarded(dir) {
+            Err(Flaw::Locked) => std::thread::sleep(Duration::from_millis(50)),
+            opened => return opened,
+        }
+    }
+    open_guarded(dir)
+}
+
+/// sled answers some kinds of damage with a panic.
+fn open_guarded(dir: &Path) -> Result<QueueStore, Flaw> {
+    catch_unwind(|| open_once(dir)).unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
+}
+
+fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
+}
+
+fn open_once(dir: &Path) -> Result<QueueStore, Flaw> {
+    let queue = dir.join("queue");
+    let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
+    // Opened before the first write, so that the kernel reports every failed write-back to it.
+    let file = File::open(queue.join("db"))?;
+    greet(&db)?;
+    db.flush()?;
+    file.sync_data()?;
+    sync_created(dir)?;
+
+    let health = Arc::new(Health { dir: queue, failed: OnceLock::new() });
+    let journal = Arc::new(Journal::open(dir.join("history"))?);
+    let rows = SledRows { db: db.clone(), health: Arc::clone(&health) };
+    let committer = Committer::start(db, file, health)?;
+    Ok(QueueStore::open(Box::new(rows), journal, Box::new(committer))?)
+}
+
+/// Writes the format into a new store; refuses one that a later release has written.
+fn greet(db: &::sled::Db) -> Result<(), Flaw> {
+    if let Some(value) = db.get(META_FORMAT)? {
+        let format: u8 = unseal(&value)?;
+        return if format > FORMAT { Err(Flaw::Newer(format)) } else { Ok(()) };
+    }
+    if let Some(first) = db.iter().next() {
+        let (key, _) = first?;
+        return Err(Flaw::Damaged(format!("there are rows ({}) but no format", key.escape_ascii())));
+    }
+    db.insert(META_FORMAT, seal(&FORMAT)?)?;
+    Ok(())
+}
+
+fn make_private(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// sled syncs neither what it creates nor the folders that it creates it in.
+fn sync_created(dir: &Path) -> io::Result<()> {
+    let queue = dir.join("queue");
+    for name in ["conf", "db", "blobs"] {
+        sync(&queue.join(name))?;
+    }
+    sync(&queue)?;
+    sync(dir)?;
+    match dir.canonicalize()?.parent() {
+        // Somebody else's folder: that it may not be read by us is no reason to stop.
+        Some(parent) => sync(parent).or_else(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Ok(()),
+            _ => Err(error),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn sync(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Ok(file) => file.sync_all(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// sled can do without its snapshots: it reads its whole log then. `false` if there was none.
+fn set_snapshots_aside(queue: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(queue) else { return false };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let snapshots: Vec<_> = names.filter(|name| name.as_encoded_bytes().starts_with(b"snap.")).collect();
+    let aside = |name: &std::ffi::OsString| {
+        let mut new = std::ffi::OsString::from("aside-");
+        new.push(name);
+        std::fs::rename(queue.join(name), queue.join(new))
+    };
+    !snapshots.is_empty() && snapshots.iter().map(aside).all(|renamed| renamed.is_ok())
+}
+
+/// What is wrong with a store, before it is put into words for people.
+enum Flaw {
+    Locked,
+    Newer(u8),
+    Damaged(String),
+    Io(io::Error),
+    Told(StoreError),
+}
+
+impl Flaw {
+    fn told(self, queue: &Path) -> StoreError {
+        let dir = queue.display();
+        match self {
+            Self::Locked => StoreError::Locked(format!(
+                "the queue in {dir} is in use by another scribed. Stop that one, or give this one a state directory \
+                 of its own ([state] store)."
+            )),
+            Self::Newer(format) => StoreError::Damaged(format!(
+                "the queue in {dir} was written by a newer scribed (format {format}; this one knows formats up to \
+                 {FORMAT}). Nothing was changed. Use that release or a later one."
+            )),
+            Self::Damaged(what) => StoreError::Damaged(format!(
+                "the queue in {dir} is damaged: {what}. Nothing was overwritten. Start once with --rebuild: the queue \
+                 is set aside, the folders are scanned again, and the service's lists are walked before anything is \
+                 bought, so that nothing is paid twice."
+            )),
+            Self::Io(error) => unwritable(queue, &error),
+            Self::Told(error) => error,
+        }
+    }
+}
+
+impl From<io::Error> for Flaw {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<StoreError> for Flaw {
+    fn from(error: StoreError) -> Self {
+        Self::Told(error)
+    }
+}
+
+impl From<::sled::Error> for Flaw {
+    fn from(error: ::sled::Error) -> Self {
+        match error {
+            // The version is pinned, so its words are.
+            ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => Self::Locked,
+            ::sled::Error::Io(error) if is_worlds(error.kind()) => Self::Io(error),
+            error => Self::Damaged(error.to_string()),
+        }
+    }
+}
+
+/// The disk's or the administrator's doing; every other error while reading means that the files are
+/// not what they should be.
+fn is_worlds(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind as K;
+    matches!(
+        kind,
+        K::StorageFull
+            | K::QuotaExceeded
+            | K::FileTooLarge
+            | K::PermissionDenied
+            | K::ReadOnlyFilesystem
+            | K::OutOfMemory
+    )
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> StoreError {
+    let mend = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on that disk",
+        io::ErrorKind::PermissionDenied => "Give scribed's user the right to write there",
+        io::ErrorKind::ReadOnlyFilesystem => "Mount that disk for writing",
+        _ => "Look at that disk and at the system's log",
+    };
+    let dir = path.display();
+    StoreError::Unwritable(format!(
+        "the queue in {dir} cannot be written: {error}. {mend}, then start scribed again. Nothing that was \
+         acknowledged is lost."
+    ))
+}
+
+/// The first failure stays: after a failed sync the kernel calls the lost pages clean, and a second
+/// sync would succeed without having written them.
+struct Health {
+    dir: PathBuf,
+    failed: OnceLock<StoreError>,
+}
+
+impl Health {
+    fn check(&self) -> Result<(), StoreError> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    fn fail(&self, flaw: Flaw) -> StoreError {
+        let told = match flaw {
+            // Not damage: sled repeats the first error of its writes for ever, in whatever kind.
+            Flaw::Damaged(what) => unwritable(&self.dir, &io::Error::other(what)),
+            flaw => flaw.told(&self.dir),
+        };
+        self.failed.get_or_init(|| told).clone()
+    }
+}
+
+/// A purchase with what was bought, so that a row tells what it is about.
+#[derive(Serialize, Deserialize)]
+struct Purchase {
+    order: Order,
+    #[serde(flatten)]
+    bought: Bought,
+}
+
+struct SledRows {
+    db: ::sled::Db,
+    health: Arc<Health>,
+}
+
+impl SledRows {
+    fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
+        let told = |flaw: Flaw| flaw.told(&self.health.dir);
+        let value = self.db.get(key).map_err(|error| told(error.into()))?;
+        value.map(|value| unseal(&value).map_err(told)).transpose()
+    }
+
+    fn write(&self, key: &[u8], value: &impl Serialize) -> Result<(), StoreError> {
+        self.health.check()?;
+        let value = seal(value).map_err(|flaw| flaw.told(&self.health.dir))?;
+        if value.len() > LARGEST_VALUE {
+            let (len, max) = (value.len(), LARGEST_VALUE);
+            return Err(StoreError::Unwritable(format!(
+                "a job's record has {len} bytes and may have {max}: its path is too long for the queue. Shorten it."
+            )));
+        }
+        // Every insert is a step of its own in sled's log, and the log comes back in order.
+        self.db.insert(key, value).map(drop).map_err(|error| self.health.fail(error.into()))
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
+        self.health.check()?;
+        self.db.remove(key).map(drop).map_err(|error| self.health.fail(error.into()))
+    }
+
+    fn flagged(&self, key: &[u8]) -> Result<bool, StoreError> {
+        Ok(self.read(key)?.unwrap_or(false))
+    }
+}
+
+impl Rows for SledRows {
+    fn load(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        let job = self.read(&job_key(id))?;
+        job.map(|job| in_its_place(id, job).map_err(|flaw| flaw.told(&self.health.dir))).transpose()
+    }
+
+    fn save(&mut self, job: &Job) -> Result<(), StoreError> {
+        self.write(&job_key(job.id), job)
+    }
+
+    fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
+        let first = after.map_or(1, |id| id.0.saturating_add(1));
+        let rows = self.db.range(job_key(JobId(first)).as_slice()..&[JOB + 1]);
+        let jobs = rows.zip(first..).map(|(row, id)| expected(row, JobId(id)));
+        Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.health.dir))))
+    }
+
+    fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+        match self.read::<Purchase>(&bought_key(order))? {
+            Some(purchase) if purchase.order == *order => Ok(Some(purchase.bought)),
+            Some(_) => Err(Flaw::Damaged("a purchase stands where another should".into()).told(&self.health.dir)),
+            None => Ok(None),
+        }
+    }
+
+    fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {
+        let key = bought_key(order);
+        match bought {
+            Some(bought) => self.write(&key, &Purchase { order: order.clone(), bought: bought.clone() }),
+            None => self.remove(&key),
+        }
+    }
+
+    fn has_sightings(&self) -> Result<bool, StoreError> {
+        self.flagged(META_SIGHTINGS)
+    }
+
+    fn set_sightings(&mut self) -> Result<(), StoreError> {
+        // Said of every item of a list; written once.
+        if self.has_sightings()? { Ok(()) } else { self.write(META_SIGHTINGS, &true) }
+    }
+
+    fn suspect(&self) -> Result<bool, StoreError> {
+        Ok(!self.flagged(META_TRUSTED)?)
+    }
+
+    fn set_trusted(&mut self) -> Result<(), StoreError> {
+        self.write(META_TRUSTED, &true)
+    }
+}
+
+/// Jobs are numbered from 1 without gaps and never removed: what is not there was lost.
+fn expected(row: ::sled::Result<(::sled::IVec, ::sled::IVec)>, id: JobId) -> Result<Job, Flaw> {
+    let (key, value) = row?;
+    if *key != job_key(id) {
+        return Err(Flaw::Damaged(format!("the row of job {id} is missing")));
+    }
+    in_its_place(id, unseal(&value)?)
+}
+
+fn in_its_place(id: JobId, job: Job) -> Result<Job, Flaw> {
+    let other = job.id;
+    if other == id { Ok(job) } else { Err(Flaw::Damaged(format!("job {other} stands where job {id} should"))) }
+}
+
+/// Big-endian, so that rows are in the order of the numbers.
+fn job_key(id: JobId) -> [u8; 9] {
+    let mut key = [JOB; 9];
+    key[1..].copy_from_slice(&id.0.to_be_bytes());
+    key
+}
+
+fn bought_key(order: &Order) -> [u8; 17] {
+    let mut key = [BOUGHT; 17];
+    key[1..].copy_from_slice(&order_hash(order));
+    key
+}
+
+/// The format, a checksum of what follows, and JSON, compressed where it is long. JSON never begins as
+/// a compressed stream does.
+fn seal(value: &impl Serialize) -> Result<Vec<u8>, Flaw> {
+    let mut payload = serde_json::to_vec(value).map_err(|error| Flaw::Damaged(error.to_string()))?;
+    if payload.len() > LARGEST_PLAIN {
+        let mut packed = Vec::new();
+        ZlibEncoder::new(payload.as_slice(), Compression::default()).read_to_end(&mut packed)?;
+        payload = packed;
+    }
+    let mut sealed = vec![FORMAT];
+    sealed.extend_from_slice(&checksum(&payload));
+    sealed.append(&mut payload);
+    Ok(sealed)
+}
+
+fn unseal<T: DeserializeOwned>(sealed: &[u8]) -> Result<T, Flaw> {
+    let damaged = |what: &str| Flaw::Damaged(what.to_owned());
+    let (&format, rest) = sealed.split_first().ok_or_else(|| damaged("an empty value"))?;
+    if format > FORMAT {
+        return Err(Flaw::Newer(format));
+    }
+    let (sum, payload) = rest.split_first_chunk().ok_or_else(|| damaged("a value was cut short"))?;
+    if format == 0 || *sum != checksum(payload) {
+        return Err(damaged("a value's checksum is wrong"));
+    }
+    let parsed = match payload.first() {
+        Some(0x78) => serde_json::from_slice(&unpacked(payload)?),
+        _ => serde_json::from_slice(payload),
+    };
+    parsed.map_err(|error| Flaw::Damaged(format!("a value is not what it should be: {error}")))
+}
+
+fn unpacked(packed: &[u8]) -> Result<Vec<u8>, Flaw> {
+    let mut payload = Vec::new();
+    let read = ZlibDecoder::new(packed).take(LARGEST_UNPACKED).read_to_end(&mut payload);
+    read.map_err(|error| Flaw::Damaged(format!("a value does not unpack: {error}")))?;
+    Ok(payload)
+}
+
+fn checksum(payload: &[u8]) -> [u8; 8] {
+    let hash = blake3::hash(payload);
+    let mut sum = [0; 8];
+    sum.copy_from_slice(&hash.as_bytes()[..8]);
+    sum
+}
+
+type Waiter = oneshot::Sender<Result<(), StoreError>>;
+
+/// Makes steps durable, as many at once as wait for it: whoever comes during one sync shares the next.
+struct Committer {
+    waiters: Option<mpsc::Sender<Waiter>>,
+    thread: Option<JoinHandle<()>>,
+    health: Arc<Health>,
+}
+
+impl Committer {
+    fn start(db: ::sled::Db, file: File, health: Arc<Health>) -> io::Result<Self> {
+        let (waiters, inbox) = mpsc::channel(WAITING);
+        let disk = Disk { db, file, health: Arc::clone(&health) };
+        // A thread of its own: a sync can take seconds, and no other work may wait behind it.
+        let thread = std::thread::Builder::new().name("store-sync".into()).spawn(move || disk.serve(inbox))?;
+        Ok(Self { waiters: Some(waiters), thread: Some(thread), health })
+    }
+}
+
+#[async_trait::async_trait]
+impl Barrier for Committer {
+    async fn durable(&self) -> Result<(), StoreError> {
+        self.health.check()?;
+        let gone = || self.health.fail(Flaw::Io(io::Error::other("the thread that syncs has ended")));
+        let (waiter, answer) = oneshot::channel();
+        let waiters = self.waiters.as_ref().ok_or_else(gone)?;
+        waiters.send(waiter).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        drop(self.waiters.take());
+        if let Some(thread) = self.thread.take() {
+            // Its panic was told to everyone who waited.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Disk {
+    db: ::sled::Db,
+    file: File,
+    health: Arc<Health>,
+}
+
+impl Disk {
+    fn serve(self, mut inbox: mpsc::Receiver<Waiter>) {
+        let mut waiting = Vec::new();
+        while let Some(first) = inbox.blocking_recv() {
+            waiting.push(first);
+            while let Ok(another) = inbox.try_recv() {
+                waiting.push(another);
+            }
+            let outcome = self.sync();
+            tracing::trace!(target: "scribed::store::sync", steps = waiting.len(), ok = outcome.is_ok());
+            for waiter in waiting.drain(..) {
+                let _ = waiter.send(outcome.clone()); // whoever stopped waiting does not want to know
+            }
+        }
+        if let Err(error) = self.sync() {
+            tracing::warn!(%error, "the last steps may be lost");
+        }
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.health.check()?;
+        let flushed = catch_unwind(AssertUnwindSafe(|| self.db.flush()));
+        let flushed =
+            flushed.unwrap_or_else(|panic| Err(::sled::Error::ReportableBug(panic_words(panic.as_ref()).into())));
+        let synced = flushed.map_err(Flaw::from).and_then(|_| Ok(self.file.sync_data()?));
+        synced.map_err(|flaw| self.health.fail(flaw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::SourceName;
+    use crate::domain::path::RelPath;
+    use crate::store::contract::Store;
+    use std::os::unix::fs::PermissionsExt;
+
+    const NOW: Timestamp = Timestamp(1_795_000_000_000);
+
+    fn key(path: &[u8]) -> JobKey {
+        JobKey { source: SourceName::new("s"), path: RelPath::new(path) }
+    }
+
+    fn stamp(size: u64) -> Stamp {
+        Stamp { size, mtime_ns: 1, ctime_ns: 2, inode: 3 }
+    }
+
+    fn with_jobs(dir: &Path, n: u64) {
+        let store = open(dir).unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        for i in 0..n {
+            runtime.block_on(store.admit(&key(&i.to_be_bytes()), stamp(i), NOW, NOW)).unwrap();
+        }
+    }
+
+    fn raw(dir: &Path) -> ::sled::Db {
+        let config = ::sled::Config::new().path(dir.join("queue"));
+        for _ in 0..100 {
+            match config.open() {
+                Ok(db) => return db,
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        config.open().unwrap()
+    }
+
+    fn complaint(dir: &Path) -> String {
+        match open(dir) {
+            Err(StoreError::Damaged(words)) => words.replace(&dir.display().to_string(), "<dir>"),
+            Err(other) => panic!("{other:?}"),
+            Ok(_) => panic!("opened"),
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_value_stay_as_they_are() {
+        let sealed = seal(&"value").ok().unwrap();
+        assert_eq!(sealed, b"\x01\xb3\x4c\x30\x03\x5d\xbd\x08\x35\"value\"".as_slice(), "{sealed:02x?}");
+    }
+
+    #[test]
+    fn long_values_are_packed_and_come_back() {
+        let path = "shelf/".repeat(680);
+        let sealed = seal(&path).ok().unwrap();
+        assert!(sealed.len() < 200 && sealed[9] == 0x78);
+        assert_eq!(unseal::<String>(&sealed).ok().unwrap(), path);
+    }
+
+    #[test]
+    fn a_path_of_the_greatest_length_in_bytes_that_are_no_text_fits() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path()).unwrap();
+        let bytes: Vec<u8> = (0u32..128).flat_map(|i| *blake3::hash(&i.to_be_bytes()).as_bytes()).collect();
+        let admitted = tokio::runtime::Runtime::new().unwrap().block_on(store.admit(&key(&bytes), stamp(1), NOW, NOW));
+        admitted.unwrap();
+    }
+
+    #[test]
+    fn a_second_opener_is_told_who_has_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = open(dir.path()).unwrap();
+        let Err(StoreError::Locked(words)) = open(dir.path()) else { panic!("not locked") };
+        assert!(words.contains("in use by another scribed"), "{words}");
+        assert!(matches!(open_rebuilt(dir.path(), NOW), Err(StoreError::Locked(_))));
+    }
+
+    #[test]
+    fn only_its_owner_may_look_into_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        drop(open(&state).unwrap());
+        for dir in [state.clone(), state.join("queue"), state.join("history")] {
+            assert_eq!(std::fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_found_when_opening() {
+        let dir = tempfile::tempdir().unwrap();
+        with_jobs(dir.path(), 3);
+        let db = raw(dir.path());
+        let mut value = db.get(job_key(JobId(2))).unwrap().unwrap().to_vec();
+        value[40] ^= 4;
+        db.insert(job_key(JobId(2)), value).unwrap();
+        drop(db);
+        let words = complaint(dir.path());
+        assert!(words.contains("checksum") && words.contains("--rebuild") && words.contains("paid twice"), "{words}");
+    }
+
+    #[test]
+    fn a_lost_row_is_found_when_opening() {
+        let dir = tempfile::tempdir().unwrap();
+        with_jobs(dir.path(), 3);
+        raw(dir.path()).remove(job_key(JobId(1))).unwrap();
+        assert!(complaint(dir.path()).contains("the row of job 1 is missing"));
+    }
+
+    #[test]
+    fn a_newer_format_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        with_jobs(dir.path(), 1);
+        let db = raw(dir.path());
+        let mut value = db.get(job_key(JobId(1))).unwrap().unwrap().to_vec();
+        value[0] = 2;
+        db.insert(job_key(JobId(1)), value.clone()).unwrap();
+        drop(db);
+        let words = complaint(dir.path());
+        assert!(words.contains("newer scribed") && !words.contains("--rebuild"), "{words}");
+        assert_eq!(*raw(dir.path()).get(job_key(JobId(1))).unwrap().unwrap(), *value);
+    }
+
+    #[test]
+    fn a_broken_snapshot_is_set_aside_and_nothing_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        with_jobs(dir.path(), 50);
+        with_jobs(dir.path(), 50); // sled writes its snapshot when it opens what is not empty
+        let queue = dir.path().join("queue");
+        let snapshot = std::fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().path());
+        let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max().unwrap();
+        std::fs::write(&snapshot, b"garbage that is no snapshot at all").unwrap();
+        let store = open(dir.path()).unwrap();
+        let counts = tokio::runtime::Runtime::new().unwrap().block_on(store.counts()).unwrap();
+        assert_eq!(counts.total(), 50);
+    }
+
+    #[test]
+    fn rebuilt_is_empty_and_suspect_and_the_old_one_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        with_jobs(dir.path(), 3);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let store = open(dir.path()).unwrap();
+            store.trust().await.unwrap();
+            drop(store);
+            let store = open_rebuilt(dir.path(), NOW).unwrap();
+            assert!(store.suspect().await.unwrap());
+            assert_eq!(store.counts().await.unwrap().total(), 0);
+            assert_eq!(store.history(JobId(1)).await.unwrap(), []);
+        });
+        assert!(dir.path().join("damaged-1795000000/queue/db").is_file());
+        assert!(dir.path().join("damaged-1795000000/history/2026-11.jsonl").is_file());
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let health = Health { dir: dir.path().into(), failed: OnceLock::new() };
+        health.check().unwrap();
+        let told = health.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));
+        assert!(told.to_string().contains("Make room"), "{told}");
+        assert_eq!(health.check().unwrap_err().to_string(), told.to_string());
+        let again = health.fail(Flaw::Io(io::Error::other("later")));
+        assert_eq!(again.to_string(), told.to_string());
+    }
+}

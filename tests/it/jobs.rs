@@ -1,0 +1,101 @@
+//! Jobs at every stage, made by the machine itself.
+
+use scribed::domain::fault::{Fault, FaultKind};
+use scribed::domain::job::{Job, JobKey, Output, Stamp};
+use scribed::domain::names::{Hash, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
+use scribed::domain::path::RelPath;
+use scribed::domain::stage::{Audio, Event, Intent, Skip, StageKind, Upload};
+use scribed::domain::token::{Order, Token};
+
+/// The moment at which tests begin: 2026-11-18.
+pub const START: Timestamp = Timestamp(1_795_000_000_000);
+
+/// So many seconds after [`START`].
+pub fn at(seconds: i64) -> Timestamp {
+    Timestamp(START.0 + seconds * 1000)
+}
+
+/// The n-th file.
+pub fn key(n: u64) -> JobKey {
+    JobKey { source: SourceName::new("tests"), path: RelPath::new(format!("shelf/talk-{n:04}.wav")) }
+}
+
+/// A file of this size, with other times for another size.
+pub fn stamp(size: u64) -> Stamp {
+    Stamp { size, mtime_ns: 1_700_000_000_000_000_000 + size as i64, ctime_ns: 7, inode: 11 }
+}
+
+/// What the n-th content costs money as.
+pub fn order(n: u64) -> Order {
+    let content = Hash::of(format!("content {n}").as_bytes());
+    Order { service: ServiceName::new("default"), content, params: Hash::of(b"parameters") }
+}
+
+/// The n-th id at the service.
+pub fn transcription(n: u64) -> TranscriptionId {
+    TranscriptionId::new(format!("45463597-20b7-4af7-b3b3-f5fb778203{n:04}"))
+}
+
+pub const AUDIO: Audio = Audio { millis: 61_500, channels: 1 };
+
+pub fn fault(kind: FaultKind, words: &str) -> Fault {
+    Fault::new(kind, words, at(5))
+}
+
+pub fn uploaded(n: u64) -> Event {
+    Event::Uploaded { order: order(n), audio: AUDIO, upload: Upload { id: UploadId::new(format!("u-{n}")), at: START } }
+}
+
+pub fn intended(job: &Job, n: u64) -> Event {
+    let token = Token::new(&order(n), job.key.tag(), job.round);
+    let intent = Intent {
+        token,
+        origin: "https://stt.example.org".into(),
+        key: "k3y".into(),
+        service_date: Some(at(-1)),
+        sent_at: START,
+    };
+    Event::Intended { intent }
+}
+
+pub fn created(n: u64) -> Event {
+    Event::Created { transcription: transcription(n) }
+}
+
+pub fn outputs() -> Vec<Output> {
+    let output = |name: &str| Output { name: RelPath::new(name), hash: Hash::of(name.as_bytes()) };
+    vec![output("shelf/talk.en.srt"), output("shelf/talk.en.txt")]
+}
+
+/// The event that leads from this stage one step down the straight way.
+pub fn next(job: &Job, n: u64) -> Option<Event> {
+    Some(match job.stage.kind() {
+        StageKind::Found => Event::Settled,
+        StageKind::Settled => Event::Probed { params: Hash::of(b"parameters"), content: None },
+        StageKind::Probed => uploaded(n),
+        StageKind::Uploaded => intended(job, n),
+        StageKind::Submitting => created(n),
+        StageKind::Submitted => Event::Fetched { audio: AUDIO },
+        StageKind::Fetched => Event::Written { outputs: outputs() },
+        StageKind::Following => Event::TookOver,
+        StageKind::Written | StageKind::Skipped | StageKind::Failed => return None,
+    })
+}
+
+/// The job taken along to this stage; content, upload and transcription are the n-th.
+pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
+    while job.stage.kind() != kind {
+        let event = match (kind, job.stage.kind()) {
+            (StageKind::Skipped, _) => Event::Skipped { why: Skip::Empty },
+            (StageKind::Failed, StageKind::Submitted) => {
+                Event::Failed { fault: fault(FaultKind::Dead { code: 500 }, "the transcription ended in error") }
+            }
+            (StageKind::Following, StageKind::Probed) => {
+                Event::Followed { order: order(n), owner: scribed::domain::names::JobId(1) }
+            }
+            _ => next(&job, n).unwrap(),
+        };
+        job = job.on(event, now).unwrap();
+    }
+    job
+}

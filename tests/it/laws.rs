@@ -1,0 +1,717 @@
+//! What every store promises, each law once, upheld by every store. After each law the store is opened
+//! again and has to tell the same.
+
+use crate::jobs::{at, created, fault, key, order, outputs, stamp, taken_to, transcription};
+use scribed::domain::fault::FaultKind;
+use scribed::domain::job::Job;
+use scribed::domain::names::{JobId, Timestamp};
+use scribed::domain::stage::{Event, Skip, StageKind};
+use scribed::store;
+use scribed::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Note, Store, StoreError, Twin};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// Where a store lives, so that it can be opened again.
+pub trait Ground {
+    fn open(&self) -> Arc<dyn Store>;
+}
+
+#[derive(Default)]
+pub struct Memory(store::memory::MemoryDisk);
+
+impl Ground for Memory {
+    fn open(&self) -> Arc<dyn Store> {
+        Arc::new(store::memory::open(&self.0).unwrap())
+    }
+}
+
+pub struct Sled(tempfile::TempDir);
+
+impl Default for Sled {
+    fn default() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+impl Ground for Sled {
+    fn open(&self) -> Arc<dyn Store> {
+        Arc::new(store::sled::open(self.0.path()).unwrap())
+    }
+}
+
+/// A store under a law.
+pub struct Case {
+    ground: Box<dyn Ground>,
+    store: Option<Arc<dyn Store>>,
+}
+
+impl Deref for Case {
+    type Target = Arc<dyn Store>;
+
+    fn deref(&self) -> &Self::Target {
+        self.store.as_ref().unwrap()
+    }
+}
+
+impl Case {
+    pub fn new(ground: impl Ground + 'static) -> Self {
+        let store = ground.open();
+        Self { ground: Box::new(ground), store: Some(store) }
+    }
+
+    pub fn reopen(&mut self) {
+        drop(self.store.take());
+        self.store = Some(self.ground.open());
+    }
+
+    /// New, due at once, of a size of its own.
+    async fn found(&self, n: u64) -> JobId {
+        self.found_sized(n, 1000 + n).await
+    }
+
+    async fn found_sized(&self, n: u64, size: u64) -> JobId {
+        match self.admit(&key(n), stamp(size), at(0), at(0)).await.unwrap() {
+            Admission::New(id) => id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn claim_one(&self, kinds: &[StageKind], now: Timestamp) -> Claimed {
+        let mut claimed = self.claim(kinds, now, now.after(minute()), 1).await.unwrap();
+        claimed.pop().expect("a job that is due")
+    }
+
+    /// The n-th file's job, brought to this stage by commits, and let go.
+    async fn standing_at(&self, n: u64, kind: StageKind) -> Job {
+        let id = self.found(n).await;
+        self.brought(id, kind, n).await
+    }
+
+    async fn brought(&self, id: JobId, kind: StageKind, n: u64) -> Job {
+        let job = self.job(id).await.unwrap().unwrap();
+        let claimed = self.claim(&[job.stage.kind()], at(0), at(60), 1000).await.unwrap();
+        let mut left = None;
+        for claimed in claimed {
+            let ours = claimed.job.id == id;
+            let job = if ours { taken_to(claimed.job, kind, n, at(0)) } else { claimed.job };
+            self.commit(&claimed.lease, &job, Hold::Release).await.unwrap();
+            if ours {
+                left = Some(job);
+            }
+        }
+        left.expect("the job was due")
+    }
+
+    async fn stage_of(&self, id: JobId) -> StageKind {
+        self.job(id).await.unwrap().unwrap().stage.kind()
+    }
+
+    async fn ids(&self, filter: Filter) -> Vec<u64> {
+        self.page(&filter).await.unwrap().iter().map(|job| job.id.0).collect()
+    }
+}
+
+fn minute() -> std::time::Duration {
+    std::time::Duration::from_secs(60)
+}
+
+/// Everything a store can be asked that outlives its process.
+#[derive(Debug, PartialEq)]
+pub struct Told {
+    pub jobs: Vec<Job>,
+    pub counts: Counts,
+    pub notes: Vec<Vec<Note>>,
+    pub bought: Vec<Option<Bought>>,
+    pub suspect: bool,
+}
+
+pub async fn told(store: &dyn Store) -> Told {
+    let jobs = store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap();
+    let mut notes = Vec::new();
+    let mut bought = Vec::new();
+    for job in &jobs {
+        assert_eq!(store.find(&job.key).await.unwrap().as_ref(), Some(job));
+        assert_eq!(store.job(job.id).await.unwrap().as_ref(), Some(job));
+        notes.push(store.history(job.id).await.unwrap());
+        bought.push(match job.stage.order() {
+            Some(order) => store.bought(order).await.unwrap(),
+            None => None,
+        });
+    }
+    Told { counts: store.counts().await.unwrap(), suspect: store.suspect().await.unwrap(), jobs, notes, bought }
+}
+
+/// Counted and searched the slow way.
+pub fn counted(jobs: &[Job]) -> Counts {
+    let mut counts = Counts::default();
+    for job in jobs {
+        *counts.of_mut(job.stage.kind()) += 1;
+        counts.parked_in_flight += u64::from(job.is_parked());
+    }
+    counts
+}
+
+pub fn earliest(jobs: &[Job]) -> Option<Timestamp> {
+    jobs.iter().filter_map(|job| job.due).min()
+}
+
+async fn uphold(ground: impl Ground + 'static, law: impl AsyncFnOnce(&mut Case)) {
+    let mut case = Case::new(ground);
+    law(&mut case).await;
+    let before = told(&**case).await;
+    assert_eq!(before.counts, counted(&before.jobs));
+    case.settle().await.unwrap();
+    case.reopen();
+    assert_eq!(told(&**case).await, before, "opened again, it tells something else");
+    // No lease outlives its process.
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), earliest(&before.jobs));
+}
+
+/// One test for every law and store. A new store is one more line at the end.
+macro_rules! laws {
+    ($($law:ident)*) => {
+        macro_rules! upheld_by {
+            ($store:ident, $ground:expr) => {
+                mod $store {
+                    $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $law() {
+                        super::uphold($ground, super::$law).await;
+                    })*
+                }
+            };
+        }
+    };
+}
+
+laws! {
+    a_new_file_becomes_a_job
+    a_known_file_changes_nothing
+    an_ended_job_starts_over_when_its_file_changed
+    a_job_on_its_way_does_not_start_over
+    the_longest_due_is_claimed_first
+    nothing_is_claimed_before_it_is_due
+    at_most_n_are_claimed
+    only_the_kinds_asked_for_are_claimed
+    what_is_held_is_not_claimed
+    after_the_lease_the_old_holder_changes_nothing
+    a_renewed_lease_lasts
+    a_lost_lease_cannot_be_renewed
+    a_kept_lease_goes_on_and_a_released_one_does_not
+    a_lease_is_for_its_own_job
+    an_end_is_never_due
+    among_many_who_ask_one_buys
+    the_owner_is_known_again_from_its_intent_on
+    an_owner_that_ends_or_starts_over_lets_go
+    an_owner_that_follows_lets_go
+    a_job_owns_one_order
+    what_was_bought_is_known
+    a_dead_purchase_is_forgotten_for_the_next_round
+    a_dead_purchase_is_forgotten_when_revived
+    a_later_purchase_is_not_forgotten_for_an_earlier_one
+    the_highest_round_sighted_is_kept
+    a_new_store_is_suspect_until_trusted
+    files_of_one_size_are_alike
+    after_a_sighting_everything_is_alike
+    followers_look_again_when_their_leader_comes_to_something
+    followers_of_a_leader_that_starts_over_look_again
+    a_hint_brings_a_look_forward
+    a_hint_for_nobody_is_no_error
+    a_hint_counts_while_the_job_is_held
+    two_jobs_may_wait_for_one_transcription
+    a_failed_job_is_revived_once
+    the_next_due_counts_leases
+    pages_are_stable_under_a_filter
+    a_page_may_be_far_behind_what_it_is_not_asked_for
+    parked_jobs_do_not_count_as_running
+    history_tells_the_way
+    an_unknown_job_is_none
+    any_path_comes_back
+}
+upheld_by!(memory, super::Memory::default());
+upheld_by!(sled, super::Sled::default());
+
+async fn a_new_file_becomes_a_job(case: &mut Case) {
+    let new = case.admit(&key(1), stamp(10), at(0), at(30)).await.unwrap();
+    assert_eq!(new, Admission::New(JobId(1)));
+    let job = case.find(&key(1)).await.unwrap().unwrap();
+    assert_eq!(job, Job::found(JobId(1), key(1), stamp(10), at(0), at(30)));
+    assert_eq!(case.admit(&key(2), stamp(10), at(0), at(0)).await.unwrap(), Admission::New(JobId(2)));
+}
+
+async fn a_known_file_changes_nothing(case: &mut Case) {
+    let id = case.found(1).await;
+    let before = case.job(id).await.unwrap();
+    for size in [1001, 5] {
+        assert_eq!(case.admit(&key(1), stamp(size), at(9), at(9)).await.unwrap(), Admission::Known(id));
+    }
+    assert_eq!(case.job(id).await.unwrap(), before);
+    assert_eq!(case.counts().await.unwrap().total(), 1);
+}
+
+async fn an_ended_job_starts_over_when_its_file_changed(case: &mut Case) {
+    for (n, end) in [(1, StageKind::Written), (2, StageKind::Skipped), (3, StageKind::Failed)] {
+        let job = case.standing_at(n, end).await;
+        assert_eq!(case.admit(&key(n), job.seen, at(9), at(9)).await.unwrap(), Admission::Known(job.id));
+        assert_eq!(case.admit(&key(n), stamp(77), at(9), at(99)).await.unwrap(), Admission::Reopened(job.id));
+        let again = case.job(job.id).await.unwrap().unwrap();
+        assert_eq!((again.stage.kind(), again.seen, again.due), (StageKind::Found, stamp(77), Some(at(99))));
+        assert_eq!(again.outputs, job.outputs, "what lies there by our hand is still known");
+    }
+}
+
+async fn a_job_on_its_way_does_not_start_over(case: &mut Case) {
+    let on_the_way = StageKind::ALL.into_iter().take_while(|kind| *kind != StageKind::Written);
+    for (n, kind) in (1..).zip(on_the_way) {
+        let job = case.standing_at(n, kind).await;
+        assert_eq!(case.admit(&key(n), stamp(7), at(9), at(9)).await.unwrap(), Admission::Known(job.id));
+        assert_eq!(case.job(job.id).await.unwrap(), Some(job));
+    }
+}
+
+async fn the_longest_due_is_claimed_first(case: &mut Case) {
+    for (n, due) in [(1, 30), (2, 10), (3, 20)] {
+        case.admit(&key(n), stamp(n), at(0), at(due)).await.unwrap();
+    }
+    let claimed = case.claim(&[StageKind::Found], at(60), at(90), 2).await.unwrap();
+    assert_eq!(claimed.iter().map(|claimed| claimed.job.id.0).collect::<Vec<_>>(), [2, 3]);
+}
+
+async fn nothing_is_claimed_before_it_is_due(case: &mut Case) {
+    case.admit(&key(1), stamp(1), at(0), at(30)).await.unwrap();
+    assert!(case.claim(&StageKind::ALL, Timestamp(at(30).0 - 1), at(90), 9).await.unwrap().is_empty());
+    assert_eq!(case.claim(&StageKind::ALL, at(30), at(90), 9).await.unwrap().len(), 1);
+}
+
+async fn at_most_n_are_claimed(case: &mut Case) {
+    for n in 1..=5 {
+        case.found(n).await;
+    }
+    assert_eq!(case.claim(&StageKind::ALL, at(0), at(9), 0).await.unwrap().len(), 0);
+    assert_eq!(case.claim(&StageKind::ALL, at(0), at(9), 3).await.unwrap().len(), 3);
+    assert_eq!(case.claim(&StageKind::ALL, at(0), at(9), 9).await.unwrap().len(), 2);
+}
+
+async fn only_the_kinds_asked_for_are_claimed(case: &mut Case) {
+    case.standing_at(1, StageKind::Settled).await;
+    case.standing_at(2, StageKind::Submitted).await;
+    case.found(3).await;
+    let kinds = [StageKind::Submitted, StageKind::Found];
+    let claimed = case.claim(&kinds, at(0), at(9), 9).await.unwrap();
+    assert_eq!(claimed.iter().map(|claimed| claimed.job.id.0).collect::<Vec<_>>(), [2, 3]);
+    assert!(case.claim(&[], at(0), at(9), 9).await.unwrap().is_empty());
+}
+
+async fn what_is_held_is_not_claimed(case: &mut Case) {
+    case.found(1).await;
+    case.claim_one(&StageKind::ALL, at(0)).await;
+    assert!(case.claim(&StageKind::ALL, at(59), at(99), 9).await.unwrap().is_empty());
+}
+
+async fn after_the_lease_the_old_holder_changes_nothing(case: &mut Case) {
+    let id = case.found(1).await;
+    let old = case.claim_one(&StageKind::ALL, at(0)).await;
+    let new = case.claim_one(&StageKind::ALL, at(60)).await;
+    assert!(new.lease.fence > old.lease.fence);
+    let moved = taken_to(old.job.clone(), StageKind::Settled, 1, at(61));
+    let refused = case.commit(&old.lease, &moved, Hold::Release).await;
+    assert!(matches!(refused, Err(StoreError::LeaseLost(lost)) if lost == id), "{refused:?}");
+    assert_eq!(case.stage_of(id).await, StageKind::Found);
+    case.commit(&new.lease, &moved, Hold::Release).await.unwrap();
+    assert_eq!(case.stage_of(id).await, StageKind::Settled);
+}
+
+async fn a_renewed_lease_lasts(case: &mut Case) {
+    case.found(1).await;
+    let held = case.claim_one(&StageKind::ALL, at(0)).await;
+    case.renew(&held.lease, at(300)).await.unwrap();
+    assert!(case.claim(&StageKind::ALL, at(299), at(999), 9).await.unwrap().is_empty());
+    case.commit(&held.lease, &held.job, Hold::Release).await.unwrap();
+}
+
+async fn a_lost_lease_cannot_be_renewed(case: &mut Case) {
+    case.found(1).await;
+    let old = case.claim_one(&StageKind::ALL, at(0)).await;
+    case.claim_one(&StageKind::ALL, at(60)).await;
+    assert!(matches!(case.renew(&old.lease, at(999)).await, Err(StoreError::LeaseLost(_))));
+}
+
+async fn a_kept_lease_goes_on_and_a_released_one_does_not(case: &mut Case) {
+    case.found(1).await;
+    let held = case.claim_one(&StageKind::ALL, at(0)).await;
+    let settled = taken_to(held.job, StageKind::Settled, 1, at(1));
+    case.commit(&held.lease, &settled, Hold::Keep).await.unwrap();
+    assert!(case.claim(&StageKind::ALL, at(2), at(99), 9).await.unwrap().is_empty());
+    let probed = taken_to(settled, StageKind::Probed, 1, at(2));
+    case.commit(&held.lease, &probed, Hold::Release).await.unwrap();
+    assert!(matches!(case.commit(&held.lease, &probed, Hold::Keep).await, Err(StoreError::LeaseLost(_))));
+    assert_eq!(case.claim_one(&[StageKind::Probed], at(2)).await.job, probed);
+}
+
+async fn a_lease_is_for_its_own_job(case: &mut Case) {
+    case.found(1).await;
+    case.found(2).await;
+    let claimed = case.claim(&StageKind::ALL, at(0), at(60), 2).await.unwrap();
+    let refused = case.commit(&claimed[0].lease, &claimed[1].job, Hold::Release).await;
+    assert!(matches!(refused, Err(StoreError::LeaseLost(_))), "{refused:?}");
+}
+
+async fn an_end_is_never_due(case: &mut Case) {
+    for (n, end) in [(1, StageKind::Written), (2, StageKind::Skipped), (3, StageKind::Failed)] {
+        case.standing_at(n, end).await;
+    }
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), None);
+    assert!(case.claim(&StageKind::ALL, at(1_000_000), at(1_000_001), 9).await.unwrap().is_empty());
+}
+
+async fn among_many_who_ask_one_buys(case: &mut Case) {
+    for n in 1..=64 {
+        case.standing_at(n, StageKind::Probed).await;
+    }
+    let askers: Vec<_> = (1..=64)
+        .map(|id| {
+            let store = Arc::clone(case);
+            tokio::spawn(async move { (id, store.twin(&order(7), JobId(id)).await.unwrap()) })
+        })
+        .collect();
+    let mut owners = Vec::new();
+    let mut followed = Vec::new();
+    for asker in askers {
+        match asker.await.unwrap() {
+            (id, Twin::Owner) => owners.push(id),
+            (_, Twin::Follows(owner)) => followed.push(owner.0),
+        }
+    }
+    assert_eq!(owners.len(), 1);
+    assert!(followed.iter().all(|owner| *owner == owners[0]));
+    assert_eq!(case.twin(&order(7), JobId(owners[0])).await.unwrap(), Twin::Owner, "asked again, it still is");
+    assert_eq!(case.twin(&order(8), JobId(65)).await.unwrap(), Twin::Owner, "another order is another matter");
+}
+
+async fn the_owner_is_known_again_from_its_intent_on(case: &mut Case) {
+    for (n, kind) in [(1, StageKind::Submitting), (2, StageKind::Submitted)] {
+        let id = case.found(n).await;
+        assert_eq!(case.twin(&order(n), id).await.unwrap(), Twin::Owner);
+        case.brought(id, kind, n).await;
+        case.reopen();
+        assert_eq!(case.twin(&order(n), JobId(99)).await.unwrap(), Twin::Follows(id));
+    }
+}
+
+async fn an_owner_that_ends_or_starts_over_lets_go(case: &mut Case) {
+    let failed = Event::Failed { fault: fault(FaultKind::Template, "it does not render") };
+    let events = [failed, Event::Skipped { why: Skip::Vanished }, Event::Grew { stamp: stamp(5) }];
+    for (n, event) in (1..).zip(events) {
+        let job = case.standing_at(n, StageKind::Probed).await;
+        assert_eq!(case.twin(&order(n), job.id).await.unwrap(), Twin::Owner);
+        assert_eq!(case.twin(&order(n), JobId(99)).await.unwrap(), Twin::Follows(job.id));
+        let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+        let moved = held.job.on(event, at(1)).unwrap();
+        case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
+        assert_eq!(case.twin(&order(n), JobId(99)).await.unwrap(), Twin::Owner);
+    }
+}
+
+async fn an_owner_that_follows_lets_go(case: &mut Case) {
+    let job = case.standing_at(1, StageKind::Probed).await;
+    case.twin(&order(1), job.id).await.unwrap();
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let moved = held.job.on(Event::Followed { order: order(1), owner: JobId(9) }, at(1)).unwrap();
+    case.commit(&held.lease, &moved, Hold::Release).await.unwrap();
+    assert_eq!(case.twin(&order(1), JobId(9)).await.unwrap(), Twin::Owner);
+}
+
+async fn a_job_owns_one_order(case: &mut Case) {
+    let job = case.standing_at(1, StageKind::Probed).await;
+    assert_eq!(case.twin(&order(1), job.id).await.unwrap(), Twin::Owner);
+    assert_eq!(case.twin(&order(2), job.id).await.unwrap(), Twin::Owner);
+    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner);
+    assert_eq!(case.twin(&order(2), JobId(98)).await.unwrap(), Twin::Follows(job.id));
+}
+
+async fn what_was_bought_is_known(case: &mut Case) {
+    assert_eq!(case.bought(&order(1)).await.unwrap(), None);
+    let id = case.found(1).await;
+    let expected = Some(Bought { transcription: transcription(1), round: 0 });
+    for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
+        case.brought(id, kind, 1).await;
+        assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
+        case.reopen();
+        assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
+    }
+    assert_eq!(case.bought(&order(2)).await.unwrap(), None);
+}
+
+async fn a_dead_purchase_is_forgotten_for_the_next_round(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitted).await;
+    let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    let anew = held.job.on(Event::Anew, at(1)).unwrap();
+    case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
+    assert_eq!(case.bought(&order(1)).await.unwrap(), None);
+    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Follows(anew.id), "it buys again");
+}
+
+async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitted).await;
+    let job = case.brought(JobId(1), StageKind::Failed, 1).await;
+    assert!(case.bought(&order(1)).await.unwrap().is_some());
+    assert!(case.revive(job.id, at(1)).await.unwrap());
+    assert_eq!(case.bought(&order(1)).await.unwrap(), None);
+    let revived = case.job(job.id).await.unwrap().unwrap();
+    assert_eq!((revived.stage.kind(), revived.round), (StageKind::Probed, 1));
+}
+
+async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitted).await;
+    let later = Bought { transcription: transcription(2), round: 1 };
+    case.sight(&order(1), &later).await.unwrap();
+    let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    let anew = held.job.on(Event::Anew, at(1)).unwrap();
+    case.commit(&held.lease, &anew, Hold::Release).await.unwrap();
+    assert_eq!(case.bought(&order(1)).await.unwrap(), Some(later));
+}
+
+async fn the_highest_round_sighted_is_kept(case: &mut Case) {
+    let bought = |n: u64, round| Bought { transcription: transcription(n), round };
+    for (n, round, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
+        case.sight(&order(1), &bought(n, round)).await.unwrap();
+        assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(kept));
+    }
+    case.settle().await.unwrap();
+    case.reopen();
+    assert_eq!(case.bought(&order(1)).await.unwrap(), Some(bought(4, 2)));
+}
+
+async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
+    assert!(case.suspect().await.unwrap());
+    case.reopen();
+    assert!(case.suspect().await.unwrap(), "opening it again is no proof");
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0 }).await.unwrap();
+    case.trust().await.unwrap();
+    assert!(!case.suspect().await.unwrap());
+    case.reopen();
+    assert!(!case.suspect().await.unwrap());
+    assert!(case.bought(&order(1)).await.unwrap().is_some());
+}
+
+async fn files_of_one_size_are_alike(case: &mut Case) {
+    let first = case.found_sized(1, 500).await;
+    assert!(!case.alike(500, first).await.unwrap(), "it is not like itself");
+    assert!(case.alike(500, JobId(99)).await.unwrap());
+    let second = case.found_sized(2, 500).await;
+    assert!(case.alike(500, first).await.unwrap());
+    assert!(!case.alike(501, first).await.unwrap());
+    case.reopen();
+    assert!(case.alike(500, second).await.unwrap());
+    let held = case.claim_one(&[StageKind::Found], at(0)).await;
+    let grown = held.job.on(Event::Grew { stamp: stamp(9) }, at(1)).unwrap();
+    case.commit(&held.lease, &grown, Hold::Release).await.unwrap();
+    assert!(!case.alike(500, second).await.unwrap(), "the other one has grown");
+}
+
+async fn after_a_sighting_everything_is_alike(case: &mut Case) {
+    let id = case.found(1).await;
+    assert!(!case.alike(7, id).await.unwrap());
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0 }).await.unwrap();
+    assert!(case.alike(7, id).await.unwrap());
+    case.settle().await.unwrap();
+    case.reopen();
+    assert!(case.alike(7, id).await.unwrap());
+}
+
+/// Job 1 leads, job 2 follows it and sleeps for long.
+async fn leader_and_follower(case: &Case, leads_at: StageKind) -> JobId {
+    case.standing_at(1, leads_at).await;
+    let follower = case.found(2).await;
+    case.brought(follower, StageKind::Following, 1).await;
+    let held = case.claim_one(&[StageKind::Following], at(0)).await;
+    case.commit(&held.lease, &held.job.clone().resting(Some(at(3600)), None), Hold::Release).await.unwrap();
+    follower
+}
+
+async fn followers_look_again_when_their_leader_comes_to_something(case: &mut Case) {
+    let follower = leader_and_follower(case, StageKind::Submitting).await;
+    case.reopen();
+    let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
+    let submitted = held.job.on(created(1), at(5)).unwrap();
+    case.commit(&held.lease, &submitted, Hold::Keep).await.unwrap();
+    assert_eq!(case.job(follower).await.unwrap().unwrap().due, Some(at(3600)), "nothing has come of it yet");
+    let fetched = taken_to(submitted, StageKind::Fetched, 1, at(9));
+    case.commit(&held.lease, &fetched, Hold::Release).await.unwrap();
+    assert_eq!(case.job(follower).await.unwrap().unwrap().due, Some(at(9)));
+    assert_eq!(case.claim_one(&[StageKind::Following], at(9)).await.job.id, follower);
+}
+
+async fn followers_of_a_leader_that_starts_over_look_again(case: &mut Case) {
+    let follower = leader_and_follower(case, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let grown = held.job.on(Event::Grew { stamp: stamp(5) }, at(7)).unwrap();
+    case.commit(&held.lease, &grown, Hold::Release).await.unwrap();
+    assert_eq!(case.job(follower).await.unwrap().unwrap().due, Some(at(7)));
+}
+
+async fn a_hint_brings_a_look_forward(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitted).await;
+    let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    case.commit(&held.lease, &held.job.clone().resting(Some(at(600)), None), Hold::Release).await.unwrap();
+    assert!(case.hasten(&transcription(1), at(3)).await.unwrap());
+    assert_eq!(case.next_due(&[StageKind::Submitted]).await.unwrap(), Some(at(3)));
+    assert!(case.hasten(&transcription(1), at(5)).await.unwrap(), "a doubled hint is still one");
+    assert_eq!(case.next_due(&[StageKind::Submitted]).await.unwrap(), Some(at(3)), "and never puts it off");
+    assert_eq!(case.claim_one(&[StageKind::Submitted], at(3)).await.job.id, held.job.id);
+}
+
+async fn a_hint_for_nobody_is_no_error(case: &mut Case) {
+    assert!(!case.hasten(&transcription(1), at(3)).await.unwrap());
+    case.standing_at(1, StageKind::Written).await;
+    assert!(!case.hasten(&transcription(1), at(3)).await.unwrap());
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), None);
+}
+
+/// The look that is under way may have been answered before the transcription ended.
+async fn a_hint_counts_while_the_job_is_held(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitted).await;
+    let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    assert!(case.hasten(&transcription(1), at(3)).await.unwrap());
+    case.commit(&held.lease, &held.job.clone().resting(Some(at(600)), None), Hold::Release).await.unwrap();
+    assert_eq!(case.claim_one(&[StageKind::Submitted], at(4)).await.job.id, held.job.id);
+}
+
+async fn two_jobs_may_wait_for_one_transcription(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitted).await;
+    let second = case.standing_at(2, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0 };
+    let adopted = held.job.on(adopted, at(0)).unwrap().resting(Some(at(600)), None);
+    case.commit(&held.lease, &adopted, Hold::Release).await.unwrap();
+    let first = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    case.commit(&first.lease, &taken_to(first.job, StageKind::Written, 1, at(1)), Hold::Release).await.unwrap();
+    assert!(case.hasten(&transcription(1), at(3)).await.unwrap());
+    assert_eq!(case.claim_one(&[StageKind::Submitted], at(3)).await.job.id, second.id);
+}
+
+async fn a_failed_job_is_revived_once(case: &mut Case) {
+    let job = case.standing_at(1, StageKind::Failed).await;
+    assert!(case.revive(job.id, at(50)).await.unwrap());
+    assert!(!case.revive(job.id, at(51)).await.unwrap());
+    assert!(!case.revive(JobId(99), at(51)).await.unwrap());
+    let revived = case.claim_one(&StageKind::ALL, at(50)).await.job;
+    assert_eq!((revived.attempts, revived.fault, revived.due), (0, None, Some(at(50))));
+}
+
+async fn the_next_due_counts_leases(case: &mut Case) {
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), None);
+    for (n, due) in [(1, 30), (2, 10)] {
+        case.admit(&key(n), stamp(n), at(0), at(due)).await.unwrap();
+    }
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), Some(at(10)));
+    assert_eq!(case.next_due(&[StageKind::Settled]).await.unwrap(), None);
+    case.claim(&StageKind::ALL, at(10), at(20), 1).await.unwrap();
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), Some(at(20)), "when the lease runs out");
+}
+
+async fn pages_are_stable_under_a_filter(case: &mut Case) {
+    for n in 1..=9 {
+        case.standing_at(n, if n % 3 == 0 { StageKind::Failed } else { StageKind::Settled }).await;
+    }
+    let page = |stages: &[StageKind], after: Option<u64>, limit| Filter {
+        stages: stages.to_vec(),
+        after: after.map(JobId),
+        limit,
+    };
+    assert_eq!(case.ids(page(&[], None, 4)).await, [1, 2, 3, 4]);
+    assert_eq!(case.ids(page(&[], Some(4), 9)).await, [5, 6, 7, 8, 9]);
+    assert_eq!(case.ids(page(&[StageKind::Failed], None, 2)).await, [3, 6]);
+    case.found(10).await;
+    assert_eq!(case.ids(page(&[StageKind::Failed], Some(6), 2)).await, [9]);
+    assert_eq!(case.ids(page(&[StageKind::Failed, StageKind::Found], Some(6), 5)).await, [9, 10]);
+    assert_eq!(case.ids(page(&[], Some(10), 5)).await, [0; 0]);
+    assert_eq!(case.ids(page(&[], Some(u64::MAX), 5)).await, [0; 0]);
+}
+
+async fn a_page_may_be_far_behind_what_it_is_not_asked_for(case: &mut Case) {
+    for n in 1..=1200 {
+        case.found(n).await;
+    }
+    let held = case.claim(&StageKind::ALL, at(0), at(60), 1200).await.unwrap();
+    for claimed in held.iter().filter(|claimed| claimed.job.id.0 % 599 == 0) {
+        let moved = taken_to(claimed.job.clone(), StageKind::Skipped, 1, at(1));
+        case.commit(&claimed.lease, &moved, Hold::Release).await.unwrap();
+    }
+    let skipped =
+        |after: Option<u64>, limit| Filter { stages: vec![StageKind::Skipped], after: after.map(JobId), limit };
+    assert_eq!(case.ids(skipped(None, 10)).await, [599, 1198]);
+    assert_eq!(case.ids(skipped(None, 1)).await, [599]);
+    assert_eq!(case.ids(skipped(Some(599), 1)).await, [1198]);
+}
+
+async fn parked_jobs_do_not_count_as_running(case: &mut Case) {
+    case.standing_at(1, StageKind::Submitting).await;
+    case.standing_at(2, StageKind::Submitted).await;
+    case.standing_at(3, StageKind::Fetched).await;
+    assert_eq!(case.counts().await.unwrap().running(), 2);
+    let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
+    let asks = held.job.resting(None, Some(fault(FaultKind::Asks, "no list")));
+    case.commit(&held.lease, &asks, Hold::Release).await.unwrap();
+    let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
+    let stuck = held.job.resting(Some(at(3600)), Some(fault(FaultKind::Stuck, "still processing")));
+    case.commit(&held.lease, &stuck, Hold::Release).await.unwrap();
+    let counts = case.counts().await.unwrap();
+    assert_eq!((counts.running(), counts.parked_in_flight, counts.total()), (0, 2, 3));
+    assert_eq!(case.next_due(&[StageKind::Submitting]).await.unwrap(), None);
+}
+
+async fn history_tells_the_way(case: &mut Case) {
+    let id = case.found(1).await;
+    case.found(2).await;
+    for kind in [StageKind::Settled, StageKind::Probed, StageKind::Uploaded, StageKind::Submitting] {
+        case.brought(id, kind, 1).await;
+    }
+    let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
+    let broken = fault(FaultKind::Broken, "the answer broke off");
+    for due in [10, 20] {
+        let waits = held.job.clone().resting(Some(at(due)), Some(broken.clone()));
+        case.commit(&held.lease, &waits, Hold::Keep).await.unwrap();
+    }
+    let submitted = held.job.on(created(1), at(30)).unwrap();
+    case.commit(&held.lease, &submitted, Hold::Release).await.unwrap();
+    case.reopen();
+    let notes = case.history(id).await.unwrap();
+    let names: Vec<_> = notes.iter().map(|note| (note.stage.name(), note.words.as_deref())).collect();
+    let expected = [
+        ("found", None),
+        ("settled", None),
+        ("probed", None),
+        ("uploaded", None),
+        ("submitting", None),
+        ("submitting", Some("the answer broke off")), // said once, however often it is met
+        ("submitted", None),
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(notes.last().unwrap().transcription, Some(transcription(1)));
+    assert_eq!(case.history(JobId(2)).await.unwrap().len(), 1);
+}
+
+async fn an_unknown_job_is_none(case: &mut Case) {
+    assert_eq!(case.job(JobId(1)).await.unwrap(), None);
+    assert_eq!(case.find(&key(1)).await.unwrap(), None);
+    assert_eq!(case.history(JobId(1)).await.unwrap(), []);
+    assert_eq!(case.counts().await.unwrap(), Counts::default());
+}
+
+async fn any_path_comes_back(case: &mut Case) {
+    let odd: [&[u8]; 4] = [b"a\nb\"c\\x41.wav", b"\xff\xfe.wav", "\u{202e}gpj.mp3".as_bytes(), &[b'd'; 4096]];
+    for (n, path) in (0..).zip(odd) {
+        let mut key = key(n);
+        key.path = scribed::domain::path::RelPath::new(path);
+        let id = match case.admit(&key, stamp(n), at(0), at(0)).await.unwrap() {
+            Admission::New(id) => id,
+            other => panic!("{other:?}"),
+        };
+        let held = case.claim_one(&[StageKind::Found], at(0)).await;
+        let mut job = taken_to(held.job, StageKind::Written, n, at(1));
+        job.outputs = outputs();
+        case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+        case.reopen();
+        assert_eq!(case.job(id).await.unwrap().unwrap().key, key);
+    }
+}
