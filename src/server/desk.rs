@@ -153,7 +153,7 @@ pub struct Desk {
     pub bell: Notify,
     /// The uploads.
     pub shelf: Arc<Shelf>,
-    _lock: fs::File,
+    lock: fs::File,
 }
 
 #[derive(Default)]
@@ -213,7 +213,7 @@ impl Desk {
             index: Mutex::new(index),
             bell: Notify::new(),
             shelf: Arc::new(shelf),
-            _lock: lock,
+            lock,
         })
     }
 
@@ -341,6 +341,13 @@ impl Desk {
 
     fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Desk {
+    /// Closing the file is not enough: a child process that is just being started has it open too.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
     }
 }
 

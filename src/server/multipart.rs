@@ -105,16 +105,6 @@ where
         Ok(None)
     }
 
-    /// Passes over the next piece of the body as it comes, whatever it is: its size. After this there are no more parts to read.
-    ///
-    /// # Errors
-    /// The connection broke, or the body is at its end.
-    pub async fn skip(&mut self) -> Result<usize, MultipartError> {
-        self.buffer.clear();
-        self.fill().await?;
-        Ok(self.buffer.len())
-    }
-
     /// From the boundary to the empty line. Blanks after the boundary are allowed (RFC 2046, 5.1.1).
     async fn headers(&mut self) -> Result<Bytes, MultipartError> {
         loop {

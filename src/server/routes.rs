@@ -13,13 +13,14 @@ use crate::server::files;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
-use crate::server::{request, upload};
+use crate::server::request;
+use crate::server::upload::{self, Received};
 use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::page::ListQuery;
 use crate::wire::record::{self, Created};
 use crate::wire::upload::{self as wire_upload, Uploaded};
-use axum::body::{Body, Bytes};
+use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
@@ -83,60 +84,37 @@ impl FromRequestParts<Arc<Service>> for Caller {
     }
 }
 
-async fn receive(
-    Caller(owner): Caller,
-    State(service): Shared,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Refusal> {
-    let Some(boundary) = text(&headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
-        let words = "the Content-Type must be multipart/form-data with a boundary";
-        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
-    };
-    let announced = text(&headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
-    let mut parts = Multipart::new(body.into_data_stream(), boundary);
-    let shelf = Arc::clone(&service.desk.shelf);
-    let received = match upload::receive(&mut parts, &shelf, announced.unwrap_or(0)).await {
-        Ok(received) => received,
-        Err(refusal) => {
-            tokio::spawn(drain(parts));
-            return Err(refusal);
-        }
-    };
-    let now = service.clock.now();
+async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+    let mut body = body.into_data_stream();
+    let received = take_upload(&service, &headers, &mut body).await;
+    let (owner, received) = or_drain(received, body)?;
+    let (shelf, now) = (Arc::clone(&service.desk.shelf), service.clock.now());
     let kept = blocking(move || received.keep(&shelf, owner, now)).await?;
     let (id, audio_metadata) = kept.map_err(|error| Refusal::of_disk(&error))?;
     let audio_url = Base::of(&headers, service.address).audio_url(id);
     Ok(Json(Uploaded { audio_url, audio_metadata }).into_response())
 }
 
-/// Reads on for a while after a refusal: a connection closed on a sender that is still sending
-/// would take the answer with it.
-async fn drain(mut parts: Multipart<axum::body::BodyDataStream>) {
-    let mut left = DRAINED;
-    let reading = async {
-        while let Ok(bytes) = parts.skip().await {
-            left = left.saturating_sub(bytes);
-            if left == 0 {
-                break;
-            }
-        }
+async fn take_upload(
+    service: &Service,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<(Hash, Received), Refusal> {
+    let owner = service.door.admit(headers)?;
+    let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
+        let words = "the Content-Type must be multipart/form-data with a boundary";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     };
-    let _ = tokio::time::timeout(DRAINING, reading).await;
+    let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let mut parts = Multipart::new(body, boundary);
+    let received = upload::receive(&mut parts, &service.desk.shelf, announced.unwrap_or(0)).await?;
+    Ok((owner, received))
 }
 
-/// Bytes, and how long, that are read on after a refusal.
-const DRAINED: usize = 64 << 20;
-const DRAINING: Duration = Duration::from_secs(10);
-
-async fn create(
-    Caller(owner): Caller,
-    State(service): Shared,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Refusal> {
-    require_json(&headers)?;
-    let body = small_body(body).await?;
+async fn create(State(service): Shared, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+    let mut body = body.into_data_stream();
+    let taken = take_json(&service, &headers, &mut body).await;
+    let (owner, body) = or_drain(taken, body)?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
     let desk = Arc::clone(&service.desk);
     let recogniser = Arc::clone(&service.recogniser);
@@ -153,6 +131,43 @@ async fn create(
     Ok((StatusCode::CREATED, Json(created)).into_response())
 }
 
+async fn take_json(
+    service: &Service,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<(Hash, Vec<u8>), Refusal> {
+    let owner = service.door.admit(headers)?;
+    require_json(headers)?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.next().await {
+        let piece = piece.map_err(|error| Refusal::bad(format!("the body could not be read: {error}")))?;
+        if bytes.len() + piece.len() > request::MAX_BODY {
+            let words = format!("the body is larger than {} bytes", request::MAX_BODY);
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok((owner, bytes))
+}
+
+/// After a refusal the body is read on for a while: a connection closed on a sender that is still
+/// sending would take the answer with it.
+fn or_drain<T>(taken: Result<T, Refusal>, mut body: BodyDataStream) -> Result<T, Refusal> {
+    if taken.is_err() {
+        tokio::spawn(tokio::time::timeout(DRAINING, async move {
+            let mut left = DRAINED;
+            while let (1.., Some(Ok(bytes))) = (left, body.next().await) {
+                left = left.saturating_sub(bytes.len());
+            }
+        }));
+    }
+    taken
+}
+
+/// How many bytes, and how long, are read on after a refusal.
+const DRAINED: usize = 64 << 20;
+const DRAINING: Duration = Duration::from_secs(10);
+
 fn no_upload() -> Refusal {
     Refusal::fields(vec![
         "audio_url must name an upload that is still kept: it goes when the last transcription of it has ended, or a \
@@ -168,20 +183,6 @@ fn require_json(headers: &HeaderMap) -> Result<(), Refusal> {
         return Ok(());
     }
     Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be application/json"))
-}
-
-async fn small_body(body: Body) -> Result<Bytes, Refusal> {
-    let mut stream = body.into_data_stream();
-    let mut bytes = Vec::new();
-    while let Some(piece) = stream.next().await {
-        let piece = piece.map_err(|error| Refusal::bad(format!("the body could not be read: {error}")))?;
-        if bytes.len() + piece.len() > request::MAX_BODY {
-            let words = format!("the body is larger than {} bytes", request::MAX_BODY);
-            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, words));
-        }
-        bytes.extend_from_slice(&piece);
-    }
-    Ok(bytes.into())
 }
 
 async fn read(Caller(owner): Caller, State(service): Shared, Path(id): Path<String>) -> Result<Response, Refusal> {

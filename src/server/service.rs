@@ -10,7 +10,7 @@ use crate::server::worker::Worker;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::RwLock;
@@ -85,14 +85,14 @@ pub async fn start(
         tasks.spawn(Arc::clone(&worker).run());
     }
     tasks.spawn(sweep(Arc::clone(&desk), Arc::clone(&clock)));
-    let origin = desk.id();
+    let (origin, lock) = (desk.id(), Arc::downgrade(&desk));
     let door = Door::new(&options.keys, options.key_headers);
     let accepting = Arc::new(RwLock::new(()));
     let service = Arc::new(Service { desk, door, recogniser, clock, address, accepting });
     let closing = CancellationToken::new();
     let serving = tokio::spawn(serve(listener, service, closing.clone()));
     tracing::info!(%address, %origin, "the transcription service listens");
-    Ok(Running { address, origin, closing, serving, tasks })
+    Ok(Running { address, origin, lock, closing, serving, tasks })
 }
 
 /// Whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe.
@@ -118,6 +118,8 @@ pub struct Running {
     pub address: SocketAddr,
     /// Its desk's id: who it is, wherever it listens.
     pub origin: Uuid,
+    /// Gone when nobody works at the desk any more: then its directory is free.
+    lock: Weak<Desk>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
@@ -133,6 +135,13 @@ impl Running {
             self.serving.abort();
             let _ = (&mut self.serving).await;
         }
+        // What is being written to the disk is not cut off.
+        let free = async {
+            while self.lock.strong_count() > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(CLOSING, free).await;
     }
 }
 

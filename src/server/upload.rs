@@ -26,7 +26,7 @@ pub const OVERHEAD: u64 = 1 << 20;
 /// # Errors
 /// The body is not what the interface asks for, the file is too large or no recording with sound.
 pub async fn receive(
-    parts: &mut Multipart<BodyDataStream>,
+    parts: &mut Multipart<&mut BodyDataStream>,
     shelf: &Arc<Shelf>,
     announced: u64,
 ) -> Result<Received, Refusal> {
@@ -73,7 +73,7 @@ impl Received {
 }
 
 /// Reads all parts to the end, in whatever order they come; the file's name.
-async fn take_audio(parts: &mut Multipart<BodyDataStream>, incoming: &mut Incoming) -> Result<String, Refusal> {
+async fn take_audio(parts: &mut Multipart<&mut BodyDataStream>, incoming: &mut Incoming) -> Result<String, Refusal> {
     let mut filename = None;
     let mut beside = 0;
     while let Some(part) = in_time(parts.next_part()).await? {

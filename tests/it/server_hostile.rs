@@ -95,6 +95,9 @@ async fn uploads_that_are_too_large() {
     let (status, refused) = send(&service, KIND, Body::wrap_stream(stream::iter(pieces))).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
     assert!(refused["message"].as_str().unwrap().contains("2000000 bytes"), "{refused}");
+    // Without a key: the answer arrives although nobody reads the body.
+    let large = service.client.post(format!("{}/v2/upload", service.base)).body(vec![0; 20 << 20]);
+    assert_eq!(answer(large.send().await.unwrap()).await.0, StatusCode::UNAUTHORIZED);
     let beside = part("name=\"beside\"", &vec![0; 2_000_000]);
     assert_eq!(send(&service, KIND, beside).await.0, StatusCode::PAYLOAD_TOO_LARGE);
     no_upload_is_left(&data).await;
