@@ -172,6 +172,9 @@ struct Api {
     seg_prob: unsafe extern "C" fn(Opaque, *mut i32, *mut i32, *mut i32) -> i32,
     logmath: unsafe extern "C" fn(Opaque) -> Opaque,
     logmath_exp: unsafe extern "C" fn(Opaque, c_int) -> c_double,
+    /// One decoder starts at a time: the library promises nothing for reading its arguments and
+    /// model files in two threads (24 starts, four at once, went well).
+    starting: Mutex<()>,
     _library: Library,
 }
 
@@ -209,6 +212,7 @@ impl Api {
                 seg_prob: *library.get(b"ps_seg_prob\0")?,
                 logmath: *library.get(b"ps_get_logmath\0")?,
                 logmath_exp: *library.get(b"logmath_exp\0")?,
+                starting: Mutex::new(()),
                 _library: library,
             };
             // Its log is hundreds of lines for each decoder.
@@ -245,10 +249,7 @@ unsafe impl Send for Decoder {}
 impl Decoder {
     /// About a second.
     fn start(api: &Arc<Api>, model: &Path) -> Result<Self, RecogniserError> {
-        // What the library shares between decoders (its reading of arguments and of model files)
-        // was not written for threads; decoding was.
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = api.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = || RecogniserError::Start { model: model.to_owned() };
         let arguments = arguments(model).ok_or_else(failed)?;
         let handle = init(api, &arguments).ok_or_else(failed)?;

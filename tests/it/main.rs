@@ -7,6 +7,7 @@ mod jobs;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod recogniser;
 mod server;
 mod server_hostile;
 mod service;

@@ -1,10 +1,4 @@
-//! The embedded service's ears with the real library, the real model and the real ffmpeg. A missing
-//! tool is a failure here: install `ffmpeg libpocketsphinx3 pocketsphinx-en-us
-//! pocketsphinx-testdata`.
-#![allow(clippy::unwrap_used, missing_docs)]
-
-#[path = "support/librivox.rs"]
-mod librivox;
+//! The embedded service's ears with the real library, the real model and the real ffmpeg.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use librivox::{readings, word_errors};
+use crate::librivox::{readings, word_errors};
 use scribed::domain::transcript::Transcript;
 use scribed::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
 use scribed::server::hearing::{HearingError, transcribe};
