@@ -2,4 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod jobs;
+mod kill;
 mod laws;
+mod model;
+mod old_data;
