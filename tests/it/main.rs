@@ -2,12 +2,20 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod client;
 mod desk;
 mod jobs;
+mod kill;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod model;
+mod old_data;
 mod recogniser;
 mod server;
 mod server_hostile;
 mod service;
+
+mod support {
+    pub mod scripted;
+}
