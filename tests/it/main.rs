@@ -2,6 +2,7 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod client;
 mod jobs;
 mod laws;
 #[path = "../support/librivox.rs"]
@@ -9,3 +10,7 @@ mod librivox;
 mod server;
 mod server_hostile;
 mod service;
+
+mod support {
+    pub mod scripted;
+}
