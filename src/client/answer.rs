@@ -12,10 +12,10 @@ use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::page::Page;
 use crate::wire::record::{Created, Record, Status};
+use crate::wire::result::{ResultHead, millis};
 use crate::wire::upload::Uploaded;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
 use std::time::Duration;
 
 /// An answer as it came.
@@ -46,6 +46,7 @@ impl Answer {
             text if text.is_empty() => words.push_str(&self.other_words()),
             text => words.push_str(&format!(": {}", printable(text.as_bytes(), WORDS))),
         }
+        words.push_str(&self.elsewhere());
         words.push_str(self.hint());
         let request_id = Some(said.request_id).filter(|id| !id.is_empty()).or_else(|| self.request_id.clone());
         Fault { kind: self.fault_kind(), words, request_id: request_id.map(|id| printable(id.as_bytes(), 100)), at }
@@ -94,6 +95,13 @@ impl Answer {
         }
     }
 
+    /// Where a redirect points, without what may be secret in it.
+    fn elsewhere(&self) -> String {
+        let address = self.location.as_deref().and_then(|location| location.split(['?', '#']).next());
+        let address = address.filter(|_| (300..400).contains(&self.status));
+        address.map(|address| format!(" and points to `{}`", printable(address.as_bytes(), 100))).unwrap_or_default()
+    }
+
     /// What the person may do about it.
     fn hint(&self) -> &'static str {
         match self.status {
@@ -136,7 +144,8 @@ pub fn sent(body: &[u8]) -> Result<Sent, String> {
         format!("its audio_url is not of the form <url>/file/<id>: `{}`", printable(answer.audio_url.as_bytes(), 100))
     })?;
     let found = answer.audio_metadata;
-    let audio = Audio { millis: millis(found.audio_duration), channels: found.number_of_channels.unwrap_or(0) };
+    let audio =
+        Audio { millis: found.audio_duration.map_or(0, millis), channels: found.number_of_channels.unwrap_or(0) };
     Ok(Sent { upload, audio, size: found.size })
 }
 
@@ -168,36 +177,17 @@ enum Read {
     Other(Reading),
 }
 
-/// What is looked at of a result before it is kept whole.
-#[derive(Deserialize)]
-struct ResultHead {
-    #[serde(default)]
-    metadata: Value,
-    #[serde(default)]
-    transcription: Option<IgnoredAny>,
-}
-
 fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
     let record: Record<ResultHead> = parse(body)?;
     if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
     Ok(match (&record.status, &record.result) {
-        (Status::Done, Some(ResultHead { metadata, transcription: Some(_) })) => Read::Done(transcribed(metadata)),
+        (Status::Done, Some(result)) if result.has_transcription() => Read::Done(result.audio()),
         (Status::Done, _) => Read::Other(Reading::Pending("done, but without its transcription".to_owned())),
         (Status::Error, _) => Read::Other(Reading::Lost(dead(id, &record, at))),
         (other, _) => Read::Other(Reading::Pending(printable(other.as_str().as_bytes(), 60))),
     })
-}
-
-/// `result.metadata`: seconds, and distinct channels (older answers: `number_of_channels`).
-fn transcribed(metadata: &Value) -> Audio {
-    let channels = metadata.get("number_of_distinct_channels").or_else(|| metadata.get("number_of_channels"));
-    let channels = channels.and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
-    Audio {
-        millis: millis(metadata.get("audio_duration").and_then(Value::as_f64)),
-        channels: channels.unwrap_or_default(),
-    }
 }
 
 /// The interface's `error_code` is 400 to 599; 500 where it is absent or anything else.
@@ -205,7 +195,8 @@ fn dead<R>(id: &TranscriptionId, record: &Record<R>, at: Timestamp) -> Fault {
     let code = record.error_code.filter(|code| (400..=599).contains(code)).unwrap_or(500);
     let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
     let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
-    let words = format!("ended transcription {id} in an error (error_code {code}{number})");
+    let why = record.reason().map(|why| format!(": {}", printable(why.as_bytes(), WORDS))).unwrap_or_default();
+    let words = format!("ended transcription {id} in an error (error_code {code}{number}){why}");
     Fault { request_id, ..Fault::new(FaultKind::Dead { code }, words, at) }
 }
 
@@ -236,10 +227,4 @@ fn usable_id(id: &str) -> Option<TranscriptionId> {
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|error| error.to_string())
-}
-
-/// Milliseconds of seconds that the service named; 0 where it named none that make sense.
-fn millis(seconds: Option<f64>) -> u64 {
-    // Casts saturate, and make 0 of what is not a number.
-    seconds.map_or(0, |seconds| (seconds * 1000.0).round() as u64)
 }

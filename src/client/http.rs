@@ -19,7 +19,6 @@ use futures_util::stream;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method, RequestBuilder, Response, Url};
-use serde_json::Value;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -267,20 +266,17 @@ fn key_value(key: &Key) -> Option<HeaderValue> {
 
 /// The usual client and the one for creates.
 fn build(base: &Url, timeouts: &Timeouts, service: &str) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
-    // Without certificates nobody can be trusted, but over plain http nobody is asked to be.
-    let trust_nobody = match builder(base, timeouts.connect).build() {
-        Ok(_) => false,
-        Err(_) if base.scheme() == "http" => true,
-        Err(error) => return Err(no_client(error, service)),
+    let make = |adjust: fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder| {
+        let usual = adjust(builder(base, timeouts.connect)).build()?;
+        let creates = adjust(builder(base, timeouts.create_connect));
+        Ok((usual, creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0).build()?))
     };
-    let make = |mut builder: reqwest::ClientBuilder| {
-        if trust_nobody {
-            builder = builder.tls_certs_only(std::iter::empty());
-        }
-        builder.build().map_err(|error| no_client(error, service))
-    };
-    let creates = builder(base, timeouts.create_connect).retry(reqwest::retry::never()).pool_max_idle_per_host(0);
-    Ok((make(builder(base, timeouts.connect))?, make(creates)?))
+    match make(|builder| builder) {
+        // Without certificates nobody can be trusted, but over plain http nobody is asked to be.
+        Err(_) if base.scheme() == "http" => make(|builder| builder.tls_certs_only(std::iter::empty())),
+        made => made,
+    }
+    .map_err(|error| no_client(error, service))
 }
 
 fn builder(base: &Url, connect: Duration) -> reqwest::ClientBuilder {
@@ -394,6 +390,7 @@ impl HttpClient {
             status,
             content_type: header(headers, "content-type").unwrap_or_default().to_ascii_lowercase(),
             retry_after: header(headers, "retry-after").and_then(|value| retry_after(&value, now)),
+            location: header(headers, "location"),
             request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
             ..Answer::default()
         };
@@ -559,10 +556,8 @@ impl Leaving {
 impl HttpClient {
     /// The one request of a create.
     async fn create_once(&self, request: CreateRequest) -> Result<Answer, Lost> {
-        let mut params = request.params;
-        params.insert("audio_url".to_owned(), Value::from(upload::address(&self.base, &request.upload)));
-        params.insert("custom_metadata".to_owned(), Value::Object(request.metadata));
-        let json = Value::Object(params).to_string().into_bytes();
+        let audio = upload::address(&self.base, &request.upload);
+        let json = record::create_body(request.params, audio, request.metadata);
         let late = Arc::new(AtomicBool::new(false));
         let within = self.timeouts.first_byte;
         let leaving = Leaving { clock: self.clock.clone(), begun: self.clock.uptime(), within, late: late.clone() };

@@ -1,12 +1,21 @@
 //! A transcription as the interface shows it (interface, "Job (transcription record)"), and the
 //! create's answer. What is read may lack anything or hold more; what is written is whole.
 
+use crate::wire::fields::METADATA;
 use crate::wire::result::File;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The path of the create, the list and, with an id, the read.
 pub const PATH: &str = "/v2/pre-recorded";
+
+/// The body of a create: the parameters, and what is particular to this one.
+pub fn create_body(mut params: Map<String, Value>, audio_url: String, metadata: Map<String, Value>) -> Vec<u8> {
+    params.insert("audio_url".to_owned(), Value::String(audio_url));
+    params.insert(METADATA.to_owned(), Value::Object(metadata));
+    Value::Object(params).to_string().into_bytes()
+}
 
 /// The answer to an accepted create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,41 +88,55 @@ pub struct Record<R, M = Value> {
     #[serde(default)]
     pub id: String,
     /// For the service's support.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub request_id: Option<String>,
     /// 2.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub version: Option<u32>,
     /// The one field without which nothing can be decided.
     pub status: Status,
     /// ISO 8601.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub created_at: Option<String>,
     /// `pre-recorded` or `live`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub kind: Option<String>,
     /// ISO 8601; set when the status is `done` or `error`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub completed_at: Option<String>,
     /// As given at the create; null without.
     #[serde(default = "Option::default")]
     pub custom_metadata: Option<M>,
     /// 400 to 599, when the status is `error`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub error_code: Option<u16>,
     /// Null may stand here when the status is `error`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub file: Option<File>,
     /// The create's parameters with the defaults filled in.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "any_shape")]
     pub request_params: Option<Value>,
     /// Data meant to help identify issues. Absent in real answers; the embedded service says here
     /// in words why a transcription failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
     pub post_session_metadata: Option<Map<String, Value>>,
     /// Present when the status is `done`.
     #[serde(default = "Option::default")]
     pub result: Option<R>,
+}
+
+/// What decides nothing may be of any shape: a result that was paid for, or a walk of the list, must
+/// not fail because of it.
+fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(serde_json::from_value(value).unwrap_or_default())
+}
+
+impl<R, M> Record<R, M> {
+    /// Why it failed, where the service says that ([`Record::post_session_metadata`]).
+    pub fn reason(&self) -> Option<&str> {
+        self.post_session_metadata.as_ref()?.get("error")?.as_str()
+    }
 }
 
 impl<R> Record<R> {

@@ -3,6 +3,7 @@
 use crate::domain::format::Format;
 use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +31,31 @@ pub struct ResultBody {
     pub metadata: ResultMetadata,
     /// What was said.
     pub transcription: Transcription,
+}
+
+/// As much of a result as is looked at before it is kept as it came.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct ResultHead {
+    metadata: Value,
+    transcription: Option<IgnoredAny>,
+}
+
+impl ResultHead {
+    /// Whether there is anything in it that outputs could be made from.
+    pub fn has_transcription(&self) -> bool {
+        self.transcription.is_some()
+    }
+
+    /// How much audio it was made from; 0 for what is not said in a form that makes sense.
+    pub fn audio(&self) -> Audio {
+        let channels = ["number_of_distinct_channels", "number_of_channels"];
+        let channels = channels.iter().find_map(|name| self.metadata.get(name)?.as_u64());
+        Audio {
+            millis: self.metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis),
+            channels: channels.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
+        }
+    }
 }
 
 /// Amounts of a result. All in seconds.
