@@ -6,6 +6,7 @@ use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
 use crate::domain::names::{ServiceName, SourceName};
+use crate::output::placing;
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::server::auth::{self, Key as ServerKey};
@@ -17,7 +18,7 @@ use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
 use reqwest::Url;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -73,13 +74,15 @@ impl House {
         let (client, terms, embedded) = connect(config, &clock).await?;
         let sources: BTreeMap<_, _> =
             config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect();
-        let results = Results::new(results_dir(config));
-        results.sweep().ok(); // a leftover that cannot be removed does no harm
+        let results = Arc::new(Results::new(results_dir(config)));
+        let leftovers = Arc::clone(&results);
+        // Beside the work: there may be many folders. What cannot be removed does no harm.
+        drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
         let parts = Parts {
             store: Arc::clone(&store),
             client: Arc::clone(&client),
             clock: Arc::clone(&clock),
-            results: Arc::new(results),
+            results,
             params: Arc::new(ParamFiles::new(config.state.join("params"))),
             sources: sources.clone(),
             terms,
@@ -100,6 +103,7 @@ impl House {
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
             }
+            sweep(scanned.unfinished.clone()).await;
             scans.push((name.clone(), scanned));
         }
         Ok(scans)
@@ -114,6 +118,16 @@ impl House {
             embedded.shutdown().await;
         }
         self.store.settle().await
+    }
+}
+
+/// Removes what a killed process left half-written. What cannot be removed does no harm.
+async fn sweep(folders: BTreeSet<PathBuf>) {
+    let swept = tokio::task::spawn_blocking(move || {
+        folders.iter().filter_map(|folder| placing::sweep(folder).ok()).sum::<usize>()
+    });
+    if let Ok(removed @ 1..) = swept.await {
+        tracing::info!(removed, "outputs that were never finished are removed; they are written anew");
     }
 }
 

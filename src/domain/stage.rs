@@ -208,6 +208,8 @@ pub enum Event {
         /// What was transcribed.
         audio: Audio,
     },
+    /// The kept result is not there any more, or damaged (back door): it is read again.
+    ResultLost,
     /// The transcription died; a new round begins.
     Anew,
     /// The outputs are in place.
@@ -276,6 +278,7 @@ impl Stage {
             (S::Submitting { order, audio, upload, .. }, E::NotAccepted) => S::Uploaded { order, audio, upload },
             (S::Uploaded { order, .. }, E::UploadLost) => S::probed(order),
             (S::Submitted { order, .. }, E::Anew) => S::probed(order),
+            (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
             (before, E::Grew { .. }) if before.may_start_over() => S::Found,
             (S::Failed { from, .. }, E::Revived) => from.revived(),
 
@@ -502,6 +505,7 @@ impl Event {
             Self::Followed { .. } => "followed",
             Self::TookOver => "took_over",
             Self::Fetched { .. } => "fetched",
+            Self::ResultLost => "result_lost",
             Self::Anew => "anew",
             Self::Written { .. } => "written",
             Self::Skipped { .. } => "skipped",

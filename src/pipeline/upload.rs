@@ -65,12 +65,14 @@ pub async fn run(
         return Ok(grew(before));
     }
     let passage = Passage::new(path.clone(), before, Arc::clone(sent_bytes));
-    let sent = client.upload(passage.file()).await?;
+    let sent = client.upload(passage.file()).await;
+    // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
     match blocking(move || look(&path)).await {
         Ok(Look::File(after)) if after == before => {}
         Ok(Look::File(after)) => return Ok(grew(after)),
         other => return missing(&source.folder, other, clock.now()),
     }
+    let sent = sent?;
     let hash = checked(&passage, &sent, before.size, clock.now())?;
     if content.is_some_and(|known| known != hash) {
         return Ok(grew(before)); // the same stamp, other bytes: somebody preset it

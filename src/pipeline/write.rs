@@ -40,14 +40,19 @@ pub async fn run(
     let now = clock.now();
     let (results, params, source) = (Arc::clone(results), Arc::clone(params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
-    let outputs = blocking(move || {
-        let raw = results.open(&transcription, RESULT_LIMIT).map_err(|error| unreadable(&error, now))?;
+    blocking(move || {
+        let raw = match results.open(&transcription, RESULT_LIMIT) {
+            Ok(raw) => raw,
+            // It can be read at the service once more.
+            Err(OpenError::NotKept { .. } | OpenError::Damaged { .. }) => return Ok(Outcome::Step(Event::ResultLost)),
+            Err(error) => return Err(unreadable(&error, now)),
+        };
         let layout = layout(&params, &order);
         let wanted = wanted(&raw, layout, &source, &job, &order, &transcription, now)?;
-        put(&source, &job, wanted, now)
+        let outputs = put(&source, &job, wanted, now)?;
+        Ok(Outcome::Step(Event::Written { outputs }))
     })
-    .await?;
-    Ok(Outcome::Step(Event::Written { outputs }))
+    .await
 }
 
 fn unreadable(error: &OpenError, now: Timestamp) -> Fault {

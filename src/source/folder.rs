@@ -4,10 +4,11 @@ use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
-use crate::source::ignore::is_ignored;
+use crate::source::ignore::{is_ignored, is_unfinished_output};
 use crate::source::stamp::{ctime_is_honest, quiet_since_ctime, stamp};
 use crate::store::contract::{Admission, Store, StoreError};
-use globset::Candidate;
+use globset::{Candidate, GlobSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub struct Scanned {
     pub admitted: u64,
     /// What could not be read, in words; at most [`TOLD`] of them.
     pub troubles: Vec<String>,
+    /// Folders that hold unfinished outputs: a process was killed while it wrote them.
+    pub unfinished: BTreeSet<PathBuf>,
     /// Whether the folder itself was there.
     pub there: bool,
 }
@@ -55,7 +58,7 @@ pub async fn scan(
     let walker = walk(source, to);
     while let Some(seen) = found.recv().await {
         match seen {
-            Ok((path, stamp)) => {
+            Seen::File(path, stamp) => {
                 let key = JobKey { source: source.name.clone(), path };
                 scanned.files += 1;
                 let now = clock.now();
@@ -67,26 +70,33 @@ pub async fn scan(
                     admitted();
                 }
             }
-            Err(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
-            Err(_) => {}
+            Seen::Unfinished(folder) => drop(scanned.unfinished.insert(folder)),
+            Seen::Trouble(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
+            Seen::Trouble(_) => {}
         }
     }
     walker.await.ok();
     Ok(scanned)
 }
 
-type Seen = Result<(RelPath, Stamp), String>;
+enum Seen {
+    File(RelPath, Stamp),
+    Unfinished(PathBuf),
+    Trouble(String),
+}
 
 /// Walks on a thread of its own: a slow mount must not hold up the rest.
 fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> {
     let (folder, include, exclude) = (source.folder.clone(), source.include.clone(), source.exclude.clone());
     tokio::task::spawn_blocking(move || {
         let entries = WalkDir::new(&folder).follow_links(false).into_iter();
-        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !is_ignored(entry.file_name())) {
+        let entered =
+            |entry: &DirEntry| entry.depth() == 0 || entry.file_type().is_file() || !is_ignored(entry.file_name());
+        for entry in entries.filter_entry(entered) {
             let seen = match entry {
                 Ok(entry) if entry.file_type().is_file() => look_at(&folder, &entry, &include, &exclude),
                 Ok(_) => None,
-                Err(error) => Some(Err(error.to_string())),
+                Err(error) => Some(Seen::Trouble(error.to_string())),
             };
             if let Some(seen) = seen
                 && to.blocking_send(seen).is_err()
@@ -97,14 +107,17 @@ fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> 
     })
 }
 
-fn look_at(folder: &Path, entry: &DirEntry, include: &globset::GlobSet, exclude: &globset::GlobSet) -> Option<Seen> {
-    let path = entry.path().strip_prefix(folder).ok()?;
+fn look_at(folder: &Path, entry: &DirEntry, include: &GlobSet, exclude: &GlobSet) -> Option<Seen> {
+    if is_unfinished_output(entry.file_name()) {
+        return entry.path().parent().map(|folder| Seen::Unfinished(folder.to_owned()));
+    }
+    let path = entry.path().strip_prefix(folder).ok().filter(|_| !is_ignored(entry.file_name()))?;
     let candidate = Candidate::new(path);
     if !include.is_match_candidate(&candidate) || exclude.is_match_candidate(&candidate) {
         return None;
     }
     Some(match entry.metadata() {
-        Ok(meta) => Ok((RelPath::new(path.as_os_str().as_bytes()), stamp(&meta))),
-        Err(error) => Err(error.to_string()),
+        Ok(meta) => Seen::File(RelPath::new(path.as_os_str().as_bytes()), stamp(&meta)),
+        Err(error) => Seen::Trouble(error.to_string()),
     })
 }

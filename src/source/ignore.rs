@@ -19,6 +19,11 @@ pub fn is_ignored(name: &OsStr) -> bool {
     hidden || UNFINISHED.iter().any(|ending| name.ends_with(ending)) || JUNK.contains(&name)
 }
 
+/// Whether it may be an output of ours that was never finished.
+pub fn is_unfinished_output(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(b".scribed-tmp")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
