@@ -151,11 +151,11 @@ async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Connected, O
     match &config.service {
         Service::Hosted(hosted) => {
             let client = hosted_client(hosted, clock)?;
-            Ok((Arc::new(client), hosted.terms.clone(), None))
+            Ok((Arc::new(client), hosted.terms, None))
         }
         Service::Embedded(terms) => {
             let (client, running) = embedded(config, clock).await?;
-            Ok((Arc::new(client), terms.clone(), Some(running)))
+            Ok((Arc::new(client), *terms, Some(running)))
         }
     }
 }

@@ -71,22 +71,23 @@ impl Progress {
     where
         F: Future<Output = Option<Standing>>,
     {
+        tokio::pin!(stop);
+        if self.mode == Mode::Silent {
+            return stop.await;
+        }
         let started = Instant::now();
         let mut said = started;
-        tokio::pin!(stop);
-        while self.mode != Mode::Silent {
+        loop {
             tokio::select! {
                 biased;
                 () = &mut stop => break,
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
-            let Some(standing) = look().await else { continue };
-            self.show(&standing, started.elapsed(), &mut said);
+            if let Some(standing) = look().await {
+                self.show(&standing, started.elapsed(), &mut said);
+            }
         }
         self.bar.finish_and_clear();
-        if self.mode == Mode::Silent {
-            stop.await;
-        }
     }
 
     fn show(&self, standing: &Standing, elapsed: Duration, said: &mut Instant) {

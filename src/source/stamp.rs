@@ -49,10 +49,7 @@ pub fn ctime_is_honest(folder: &Path) -> bool {
     const EXT4: i64 = 0xEF53;
     const XFS: i64 = 0x5846_5342;
     const BTRFS: i64 = 0x9123_683E;
-    rustix::fs::statfs(folder).is_ok_and(|fs| {
-        let kind = i64::try_from(fs.f_type).unwrap_or(0);
-        matches!(kind, EXT4 | XFS | BTRFS)
-    })
+    rustix::fs::statfs(folder).is_ok_and(|fs| matches!(fs.f_type, EXT4 | XFS | BTRFS))
 }
 
 /// Whether a file with an honest ctime has been quiet for `settle`, without a second look.
