@@ -6,7 +6,9 @@ use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
 use crate::domain::names::{ServiceName, SourceName};
+use crate::output::placing;
 use crate::output::results::Results;
+use crate::pipeline::blocking::blocking;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::server::auth::{self, Key as ServerKey};
 use crate::server::lazy::LazyRecogniser;
@@ -100,6 +102,12 @@ impl House {
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
             }
+            blocking({
+                let folders = scanned.leftovers.clone();
+                // What cannot be removed now is removed by a later scan.
+                move || folders.iter().for_each(|folder| drop(placing::sweep(folder)))
+            })
+            .await;
             scans.push((name.clone(), scanned));
         }
         Ok(scans)

@@ -4,10 +4,11 @@ use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
-use crate::source::ignore::is_ignored;
+use crate::source::ignore::{is_ignored, is_leftover};
 use crate::source::stamp::{ctime_is_honest, quiet_since_ctime, stamp};
 use crate::store::contract::{Admission, Store, StoreError};
 use globset::Candidate;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub struct Scanned {
     pub troubles: Vec<String>,
     /// Whether the folder itself was there.
     pub there: bool,
+    /// Folders in which a killed process left an output half-written.
+    pub leftovers: BTreeSet<PathBuf>,
 }
 
 /// So many unreadable folders are named; the rest is a number in the last line.
@@ -55,7 +58,7 @@ pub async fn scan(
     let walker = walk(source, to);
     while let Some(seen) = found.recv().await {
         match seen {
-            Ok((path, stamp)) => {
+            Seen::File(path, stamp) => {
                 let key = JobKey { source: source.name.clone(), path };
                 scanned.files += 1;
                 let now = clock.now();
@@ -67,26 +70,35 @@ pub async fn scan(
                     admitted();
                 }
             }
-            Err(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
-            Err(_) => {}
+            Seen::Trouble(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
+            Seen::Trouble(_) => {}
+            Seen::Leftover(folder) => {
+                scanned.leftovers.insert(folder);
+            }
         }
     }
     walker.await.ok();
     Ok(scanned)
 }
 
-type Seen = Result<(RelPath, Stamp), String>;
+enum Seen {
+    File(RelPath, Stamp),
+    Trouble(String),
+    Leftover(PathBuf),
+}
 
 /// Walks on a thread of its own: a slow mount must not hold up the rest.
 fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> {
     let (folder, include, exclude) = (source.folder.clone(), source.include.clone(), source.exclude.clone());
     tokio::task::spawn_blocking(move || {
         let entries = WalkDir::new(&folder).follow_links(false).into_iter();
-        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !is_ignored(entry.file_name())) {
+        let passed_over = |entry: &DirEntry| is_ignored(entry.file_name()) && !leftover(entry);
+        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !passed_over(entry)) {
             let seen = match entry {
-                Ok(entry) if entry.file_type().is_file() => look_at(&folder, &entry, &include, &exclude),
-                Ok(_) => None,
-                Err(error) => Some(Err(error.to_string())),
+                Ok(entry) if !entry.file_type().is_file() => None,
+                Ok(entry) if leftover(&entry) => entry.path().parent().map(|p| Seen::Leftover(p.into())),
+                Ok(entry) => look_at(&folder, &entry, &include, &exclude),
+                Err(error) => Some(Seen::Trouble(error.to_string())),
             };
             if let Some(seen) = seen
                 && to.blocking_send(seen).is_err()
@@ -97,6 +109,10 @@ fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> 
     })
 }
 
+fn leftover(entry: &DirEntry) -> bool {
+    entry.file_type().is_file() && is_leftover(entry.file_name())
+}
+
 fn look_at(folder: &Path, entry: &DirEntry, include: &globset::GlobSet, exclude: &globset::GlobSet) -> Option<Seen> {
     let path = entry.path().strip_prefix(folder).ok()?;
     let candidate = Candidate::new(path);
@@ -104,7 +120,7 @@ fn look_at(folder: &Path, entry: &DirEntry, include: &globset::GlobSet, exclude:
         return None;
     }
     Some(match entry.metadata() {
-        Ok(meta) => Ok((RelPath::new(path.as_os_str().as_bytes()), stamp(&meta))),
-        Err(error) => Err(error.to_string()),
+        Ok(meta) => Seen::File(RelPath::new(path.as_os_str().as_bytes()), stamp(&meta)),
+        Err(error) => Seen::Trouble(error.to_string()),
     })
 }
