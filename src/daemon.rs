@@ -103,7 +103,7 @@ impl House {
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
             }
-            sweep(scanned.unfinished.clone()).await;
+            sweep(scanned.leftovers.clone()).await;
             scans.push((name.clone(), scanned));
         }
         Ok(scans)

@@ -5,10 +5,11 @@ use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
 use crate::cli::progress::Standing;
 use crate::cli::signals::on_signal;
+use crate::config::meant::{Config, Service};
 use crate::daemon::House;
 use crate::domain::reason::waits_for;
 use crate::domain::stage::StageKind;
-use crate::pipeline::engine::{Ended, Engine, Tally, Until};
+use crate::pipeline::engine::{Ended, Engine, Patience, Tally, Until};
 use crate::store::contract::{Filter, Store, StoreError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -26,9 +27,7 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let started = Instant::now();
     let stop = on_signal()?;
     let house = House::open(&config, args.rebuild).await?;
-    // Longer waits than patience that are still worth waiting for: nothing is wrong.
-    let settling = config.sources.iter().map(|source| source.settle).max().unwrap_or_default();
-    let patience = args.patience.max(settling + Duration::from_secs(60));
+    let patience = patience(&config, args.patience);
     let ended = pass(context, &house, patience, &stop).await;
     let tally = house.engine.tally();
     let waiting = waiting(&*house.store).await?;
@@ -39,10 +38,20 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     Ok(exit_code(&tally, &waiting, &ended))
 }
 
+/// Longer waits than were asked for that are still worth waiting for: nothing is wrong.
+fn patience(config: &Config, asked: Duration) -> Patience {
+    let settling = config.sources.iter().map(|source| source.settle).max().unwrap_or_default();
+    let lag = match &config.service {
+        Service::Hosted(hosted) => hosted.terms.lag,
+        Service::Embedded(terms) => terms.lag,
+    };
+    Patience { outage: asked, wait: asked.max(settling.max(lag) + Duration::from_secs(60)) }
+}
+
 async fn pass(
     context: &Context,
     house: &House,
-    patience: Duration,
+    patience: Patience,
     stop: &CancellationToken,
 ) -> Result<Ended, StoreError> {
     let scanning = AtomicBool::new(true);

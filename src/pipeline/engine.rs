@@ -15,7 +15,7 @@ use crate::pipeline::outcome::Outcome;
 use crate::pipeline::resolve::{Finding, by_token, judge, oldest, unproven};
 use crate::pipeline::submit::{Doors, Stop, Submission};
 use crate::pipeline::{follow, probe, settle, submit, upload, wait, walk, write};
-use crate::store::contract::{Bought, Claimed, Hold, Lease, Store, StoreError};
+use crate::store::contract::{Bought, Claimed, Filter, Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::wire::page::ListQuery;
 use std::collections::{BTreeMap, HashMap};
@@ -62,9 +62,18 @@ pub struct Parts {
 pub enum Until {
     /// Never.
     Stopped,
-    /// When nothing moves any more within so long: everything has ended, or waits for something
-    /// further away, or the service has been out for so long.
-    Idle(Duration),
+    /// When nothing moves any more: everything has ended, or waits for something that time alone does
+    /// not bring, or the service has been out for too long.
+    Idle(Patience),
+}
+
+/// What a pass puts up with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// A service that is out, or refuses us.
+    pub outage: Duration,
+    /// A job that is due again only after so long is not waited for.
+    pub wait: Duration,
 }
 
 /// Why [`Engine::run`] returned.
@@ -226,13 +235,17 @@ impl Engine {
     pub async fn run(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
         let mut walks: JoinSet<Walked> = JoinSet::new();
         let mut busy: BTreeMap<Lane, usize> = BTreeMap::new();
+        let began = self.parts.clock.now();
         loop {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
             let next = self.tick(&mut walks, &mut busy).await?;
-            if let Some(ended) = self.idle(until, next, busy.values().sum()) {
+            if let Until::Idle(patience) = until
+                && let Some(ended) = self.idle(patience, began, next, busy.values().sum()).await?
+            {
                 return Ok(ended);
             }
+            let next = earlier(next, self.patience_left(until));
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
             tokio::select! {
                 biased;
@@ -777,18 +790,51 @@ impl Engine {
         self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
     }
 
-    /// Whether the run is over.
-    fn idle(&self, until: Until, next: Option<Duration>, busy: usize) -> Option<Ended> {
-        let Until::Idle(patience) = until else { return None };
+    /// Whether a pass is over.
+    async fn idle(
+        &self,
+        patience: Patience,
+        began: Timestamp,
+        next: Option<Duration>,
+        busy: usize,
+    ) -> Result<Option<Ended>, StoreError> {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
-            return None;
+            return Ok(None);
         }
-        let out_for = self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted);
-        let nothing_soon = next.is_none_or(|next| next > patience);
-        if !nothing_soon && out_for.is_none_or(|lasted| lasted < patience) {
-            return None;
+        let out_for = self.outage();
+        let nothing_soon = next.is_none_or(|next| next > patience.wait);
+        let over = match out_for {
+            Some(lasted) => nothing_soon || lasted >= patience.outage,
+            None => nothing_soon || !self.worth_waiting(patience.wait, began).await?,
+        };
+        Ok(over.then(|| self.trouble().map_or(Ended::Idle, Ended::ServiceOut)))
+    }
+
+    /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
+    /// is for the next one: somebody has to do something about it first.
+    async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
+        let until = self.parts.clock.now().after(wait);
+        let mut filter = Filter { stages: Lane::CLAIMING.map(|(_, kind)| kind).to_vec(), after: None, limit: 1_000 };
+        loop {
+            let jobs = self.parts.store.page(&filter).await?;
+            let Some(last) = jobs.last() else { return Ok(false) };
+            filter.after = Some(last.id);
+            let brings = |job: &Job| job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began);
+            if jobs.iter().any(brings) {
+                return Ok(true);
+            }
         }
-        Some(self.trouble().map_or(Ended::Idle, Ended::ServiceOut))
+    }
+
+    /// How long nothing has been sent to the service, if so.
+    fn outage(&self) -> Option<Duration> {
+        self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted)
+    }
+
+    /// When a pass gives up on a service that is out.
+    fn patience_left(&self, until: Until) -> Option<Duration> {
+        let Until::Idle(patience) = until else { return None };
+        self.outage().map(|lasted| patience.outage.saturating_sub(lasted))
     }
 
     fn count(&self, job: JobId) -> Counted {
@@ -837,6 +883,10 @@ struct Counted {
 /// the job.
 fn blames_the_service(fault: &Fault) -> bool {
     fault.kind == FaultKind::Broken
+}
+
+fn waits_for_world(job: &Job, began: Timestamp) -> bool {
+    job.fault.as_ref().is_some_and(|fault| fault.blame() == Blame::World && fault.at >= began)
 }
 
 fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {

@@ -4,10 +4,10 @@ use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
-use crate::source::ignore::{is_ignored, is_unfinished_output};
+use crate::source::ignore::{is_ignored, is_leftover};
 use crate::source::stamp::{ctime_is_honest, quiet_since_ctime, stamp};
 use crate::store::contract::{Admission, Store, StoreError};
-use globset::{Candidate, GlobSet};
+use globset::Candidate;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -29,10 +29,10 @@ pub struct Scanned {
     pub admitted: u64,
     /// What could not be read, in words; at most [`TOLD`] of them.
     pub troubles: Vec<String>,
-    /// Folders that hold unfinished outputs: a process was killed while it wrote them.
-    pub unfinished: BTreeSet<PathBuf>,
     /// Whether the folder itself was there.
     pub there: bool,
+    /// Folders in which a killed process left an output half-written.
+    pub leftovers: BTreeSet<PathBuf>,
 }
 
 /// So many unreadable folders are named; the rest is a number in the last line.
@@ -70,9 +70,11 @@ pub async fn scan(
                     admitted();
                 }
             }
-            Seen::Unfinished(folder) => drop(scanned.unfinished.insert(folder)),
             Seen::Trouble(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
             Seen::Trouble(_) => {}
+            Seen::Leftover(folder) => {
+                scanned.leftovers.insert(folder);
+            }
         }
     }
     walker.await.ok();
@@ -81,8 +83,8 @@ pub async fn scan(
 
 enum Seen {
     File(RelPath, Stamp),
-    Unfinished(PathBuf),
     Trouble(String),
+    Leftover(PathBuf),
 }
 
 /// Walks on a thread of its own: a slow mount must not hold up the rest.
@@ -90,12 +92,12 @@ fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> 
     let (folder, include, exclude) = (source.folder.clone(), source.include.clone(), source.exclude.clone());
     tokio::task::spawn_blocking(move || {
         let entries = WalkDir::new(&folder).follow_links(false).into_iter();
-        let entered =
-            |entry: &DirEntry| entry.depth() == 0 || entry.file_type().is_file() || !is_ignored(entry.file_name());
-        for entry in entries.filter_entry(entered) {
+        let passed_over = |entry: &DirEntry| is_ignored(entry.file_name()) && !leftover(entry);
+        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !passed_over(entry)) {
             let seen = match entry {
-                Ok(entry) if entry.file_type().is_file() => look_at(&folder, &entry, &include, &exclude),
-                Ok(_) => None,
+                Ok(entry) if !entry.file_type().is_file() => None,
+                Ok(entry) if leftover(&entry) => entry.path().parent().map(|p| Seen::Leftover(p.into())),
+                Ok(entry) => look_at(&folder, &entry, &include, &exclude),
                 Err(error) => Some(Seen::Trouble(error.to_string())),
             };
             if let Some(seen) = seen
@@ -107,11 +109,12 @@ fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> 
     })
 }
 
-fn look_at(folder: &Path, entry: &DirEntry, include: &GlobSet, exclude: &GlobSet) -> Option<Seen> {
-    if is_unfinished_output(entry.file_name()) {
-        return entry.path().parent().map(|folder| Seen::Unfinished(folder.to_owned()));
-    }
-    let path = entry.path().strip_prefix(folder).ok().filter(|_| !is_ignored(entry.file_name()))?;
+fn leftover(entry: &DirEntry) -> bool {
+    entry.file_type().is_file() && is_leftover(entry.file_name())
+}
+
+fn look_at(folder: &Path, entry: &DirEntry, include: &globset::GlobSet, exclude: &globset::GlobSet) -> Option<Seen> {
+    let path = entry.path().strip_prefix(folder).ok()?;
     let candidate = Candidate::new(path);
     if !include.is_match_candidate(&candidate) || exclude.is_match_candidate(&candidate) {
         return None;

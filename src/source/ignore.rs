@@ -3,9 +3,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+/// The ending of our own outputs until they are whole.
+const LEFTOVER: &[u8] = b".scribed-tmp";
+
 /// Endings of files that somebody is still writing.
 const UNFINISHED: [&[u8]; 8] =
-    [b".tmp", b".part", b".partial", b".crdownload", b".download", b".filepart", b".scribed-tmp", b"~"];
+    [b".tmp", b".part", b".partial", b".crdownload", b".download", b".filepart", LEFTOVER, b"~"];
 
 /// Folders and files that operating systems and network disks leave about.
 const JUNK: [&[u8]; 7] =
@@ -19,9 +22,9 @@ pub fn is_ignored(name: &OsStr) -> bool {
     hidden || UNFINISHED.iter().any(|ending| name.ends_with(ending)) || JUNK.contains(&name)
 }
 
-/// Whether it may be an output of ours that was never finished.
-pub fn is_unfinished_output(name: &OsStr) -> bool {
-    name.as_bytes().ends_with(b".scribed-tmp")
+/// Whether this may be an output of ours that is not whole.
+pub fn is_leftover(name: &OsStr) -> bool {
+    name.as_bytes().ends_with(LEFTOVER)
 }
 
 #[cfg(test)]

@@ -11,11 +11,13 @@ mod laws;
 mod librivox;
 mod model;
 mod old_data;
+mod once;
 mod recogniser;
 mod server;
 mod server_hostile;
 mod service;
 
 mod support {
+    pub mod bed;
     pub mod scripted;
 }

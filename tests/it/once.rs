@@ -1,0 +1,110 @@
+//! `scribed once` as its users meet it: the real binary, the embedded service, real speech.
+
+use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, Service, ffmpeg, set_mode};
+use serde_json::json;
+use std::fs;
+use std::time::SystemTime;
+
+#[test]
+fn a_recording_gets_four_outputs_and_a_second_pass_costs_nothing() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    let summary = bed.once(0);
+    let keys: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(keys, ["audio_seconds", "done", "failed", "seconds", "skipped", "waiting", "waiting_for"]);
+    assert_eq!((&summary["done"], &summary["waiting"], &summary["waiting_for"]), (&json!(1), &json!(0), &json!({})));
+    assert_eq!(summary["audio_seconds"], 1.4);
+    bed.assert_written("talk.wav");
+    assert_eq!(bed.outputs().len(), OUTPUTS.len());
+    let before = bed.outputs();
+
+    let again = bed.once(0);
+    assert_eq!((&again["done"], &again["waiting"]), (&json!(0), &json!(0)));
+    assert_eq!(bed.outputs(), before);
+    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn copies_share_one_transcription_now_and_later() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(0, "elsewhere/copy.wav");
+    assert_eq!(bed.once(0)["done"], 2);
+    bed.drop_in(0, "later/third.wav");
+    assert_eq!(bed.once(0)["done"], 1);
+    for name in ["talk.wav", "elsewhere/copy.wav", "later/third.wav"] {
+        bed.assert_written(name);
+    }
+    bed.desk().assert_each_once(1);
+    assert_eq!(bed.desk().bought(), 1);
+}
+
+#[test]
+fn touch_chmod_and_a_move_of_a_written_recording_buy_nothing() {
+    let bed = Bed::new(QUICK);
+    let talk = bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    fs::File::options().append(true).open(&talk).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    bed.once(0);
+    set_mode(&talk, 0o600);
+    bed.once(0);
+    let moved = bed.path("inbox/shelf/talk.wav");
+    fs::create_dir(moved.parent().unwrap()).unwrap();
+    fs::rename(&talk, moved).unwrap();
+    bed.once(0);
+    bed.assert_written("shelf/talk.wav");
+    assert_eq!(bed.desk().bought(), 1);
+    assert_eq!(bed.jobs()["talk.wav"]["stage"], "written", "what was done stays done");
+}
+
+#[test]
+fn a_lost_queue_is_found_again_from_the_folder_and_the_list() {
+    let service = Service::start();
+    let bed = Bed::new(&service.client_config());
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(1, "other.wav");
+    let once = || {
+        let mut command = bed.command(["once", "--json"]);
+        command.env("SCRIBED_KEY", SERVICE_KEY);
+        let ran = crate::support::bed::Running::start(command).wait();
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.last_object()
+    };
+    assert_eq!(once()["done"], 2);
+    let before = bed.outputs();
+    fs::remove_dir_all(bed.path("state")).unwrap();
+    assert_eq!(once()["done"], 2);
+    assert_eq!(bed.outputs(), before, "nothing is written twice");
+    service.desk().assert_each_once(2);
+    assert_eq!(service.desk().bought(), 2);
+}
+
+#[test]
+fn a_lost_queue_beside_the_embedded_services_data_is_found_again() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    let before = bed.outputs();
+    fs::rename(bed.path("state/service"), bed.path("kept")).unwrap();
+    fs::remove_dir_all(bed.path("state")).unwrap();
+    fs::create_dir(bed.path("state")).unwrap();
+    fs::rename(bed.path("kept"), bed.path("state/service")).unwrap();
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(bed.outputs(), before);
+    assert_eq!(bed.desk().bought(), 1);
+}
+
+#[test]
+fn two_recordings_of_one_stem_and_an_edited_output_keep_their_own() {
+    let bed = Bed::new(QUICK);
+    let talk = bed.drop_in(0, "talk.wav");
+    fs::write(bed.path("inbox/talk.en.txt"), "a person's own words\n").unwrap();
+    ffmpeg(["-i", talk.to_str().unwrap()], &bed.path("inbox/talk.flac"));
+    assert_eq!(bed.once(0)["done"], 2);
+    assert_eq!(fs::read_to_string(bed.path("inbox/talk.en.txt")).unwrap(), "a person's own words\n");
+    assert_eq!(bed.outputs().len(), 2 * OUTPUTS.len() + 1);
+    let names = |path: &str| bed.jobs()[path]["outputs"].clone();
+    let (wav, flac) = (names("talk.wav"), names("talk.flac"));
+    assert!(wav.as_array().unwrap().iter().all(|name| !flac.as_array().unwrap().contains(name)), "{wav} {flac}");
+}

@@ -1,0 +1,448 @@
+//! A folder with a `jobs.toml`, recorded speech, and the real binary. What still runs when a test ends
+//! is killed. Nothing waits for a fixed time: everything is polled, up to a deadline.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const BIN: &str = env!("CARGO_BIN_EXE_scribed");
+const SPEECH: &str = "/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb";
+
+/// No run of a test lasts longer: then it hangs.
+const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Where distinct pieces of speech begin: number of the recording, and the second.
+const PIECES: [(&str, &str); 8] = [
+    ("0880", "0"),
+    ("0930", "0"),
+    ("0890", "0"),
+    ("0920", "0"),
+    ("0870", "0"),
+    ("0890", "2.5"),
+    ("0920", "3"),
+    ("0870", "3.5"),
+];
+
+/// Quick to settle and quick to notice the end; the embedded service.
+pub const QUICK: &str = r#"
+[service.poll]
+min = "50ms"
+
+[retry]
+first = "100ms"
+
+[[source]]
+folder = "inbox"
+settle = "200ms"
+"#;
+
+/// The ends of the four outputs.
+pub const OUTPUTS: [&str; 4] = ["txt", "srt", "vtt", "json"];
+
+pub struct Bed {
+    dir: TempDir,
+    bin: PathBuf,
+    uid: Option<u32>,
+}
+
+impl Bed {
+    /// With this `jobs.toml`, and an empty folder `inbox`.
+    pub fn new(config: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("scribed-bed").tempdir().unwrap();
+        let bed = Self { dir, bin: BIN.into(), uid: None };
+        bed.configure(config);
+        fs::create_dir(bed.path("inbox")).unwrap();
+        bed
+    }
+
+    /// As [`Bed::new`]; the binary runs as somebody whom permissions bind.
+    pub fn unprivileged(config: &str) -> Self {
+        let mut bed = Self::new(config);
+        if rustix::process::geteuid().is_root() {
+            const NOBODY: u32 = 65534;
+            // The build's folder need not be readable for others.
+            bed.bin = bed.path("scribed");
+            fs::copy(BIN, &bed.bin).unwrap();
+            bed.uid = Some(NOBODY);
+            for path in [bed.path(""), bed.path("inbox")] {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        bed
+    }
+
+    pub fn configure(&self, config: &str) {
+        fs::write(self.path("jobs.toml"), config).unwrap();
+    }
+
+    pub fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.dir.path().join(below)
+    }
+
+    /// Puts the n-th piece of speech into the inbox; others hear other words.
+    pub fn drop_in(&self, n: usize, name: impl AsRef<OsStr>) -> PathBuf {
+        let path = self.path("inbox").join(name.as_ref());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, speech(n)).unwrap();
+        path
+    }
+
+    /// The binary with these arguments, here, with nothing of the tester's own settings.
+    pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(&self.bin);
+        command.args(arguments).current_dir(self.dir.path()).env_remove("SCRIBED_CONFIG").env_remove("NO_COLOR");
+        if let Some(uid) = self.uid {
+            command.uid(uid).gid(uid);
+        }
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Ran {
+        Running::start(self.command(arguments)).wait()
+    }
+
+    /// Runs `once --json` and expects this exit code. Returns the summary.
+    pub fn once(&self, code: i32) -> Value {
+        let ran = self.run(["once", "--json"]);
+        assert_eq!(ran.code, code, "{ran:?}");
+        ran.last_object()
+    }
+
+    /// The rows of `jobs --json` by path.
+    pub fn jobs(&self) -> BTreeMap<String, Value> {
+        let ran = self.run(["jobs", "--json"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.objects().into_iter().map(|row| (row["path"].as_str().unwrap().to_owned(), row)).collect()
+    }
+
+    /// The embedded service's desk.
+    pub fn desk(&self) -> Desk {
+        Desk::read(&self.path("state/service"))
+    }
+
+    /// Every file of the inbox that has a final output's name, parsed; with its bytes.
+    pub fn outputs(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let files = files(&self.path("inbox"));
+        let is_output = |path: &PathBuf| OUTPUTS.iter().any(|end| path.extension() == Some(OsStr::new(end)));
+        let read = |path: PathBuf| {
+            let bytes = fs::read(&path).unwrap();
+            assert!(parses(&path, &bytes), "half a file: {path:?} {:?}", String::from_utf8_lossy(&bytes));
+            (path, bytes)
+        };
+        files.into_iter().filter(is_output).map(read).collect()
+    }
+
+    /// Fails unless all four outputs lie beside this file of the inbox.
+    pub fn assert_written(&self, name: impl AsRef<OsStr>) {
+        let outputs = self.outputs();
+        let stem = self.path("inbox").join(name.as_ref()).with_extension("");
+        for end in OUTPUTS {
+            let mut wanted = stem.clone().into_os_string();
+            wanted.push(format!(".en.{end}"));
+            assert!(outputs.contains_key(Path::new(&wanted)), "{wanted:?} is not among {:?}", outputs.keys());
+        }
+    }
+
+    /// Files that were never finished, anywhere.
+    pub fn temporaries(&self) -> Vec<PathBuf> {
+        let of = |path: &PathBuf| {
+            let name = path.file_name().unwrap().as_bytes();
+            name.ends_with(b".scribed-tmp") || name.starts_with(b".tmp")
+        };
+        files(self.dir.path()).into_iter().filter(of).collect()
+    }
+}
+
+/// The n-th piece of speech as a WAV file of 1.4 s. Made once.
+pub fn speech(n: usize) -> Vec<u8> {
+    static MADE: Mutex<Option<HashMap<usize, Vec<u8>>>> = Mutex::new(None);
+    let mut made = MADE.lock().unwrap();
+    made.get_or_insert_default().entry(n).or_insert_with(|| cut(n)).clone()
+}
+
+fn cut(n: usize) -> Vec<u8> {
+    let (number, from) = PIECES[n];
+    let dir = tempfile::tempdir().unwrap();
+    let piece = dir.path().join("piece.wav");
+    let recording = format!("{SPEECH}-{number}.wav");
+    ffmpeg(["-ss", from, "-t", "1.4", "-i", &recording, "-bitexact"], &piece);
+    fs::read(piece).unwrap()
+}
+
+/// Runs ffmpeg; `to` is what it writes.
+pub fn ffmpeg<'a>(arguments: impl IntoIterator<Item = &'a str>, to: &Path) {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-nostdin", "-v", "error", "-y"]).args(arguments).arg(to);
+    let status = command.status().expect("ffmpeg runs: install the package `ffmpeg`");
+    assert!(status.success(), "ffmpeg made {to:?} (recorded speech: the package `pocketsphinx-testdata`)");
+}
+
+/// All files below a folder, links not followed.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok);
+    entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path).collect()
+}
+
+fn parses(path: &Path, bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let captions = |stamp: &str| {
+        let blocks: Vec<&str> = text.trim_end().split("\n\n").filter(|block| block.contains("-->")).collect();
+        let whole = |block: &&str| block.lines().any(|line| line.contains(stamp)) && !block.trim_end().ends_with("-->");
+        !blocks.is_empty() && blocks.iter().all(whole) && text.ends_with('\n')
+    };
+    match path.extension().and_then(OsStr::to_str) {
+        Some("json") => serde_json::from_str::<Value>(text).is_ok(),
+        Some("vtt") => text.starts_with("WEBVTT") && captions("."),
+        Some("srt") => text.starts_with('1') && captions(","),
+        _ => text.ends_with('\n'),
+    }
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code; minus the number of the signal that ended it.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn objects(&self) -> Vec<Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+
+    pub fn last_object(&self) -> Value {
+        self.objects().pop().unwrap_or_else(|| panic!("nothing on stdout: {self:?}"))
+    }
+}
+
+/// A child that does not outlive the test.
+pub struct Running {
+    child: Child,
+    readers: Option<[std::thread::JoinHandle<String>; 2]>,
+    /// What it has said on stdout so far.
+    said: std::sync::Arc<Mutex<String>>,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let said = std::sync::Arc::<Mutex<String>>::default();
+        let readers = [
+            drain(child.stdout.take().unwrap(), std::sync::Arc::clone(&said)),
+            drain(child.stderr.take().unwrap(), std::sync::Arc::default()),
+        ];
+        Self { child, readers: Some(readers), said }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Ends it at once, as `kill -9` does, unless it has ended.
+    pub fn kill(mut self) -> Ran {
+        self.child.kill().unwrap();
+        self.wait()
+    }
+
+    /// Waits for its end.
+    pub fn wait(mut self) -> Ran {
+        let mut ended = None;
+        eventually("the process ends", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        let [stdout, stderr] = self.readers.take().unwrap().map(|reader| reader.join().unwrap());
+        Ran { code: code(ended.unwrap()), stdout, stderr }
+    }
+
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The first line on stdout.
+    pub fn first_line(&self) -> String {
+        let line = || self.said.lock().unwrap().split_once('\n').map(|(line, _)| line.to_owned());
+        eventually("a line on stdout", || line().is_some());
+        line().unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().or(status.signal().map(|signal| -signal)).unwrap()
+}
+
+fn drain(mut pipe: impl Read + Send + 'static, said: std::sync::Arc<Mutex<String>>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(n @ 1..) = pipe.read(&mut bytes) {
+            said.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..n]));
+        }
+        said.lock().unwrap().clone()
+    })
+}
+
+/// Polls until it holds; fails after [`DEADLINE`].
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < DEADLINE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A service's desk as it lies on the disk: what was really accepted, whatever the queue says.
+pub struct Desk {
+    /// One for each transcription: content hash, and whether it ended in error.
+    pub records: Vec<(String, bool)>,
+}
+
+impl Desk {
+    pub fn read(data: &Path) -> Self {
+        let records = files(&data.join("transcriptions"));
+        Self {
+            records: records.iter().filter(|path| path.extension() == Some(OsStr::new("json"))).map(record).collect(),
+        }
+    }
+
+    /// How many transcriptions there are.
+    pub fn bought(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Fails unless each of `n` contents was transcribed exactly once; one that ended in error before
+    /// does not count.
+    pub fn assert_each_once(&self, n: usize) {
+        let mut good: BTreeMap<&str, u32> = BTreeMap::new();
+        for (content, failed) in &self.records {
+            *good.entry(content).or_default() += u32::from(!failed);
+        }
+        assert_eq!(good.len(), n, "{:?}", self.records);
+        assert!(good.values().all(|times| *times == 1), "paid twice: {:?}", self.records);
+    }
+}
+
+fn record(path: &PathBuf) -> (String, bool) {
+    let head: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let token = head["metadata"]["scribed"].as_str().expect("a token of ours");
+    (token.split('.').nth(1).unwrap().to_owned(), !head["ended"]["failure"].is_null())
+}
+
+/// `scribed serve` in a folder of its own, on a port that stays.
+pub struct Service {
+    bed: Bed,
+    pub port: u16,
+    running: Option<Running>,
+}
+
+/// The key of [`Service`].
+pub const SERVICE_KEY: &str = "a-key-that-nobody-may-ever-see-4711";
+
+impl Service {
+    pub fn start() -> Self {
+        let bed = Bed::new("");
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        bed.configure(&format!(
+            "[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n[[source]]\nfolder = \"inbox\"\n"
+        ));
+        let mut service = Self { bed, port, running: None };
+        service.revive();
+        service
+    }
+
+    /// Starts it (again), and waits until it listens.
+    pub fn revive(&mut self) {
+        let mut command = self.bed.command(["serve", "--json"]);
+        command.env("SERVE_KEY", SERVICE_KEY);
+        let running = Running::start(command);
+        let line = running.first_line();
+        assert!(line.contains("listening"), "{line}");
+        self.running = Some(running);
+    }
+
+    pub fn kill(&mut self) {
+        drop(self.running.take());
+    }
+
+    pub fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.bed.path("service")
+    }
+
+    pub fn desk(&self) -> Desk {
+        Desk::read(&self.data())
+    }
+
+    /// A `jobs.toml` for whoever uses it.
+    pub fn client_config(&self) -> String {
+        let port = self.port;
+        format!("[service]\nurl = \"http://127.0.0.1:{port}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"1s\"\n{QUICK}")
+    }
+}
+
+/// A small disk, full at once. Mounting takes root.
+pub struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    pub fn mount(at: &Path, kib: u32) -> Self {
+        let size = format!("size={kib}k");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "scribed-test"]).arg(at).output();
+        let mount = mount.expect("the program `mount` (the package of that name)");
+        let said = String::from_utf8_lossy(&mount.stderr);
+        assert!(mount.status.success(), "this test fills a small disk of its own, and needs root to mount it: {said}");
+        Self(at.into())
+    }
+
+    /// Writes until there is no room. Returns the file that takes it.
+    pub fn fill(&self) -> PathBuf {
+        let filler = self.0.join("filler");
+        let mut file = fs::File::create(&filler).unwrap();
+        while std::io::Write::write(&mut file, &[0; 4096]).is_ok_and(|n| n > 0) {}
+        filler
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+pub fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A name of raw bytes.
+pub fn raw(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}
