@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod jobs;
+mod kill;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod model;
+mod old_data;
 mod server;
 mod server_hostile;
 mod service;

@@ -1,0 +1,204 @@
+//! Any sequence of orders, with the store opened again in between, does to sled what it does to memory;
+//! and what both count and look up is what counting and searching the slow way gives.
+
+use crate::jobs::{at, fault, key, next, order, stamp, transcription};
+use crate::laws::{Case, Memory, Sled, Told, counted, earliest, told};
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use scribed::domain::fault::FaultKind;
+use scribed::domain::job::Job;
+use scribed::domain::names::{JobId, Timestamp};
+use scribed::domain::stage::{Event, Skip, StageKind};
+use scribed::store::contract::{Bought, Claimed, Hold};
+
+#[derive(Debug, Clone)]
+enum Act {
+    Admit { file: u64, size: u64, due: i64 },
+    Claim { kinds: Vec<StageKind>, n: usize, seconds: i64 },
+    Commit { which: usize, what: What, keep: bool },
+    Renew { which: usize, seconds: i64 },
+    Twin { order: u64, job: u64 },
+    Sight { order: u64, round: u32 },
+    Hasten { transcription: u64 },
+    Revive { job: u64 },
+    Trust,
+    Wait { seconds: i64 },
+    Reopen,
+}
+
+/// What a walk made of a job.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Next,
+    Rest,
+    Park,
+    Grew,
+    Skip,
+    Fail,
+    Follow,
+    Adopt,
+    Anew,
+    NotAccepted,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let kinds = proptest::sample::subsequence(StageKind::ALL.to_vec(), 1..=11);
+    let kinds = prop_oneof![Just(StageKind::ALL.to_vec()), kinds];
+    let what = proptest::sample::select(vec![
+        What::Next,
+        What::Next,
+        What::Next,
+        What::Next,
+        What::Next,
+        What::Next,
+        What::Rest,
+        What::Park,
+        What::Grew,
+        What::Skip,
+        What::Fail,
+        What::Follow,
+        What::Adopt,
+        What::Anew,
+        What::NotAccepted,
+    ]);
+    let act = prop_oneof![
+        3 => (0..5u64, 0..3u64, 0..40i64).prop_map(|(file, size, due)| Act::Admit { file, size, due }),
+        6 => (kinds, 0..4usize, 1..90i64).prop_map(|(kinds, n, seconds)| Act::Claim { kinds, n, seconds }),
+        12 => (any::<prop::sample::Index>(), what, any::<bool>())
+            .prop_map(|(which, what, keep)| Act::Commit { which: which.index(64), what, keep }),
+        1 => (0..64usize, 1..90i64).prop_map(|(which, seconds)| Act::Renew { which, seconds }),
+        2 => (0..3u64, 1..6u64).prop_map(|(order, job)| Act::Twin { order, job }),
+        1 => (0..3u64, 0..3u32).prop_map(|(order, round)| Act::Sight { order, round }),
+        2 => (0..3u64).prop_map(|transcription| Act::Hasten { transcription }),
+        2 => (1..6u64).prop_map(|job| Act::Revive { job }),
+        1 => Just(Act::Trust),
+        4 => (1..60i64).prop_map(|seconds| Act::Wait { seconds }),
+        1 => Just(Act::Reopen),
+    ];
+    proptest::collection::vec(act, 1..80)
+}
+
+impl What {
+    fn event(self, job: &Job, n: u64) -> Option<Event> {
+        Some(match self {
+            Self::Next => return next(job, n),
+            Self::Rest | Self::Park => return None,
+            Self::Grew => Event::Grew { stamp: stamp(9) },
+            Self::Skip => Event::Skipped { why: Skip::NotAFile },
+            Self::Fail => Event::Failed { fault: fault(FaultKind::Dead { code: 500 }, "dead") },
+            Self::Follow => Event::Followed { order: order(n), owner: JobId(1) },
+            Self::Adopt => Event::Adopted { order: order(n), transcription: transcription(n), round: 1 },
+            Self::Anew => Event::Anew,
+            Self::NotAccepted => Event::NotAccepted,
+        })
+    }
+
+    /// What the machine does not know at this stage is a rest instead.
+    fn done_to(self, job: &Job, now: Timestamp) -> Job {
+        let n = job.id.0 % 3; // so that jobs share contents
+        let moved = self.event(job, n).and_then(|event| job.clone().on(event, now).ok());
+        let waits = fault(FaultKind::Broken, "waits");
+        moved.unwrap_or_else(|| match self {
+            Self::Park => job.clone().resting(None, Some(waits)),
+            _ => job.clone().resting(Some(now.after(std::time::Duration::from_secs(7))), Some(waits)),
+        })
+    }
+}
+
+/// A store and those who hold its jobs.
+struct Side {
+    case: Case,
+    held: Vec<Claimed>,
+    now: i64,
+}
+
+impl Side {
+    fn new(case: Case) -> Self {
+        Self { case, held: Vec::new(), now: 0 }
+    }
+
+    /// What the store answered, in words that can be compared.
+    async fn act(&mut self, act: &Act) -> String {
+        let now = at(self.now);
+        match act {
+            Act::Admit { file, size, due } => {
+                format!("{:?}", self.case.admit(&key(*file), stamp(*size), now, at(self.now + due)).await)
+            }
+            Act::Claim { kinds, n, seconds } => {
+                let claimed = self.case.claim(kinds, now, at(self.now + seconds), *n).await.unwrap();
+                let answer = format!("{:?}", claimed.iter().map(|claimed| &claimed.job).collect::<Vec<_>>());
+                self.held.extend(claimed);
+                answer
+            }
+            Act::Commit { which, what, keep } => self.commit(*which, *what, *keep).await,
+            Act::Renew { which, seconds } => match self.held.get(*which) {
+                Some(held) => format!("{:?}", self.case.renew(&held.lease, at(self.now + seconds)).await),
+                None => String::new(),
+            },
+            Act::Twin { order: n, job } => format!("{:?}", self.case.twin(&order(*n), JobId(*job)).await),
+            Act::Sight { order: n, round } => {
+                let bought = Bought { transcription: transcription(*n), round: *round };
+                format!("{:?}", self.case.sight(&order(*n), &bought).await)
+            }
+            Act::Hasten { transcription: n } => format!("{:?}", self.case.hasten(&transcription(*n), now).await),
+            Act::Revive { job } => format!("{:?}", self.case.revive(JobId(*job), now).await),
+            Act::Trust => format!("{:?}", self.case.trust().await),
+            Act::Wait { seconds } => {
+                self.now += seconds;
+                String::new()
+            }
+            Act::Reopen => {
+                self.held.clear();
+                self.case.settle().await.unwrap();
+                self.case.reopen();
+                String::new()
+            }
+        }
+    }
+
+    async fn commit(&mut self, which: usize, what: What, keep: bool) -> String {
+        if self.held.is_empty() {
+            return String::new();
+        }
+        let index = which % self.held.len();
+        let Claimed { lease, job } = self.held[index].clone();
+        let job = what.done_to(&job, at(self.now));
+        let hold = if keep { Hold::Keep } else { Hold::Release };
+        let answer = self.case.commit(&lease, &job, hold).await;
+        if keep && answer.is_ok() {
+            self.held[index].job = job;
+        } else {
+            self.held.remove(index);
+        }
+        format!("{answer:?}")
+    }
+
+    async fn told(&self) -> (Told, Option<Timestamp>) {
+        (told(&**self.case).await, self.case.next_due(&StageKind::ALL).await.unwrap())
+    }
+}
+
+async fn alike(acts: Vec<Act>) {
+    let mut memory = Side::new(Case::new(Memory::default()));
+    let mut sled = Side::new(Case::new(Sled::default()));
+    for act in &acts {
+        assert_eq!(memory.act(act).await, sled.act(act).await, "{act:?}");
+        assert_eq!(memory.told().await, sled.told().await, "after {act:?}");
+        let (told, _) = memory.told().await;
+        assert_eq!(told.counts, counted(&told.jobs), "after {act:?}");
+    }
+    for side in [&mut memory, &mut sled] {
+        let before = side.told().await.0;
+        side.act(&Act::Reopen).await;
+        assert_eq!(side.told().await, (before, earliest(&side.told().await.0.jobs)));
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 48, ..Config::default() })]
+
+    #[test]
+    fn sled_does_what_memory_does(acts in acts()) {
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(alike(acts));
+    }
+}

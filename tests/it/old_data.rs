@@ -1,0 +1,60 @@
+//! What an older release has written is read for ever. These files are never changed; a new format
+//! gets a folder of its own beside them.
+
+use crate::jobs::{START, at, fault, key, outputs, stamp, taken_to};
+use scribed::domain::fault::FaultKind;
+use scribed::domain::job::Job;
+use scribed::domain::names::JobId;
+use scribed::domain::path::RelPath;
+use scribed::domain::stage::StageKind;
+use scribed::store::contract::{Bought, Note};
+use std::path::PathBuf;
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1")
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What the files say.
+fn expected(kind: StageKind) -> Job {
+    let n = kind as u64;
+    let job = Job::found(JobId(n + 1), key(n), stamp(4096 + n), START, at(60));
+    let mut job = taken_to(job, kind, n, at(5));
+    match kind {
+        StageKind::Found => job.key.path = RelPath::new(b"bad \xff bytes \\ and\nline.wav".as_slice()),
+        StageKind::Submitting => job = job.resting(None, Some(fault(FaultKind::Asks, "the service has no list"))),
+        StageKind::Submitted => {
+            let mut throttled = fault(FaultKind::Throttled { retry_after_ms: Some(1500) }, "429: slow down");
+            throttled.request_id = Some("G-1".into());
+            job = job.resting(Some(at(65)), Some(throttled));
+            job.round = 2;
+        }
+        StageKind::Written => job.outputs = outputs(),
+        _ => {}
+    }
+    job
+}
+
+#[test]
+fn jobs_of_format_1_at_every_stage() {
+    for kind in StageKind::ALL {
+        let job: Job = serde_json::from_str(&read(&format!("job-{}.json", kind.name()))).unwrap();
+        assert_eq!(job, expected(kind), "{}", kind.name());
+    }
+}
+
+#[test]
+fn a_purchase_of_format_1() {
+    let bought: Bought = serde_json::from_str(&read("bought.json")).unwrap();
+    assert_eq!(bought, Bought { transcription: crate::jobs::transcription(5), round: 3 });
+}
+
+#[test]
+fn a_history_of_format_1() {
+    let notes: Vec<Note> = read("history.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let words: Vec<_> = notes.iter().map(|note| (note.stage.name(), note.words.as_deref())).collect();
+    assert_eq!(words, [("found", None), ("submitted", Some("429: slow down"))]);
+}
