@@ -1,0 +1,196 @@
+//! What a durable step costs, beside the least it can cost: an append and an fdatasync on the same disk
+//! in the same run. Then memory and opening with a large backlog.
+//!
+//! `cargo bench --bench store -- [--jobs N] [--dir DIR]`; DIR is on the disk that is to be measured.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use scribed::domain::job::{Job, JobKey, Stamp};
+use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
+use scribed::domain::path::RelPath;
+use scribed::domain::stage::{Audio, Event, Intent, StageKind, Upload};
+use scribed::domain::token::{Order, Token};
+use scribed::store::contract::{Hold, Store};
+use scribed::store::queue::QueueStore;
+use scribed::store::sled;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const NOW: Timestamp = Timestamp(1_795_000_000_000);
+const FAR: Timestamp = Timestamp(i64::MAX);
+const SPAN: Duration = Duration::from_secs(3);
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let value = |name: &str| args.iter().position(|arg| arg == name).and_then(|at| args.get(at + 1));
+    let jobs: u64 = value("--jobs").map_or(100_000, |text| text.parse().expect("--jobs takes a number"));
+    let dir = value("--dir").map_or_else(std::env::temp_dir, PathBuf::from);
+    let syncs = Arc::new(Syncs::default());
+    tracing::subscriber::set_global_default(CountSyncs(Arc::clone(&syncs))).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+
+    println!("{:>8} {:>14} {:>10} {:>16} {:>8}", "waiting", "durable steps", "per sync", "append+fdatasync", "ratio");
+    for waiting in [1, 16, 256] {
+        let state = tempfile::tempdir_in(&dir).unwrap();
+        let bare = bare(state.path());
+        let (steps, per_sync) = runtime.block_on(steps(state.path(), waiting, &syncs));
+        println!("{waiting:>8} {steps:>12.0}/s {per_sync:>10.1} {bare:>14.0}/s {:>8.2}", steps / bare);
+    }
+    let state = tempfile::tempdir_in(&dir).unwrap();
+    backlog(&runtime, state.path(), jobs);
+}
+
+/// One record's bytes appended and synced, again and again.
+fn bare(dir: &Path) -> f64 {
+    let mut file = File::create(dir.join("bare")).unwrap();
+    let begin = Instant::now();
+    let mut done = 0u32;
+    while begin.elapsed() < SPAN {
+        file.write_all(&[b'x'; 900]).unwrap();
+        file.sync_data().unwrap();
+        done += 1;
+    }
+    f64::from(done) / begin.elapsed().as_secs_f64()
+}
+
+/// Each of those who wait takes one job along the three durable steps, over and over.
+async fn steps(dir: &Path, waiting: usize, syncs: &Syncs) -> (f64, f64) {
+    let store = Arc::new(sled::open(dir).unwrap());
+    for n in 0..waiting as u64 {
+        store.admit(&key(n), stamp(n), NOW, NOW).await.unwrap();
+    }
+    let claimed = store.claim(&[StageKind::Found], NOW, FAR, waiting).await.unwrap();
+    let before = syncs.count();
+    let begin = Instant::now();
+    let walkers = claimed.into_iter().map(|claimed| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let mut done = 0u32;
+            let round = round(&claimed.job);
+            while begin.elapsed() < SPAN {
+                for job in &round {
+                    store.commit(&claimed.lease, job, Hold::Keep).await.unwrap();
+                    done += 1;
+                }
+            }
+            done
+        })
+    });
+    let mut done = 0u32;
+    for walker in walkers.collect::<Vec<_>>() {
+        done += walker.await.unwrap();
+    }
+    let rate = f64::from(done) / begin.elapsed().as_secs_f64();
+    (rate, f64::from(done) / (syncs.count() - before) as f64)
+}
+
+fn backlog(runtime: &tokio::runtime::Runtime, dir: &Path, jobs: u64) {
+    let begin = Instant::now();
+    let store = sled::open(dir).unwrap();
+    runtime.block_on(fill(&store, jobs));
+    println!("{jobs} jobs: admitted at {:.0}/s, then {}", jobs as f64 / begin.elapsed().as_secs_f64(), memory());
+    drop(store);
+    let begin = Instant::now();
+    let store = sled::open(dir).unwrap();
+    println!("opened again in {:.2} s, {}", begin.elapsed().as_secs_f64(), memory());
+    let begin = Instant::now();
+    let claimed = runtime.block_on(store.claim(&StageKind::ALL, NOW, FAR, 256)).unwrap();
+    println!("first claim of {} in {:.1} ms", claimed.len(), begin.elapsed().as_secs_f64() * 1000.0);
+    println!("on disk: {} MB", size_of(dir) >> 20);
+}
+
+async fn fill(store: &QueueStore, jobs: u64) {
+    for n in 0..jobs {
+        store.admit(&key(n), stamp(n), NOW, NOW).await.unwrap();
+    }
+    store.settle().await.unwrap();
+}
+
+/// Now and at its highest, as the kernel has it.
+fn memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let of = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) / 1024
+    };
+    format!("memory {} MB (highest {} MB)", of("VmRSS"), of("VmHWM"))
+}
+
+fn size_of(dir: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
+    files.filter_map(|file| file.metadata().ok()).filter(|data| data.is_file()).map(|data| data.len()).sum()
+}
+
+fn key(n: u64) -> JobKey {
+    let path = format!("shelf-{:03}/box-{:03}/recording of the evening {n:07}.wav", n % 997, n % 101);
+    JobKey { source: SourceName::new("interviews"), path: RelPath::new(path) }
+}
+
+fn stamp(n: u64) -> Stamp {
+    Stamp { size: 1_000_000 + n, mtime_ns: NOW.0 * 1_000_000, ctime_ns: NOW.0 * 1_000_000, inode: n }
+}
+
+/// The job as it is at each of the stages that have to be durable.
+fn round(job: &Job) -> Vec<Job> {
+    let JobId(n) = job.id;
+    let params = Hash::of(b"parameters");
+    let order = Order { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
+    let audio = Audio { millis: 3_600_000, channels: 1 };
+    let intent = Intent {
+        token: Token::new(&order, job.key.tag(), 0),
+        origin: "https://stt.example.org".into(),
+        key: "0123456789abcdef".into(),
+        service_date: Some(NOW),
+        sent_at: NOW,
+    };
+    let upload = Upload { id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()), at: NOW };
+    let way = [
+        Event::Settled,
+        Event::Probed { params, content: None },
+        Event::Uploaded { order, audio, upload },
+        Event::Intended { intent },
+        Event::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
+        Event::Fetched { audio },
+        Event::Written { outputs: Vec::new() },
+    ];
+    let mut job = job.clone();
+    let mut at_each = Vec::new();
+    for event in way {
+        job = job.on(event, NOW).unwrap();
+        at_each.push(job.clone());
+    }
+    let durable = [StageKind::Submitting, StageKind::Submitted, StageKind::Written];
+    at_each.retain(|job| durable.contains(&job.stage.kind()));
+    at_each
+}
+
+/// The store says each sync as a trace event.
+#[derive(Default)]
+struct Syncs(AtomicU64);
+
+impl Syncs {
+    fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+struct CountSyncs(Arc<Syncs>);
+
+impl tracing::Subscriber for CountSyncs {
+    fn enabled(&self, of: &tracing::Metadata<'_>) -> bool {
+        of.target() == "scribed::store::sync"
+    }
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn enter(&self, _: &tracing::span::Id) {}
+    fn exit(&self, _: &tracing::span::Id) {}
+}
