@@ -67,13 +67,13 @@ const META_SIGHTINGS: &[u8] = b"m/sightings";
 pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
-    match open_patiently(dir) {
+    match open_patiently(dir, Trust::AsItSays) {
         Err(Flaw::Damaged(what)) => {
             if !set_snapshots_aside(&queue) {
                 return Err(Flaw::Damaged(what).told(&queue));
             }
             tracing::warn!(dir = %queue.display(), what, "the queue's snapshot was set aside, opening without it");
-            open_patiently(dir).map_err(|flaw| flaw.told(&queue))
+            open_patiently(dir, Trust::Repaired).map_err(|flaw| flaw.told(&queue))
         }
         opened => opened.map_err(|flaw| flaw.told(&queue)),
     }
@@ -120,19 +120,28 @@ fn lock(queue: &Path) -> Result<Option<File>, Flaw> {
 }
 
 /// A process that has just ended, or a store that was just dropped, may take a moment to let go.
-fn open_patiently(dir: &Path) -> Result<QueueStore, Flaw> {
+fn open_patiently(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
     for _ in 0..20 {
-        match open_guarded(dir) {
+        match open_guarded(dir, trust) {
             Err(Flaw::Locked) => std::thread::sleep(Duration::from_millis(50)),
             opened => return opened,
         }
     }
-    open_guarded(dir)
+    open_guarded(dir, trust)
+}
+
+/// Whether a store may be believed when it says that it is trusted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    AsItSays,
+    /// What it lost in being repaired nobody knows: it is suspect until a list was walked.
+    Repaired,
 }
 
 /// sled answers some kinds of damage with a panic.
-fn open_guarded(dir: &Path) -> Result<QueueStore, Flaw> {
-    catch_unwind(|| open_once(dir)).unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
+fn open_guarded(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
+    catch_unwind(|| open_once(dir, trust))
+        .unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
 }
 
 fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -140,12 +149,15 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
 }
 
-fn open_once(dir: &Path) -> Result<QueueStore, Flaw> {
+fn open_once(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
     let file = File::open(queue.join("db"))?;
     greet(&db)?;
+    if trust == Trust::Repaired {
+        db.remove(META_TRUSTED)?;
+    }
     db.flush()?;
     file.sync_data()?;
     sync_created(dir)?;
@@ -690,14 +702,16 @@ mod tests {
     fn a_broken_snapshot_is_set_aside_and_nothing_is_lost() {
         let dir = tempfile::tempdir().unwrap();
         with_jobs(dir.path(), 50);
-        with_jobs(dir.path(), 50); // sled writes its snapshot when it opens what is not empty
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        // sled writes its snapshot when it opens what is not empty.
+        runtime.block_on(open(dir.path()).unwrap().trust()).unwrap();
         let queue = dir.path().join("queue");
         let snapshot = std::fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().path());
         let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max().unwrap();
         std::fs::write(&snapshot, b"garbage that is no snapshot at all").unwrap();
         let store = open(dir.path()).unwrap();
-        let counts = tokio::runtime::Runtime::new().unwrap().block_on(store.counts()).unwrap();
-        assert_eq!(counts.total(), 50);
+        assert_eq!(runtime.block_on(store.counts()).unwrap().total(), 50);
+        assert!(runtime.block_on(store.suspect()).unwrap(), "what was repaired is not believed");
     }
 
     #[test]
