@@ -58,3 +58,12 @@ fn a_history_of_format_1() {
     let words: Vec<_> = notes.iter().map(|note| (note.stage.name(), note.words.as_deref())).collect();
     assert_eq!(words, [("found", None), ("submitted", Some("429: slow down"))]);
 }
+
+#[test]
+fn a_configuration_of_the_first_release_is_read() {
+    let path = folder().join("jobs.toml");
+    let env = |_: &str| Some("a-key".into());
+    let config = scribed::config::meant::load_with(&path, &env).unwrap();
+    assert_eq!(config.sources[0].name.as_str(), "interviews");
+    assert_eq!(config.retry.attempts, 5);
+}
