@@ -29,7 +29,8 @@ fn reached(job: &Job) -> usize {
 #[test]
 fn what_was_acknowledged_survives_kill_9() {
     if let Some(dir) = std::env::var_os(CHILD) {
-        return child(Path::new(&dir));
+        let say = |line: &str| std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+        return work_on(Path::new(&dir), Arc::new(say), u64::MAX);
     }
     let dir = tempfile::tempdir().unwrap();
     let mut acknowledged = BTreeMap::new();
@@ -40,7 +41,15 @@ fn what_was_acknowledged_survives_kill_9() {
             let best = acknowledged.entry(id).or_insert(stage);
             *best = stage.max(*best);
         }
-        tokio::runtime::Runtime::new().unwrap().block_on(look(dir.path(), &acknowledged));
+        tokio::runtime::Runtime::new().unwrap().block_on(async {
+            let store = sled::open(dir.path()).unwrap();
+            look(&store, &acknowledged).await;
+            // The youngest: those that the child was busy with. Each look reads the whole history.
+            let youngest = store.counts().await.unwrap().total();
+            for id in (1..=youngest).rev().take(WALKERS) {
+                told_in_order(&store, JobId(id)).await;
+            }
+        });
     }
     assert!(acknowledged.len() > 100, "the children hardly did anything: {} jobs", acknowledged.len());
 }
@@ -54,8 +63,9 @@ fn killed_after(dir: &Path, moment: Duration) -> Vec<(JobId, usize)> {
         .spawn()
         .unwrap();
     let said = child.stdout.take().unwrap();
-    let reader =
-        std::thread::spawn(move || BufReader::new(said).lines().map_while(Result::ok).filter_map(parse).collect());
+    let reader = std::thread::spawn(move || {
+        BufReader::new(said).lines().map_while(Result::ok).filter_map(|line| parse(&line)).collect()
+    });
     std::thread::sleep(moment);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -63,24 +73,20 @@ fn killed_after(dir: &Path, moment: Duration) -> Vec<(JobId, usize)> {
 }
 
 /// A line may be torn: only one with its end counts.
-fn parse(line: String) -> Option<(JobId, usize)> {
+pub fn parse(line: &str) -> Option<(JobId, usize)> {
     let (id, stage) = line.strip_prefix("ack ")?.strip_suffix(" .")?.split_once(' ')?;
     Some((JobId(id.parse().ok()?), stage.parse().ok()?))
 }
 
-async fn look(dir: &Path, acknowledged: &BTreeMap<JobId, usize>) {
-    let store = sled::open(dir).unwrap();
+/// Whether everything that was acknowledged is there, and all rows make sense.
+pub async fn look(store: &dyn Store, acknowledged: &BTreeMap<JobId, usize>) {
     for (id, stage) in acknowledged {
         let job = store.job(*id).await.unwrap().unwrap_or_else(|| panic!("job {id} is lost"));
         assert!(reached(&job) >= *stage, "job {id} fell back to {}", job.stage.kind().name());
     }
     let jobs = store.page(&Filter { limit: usize::MAX, ..Filter::default() }).await.unwrap();
     for job in &jobs {
-        whole(&store, job).await;
-    }
-    // The youngest: those that the child was busy with. Each look reads the whole history.
-    for job in jobs.iter().rev().take(WALKERS) {
-        told_in_order(&store, job.id).await;
+        whole(store, job).await;
     }
 }
 
@@ -112,36 +118,41 @@ fn place(kind: StageKind) -> usize {
     way.iter().position(|step| *step == kind).unwrap()
 }
 
-fn child(dir: &Path) {
+/// Says what was acknowledged.
+type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Walks jobs along their way until there are so many.
+pub fn work_on(dir: &Path, say: Say, jobs: u64) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let Ok(store) = sled::open(dir) else { panic!("the store does not open") };
+    let store = Arc::new(sled::open(dir).unwrap_or_else(|error| panic!("the store does not open: {error}")));
     runtime.block_on(async {
-        let store = Arc::new(store);
-        let walkers: Vec<_> = (0..WALKERS).map(|_| tokio::spawn(work(Arc::clone(&store)))).collect();
-        for walker in walkers {
+        let work = || tokio::spawn(work(Arc::clone(&store), Arc::clone(&say), jobs));
+        for walker in (0..WALKERS).map(|_| work()).collect::<Vec<_>>() {
             walker.await.unwrap().unwrap();
         }
     });
 }
 
-async fn work(store: Arc<impl Store>) -> Result<(), StoreError> {
+async fn work(store: Arc<impl Store>, say: Say, jobs: u64) -> Result<(), StoreError> {
     loop {
         let n = store.counts().await?.total();
+        if n >= jobs {
+            return Ok(());
+        }
         store.admit(&key(n), stamp(n), START, START).await?;
         for claimed in store.claim(&StageKind::ALL, START, FAR, 2).await? {
-            walk(&*store, claimed).await?;
+            walk(&*store, claimed, &say).await?;
         }
     }
 }
 
-async fn walk(store: &impl Store, claimed: Claimed) -> Result<(), StoreError> {
+async fn walk(store: &impl Store, claimed: Claimed, say: &Say) -> Result<(), StoreError> {
     let Claimed { lease, mut job } = claimed;
     while let Some(event) = next(&job, job.id.0) {
         job = job.on(event, START).unwrap();
         store.commit(&lease, &job, Hold::Keep).await?;
         if matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. } | Stage::Written { .. }) {
-            let line = format!("ack {} {} .\n", job.id, reached(&job));
-            std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
+            say(&format!("ack {} {} .\n", job.id, reached(&job)));
         }
     }
     Ok(())

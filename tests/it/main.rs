@@ -13,6 +13,7 @@ mod model;
 mod old_data;
 mod once;
 mod recogniser;
+mod power_loss;
 mod server;
 mod server_hostile;
 mod service;
