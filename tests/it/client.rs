@@ -444,9 +444,9 @@ async fn a_slow_file_is_no_stall_of_the_service() {
 
 #[tokio::test]
 async fn a_fault_of_the_file_is_not_the_services() {
-    type Pieces = Vec<std::io::Result<Bytes>>;
+    type Pieces = Box<dyn Fn() -> Vec<std::io::Result<Bytes>> + Send + Sync>;
     let part = || Ok(Bytes::from_static(b"part"));
-    let cases: [(&str, Box<dyn Fn() -> Pieces + Send + Sync>); 3] = [
+    let cases: [(&str, Pieces); 3] = [
         ("stale handle", Box::new(move || vec![part(), Err(std::io::Error::other("stale handle"))])),
         ("shortened while it was sent", Box::new(move || vec![part()])),
         ("grew while it was sent", Box::new(move || vec![part(), part(), part()])),
