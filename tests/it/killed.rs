@@ -143,9 +143,9 @@ fn an_order_to_stop_leaves_everything_for_the_next_pass() {
 
 #[test]
 fn a_second_order_leaves_at_once() {
-    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1h\"\n");
-    bed.drop_in(0, "talk.wav");
     for signal in [Signal::INT, Signal::TERM] {
+        let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1h\"\n");
+        bed.drop_in(0, "talk.wav");
         let mut running = Running::start(bed.command(["once"]));
         eventually("it has begun", || {
             fs::read_dir(bed.path("state/history")).is_ok_and(|mut files| files.next().is_some())
