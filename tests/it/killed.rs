@@ -5,7 +5,7 @@ use crate::support::bed::{Bed, Desk, QUICK, Running, SERVICE_KEY, Service, event
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Distinct recordings; the first has a twin, and so has the second.
@@ -32,10 +32,23 @@ fn bed_of_recordings(config: &str) -> Bed {
     bed
 }
 
-/// Waits out a moment that chance has chosen, unless it ends before.
-fn moment(chance: &mut fastrand::Rng, longest_ms: u64, running: &mut Running) {
-    let until = Instant::now() + Duration::from_millis(chance.u64(..longest_ms));
-    eventually("the moment", || Instant::now() >= until || running.has_ended());
+/// Waits for the moment to kill: any, or the one in which the desk has accepted a create and nobody
+/// has been told. Its end may come before.
+fn moment(chance: &mut fastrand::Rng, running: &mut Running, aimed_at: Option<&Path>) {
+    const LONGEST_MS: u64 = 2_000;
+    let wait = if aimed_at.is_some() { LONGEST_MS } else { chance.u64(..LONGEST_MS) };
+    let until = Instant::now() + Duration::from_millis(wait);
+    let accepted = || aimed_at.map_or(0, |desk| fs::read_dir(desk.join("transcriptions")).map_or(0, heads));
+    let before = accepted();
+    while Instant::now() < until && accepted() == before && !running.has_ended() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn heads(folder: fs::ReadDir) -> usize {
+    folder
+        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "json")))
+        .count()
 }
 
 /// What was once seen under a final name is whole, and stays as it is.
@@ -63,9 +76,10 @@ fn assert_all_written(bed: &Bed, desk: &Desk) {
 fn killed_again_and_again_everything_is_written_and_nothing_is_paid_twice() {
     let bed = bed_of_recordings(QUICK);
     let (mut chance, mut seen) = (chance(), Seen::default());
-    for _ in 0..ROUNDS {
+    let desk = bed.path("state/service");
+    for round in 0..ROUNDS {
         let mut running = Running::start(bed.command(["once"]));
-        moment(&mut chance, 2_000, &mut running);
+        moment(&mut chance, &mut running, (round % 2 == 1).then_some(desk.as_path()));
         let ran = running.kill();
         assert!([0, -9].contains(&ran.code), "{ran:?}");
         seen.look(&bed);
@@ -89,9 +103,10 @@ fn client_server_or_both_killed_the_accepted_transcriptions_end_and_none_is_paid
     let mut service = Service::start();
     let bed = bed_of_recordings(&service.client_config());
     let (mut chance, mut seen) = (chance(), Seen::default());
+    let desk = service.data();
     for round in 0..9 {
         let mut running = pass(&bed);
-        moment(&mut chance, 2_000, &mut running);
+        moment(&mut chance, &mut running, (round < 6).then_some(desk.as_path()));
         let (client_dies, server_dies) = (round % 3 != 1, round % 3 != 0);
         if server_dies {
             service.kill();
