@@ -28,14 +28,21 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let stop = on_signal()?;
     let house = House::open(&config, args.rebuild).await?;
     let patience = patience(&config, args.patience);
-    let ended = pass(context, &house, patience, &stop).await;
+    let passed = pass(context, &house, patience, &stop).await;
     let tally = house.engine.tally();
     let waiting = waiting(&*house.store).await?;
     let doubles = house.engine.doubles();
     house.close().await?;
-    let ended = ended?;
+    let Passed { ended, away } = passed?;
     report(context, &tally, &waiting, doubles, started.elapsed(), &ended)?;
-    Ok(exit_code(&tally, &waiting, &ended))
+    Ok(exit_code(&tally, &waiting, away, &ended))
+}
+
+/// What a pass came to.
+struct Passed {
+    ended: Ended,
+    /// Whether the folder of a source was not there: who knows what lies in it.
+    away: bool,
 }
 
 /// Longer waits than were asked for that are still worth waiting for: nothing is wrong.
@@ -53,7 +60,7 @@ async fn pass(
     house: &House,
     patience: Patience,
     stop: &CancellationToken,
-) -> Result<Ended, StoreError> {
+) -> Result<Passed, StoreError> {
     let scanning = AtomicBool::new(true);
     house.engine.set_intake(true);
     let scan = async {
@@ -72,13 +79,12 @@ async fn pass(
     let show = context.progress.follow(look, over.cancelled());
     let found_all = async {
         tokio::select! {
-            scanned = scan => scanned.map(|_| ()),
-            () = over.cancelled() => Ok(()),
+            scanned = scan => scanned.map(|scans| scans.iter().any(|(_, scanned)| !scanned.there)),
+            () = over.cancelled() => Ok(false),
         }
     };
     let (found, ended, ()) = tokio::join!(found_all, work, show);
-    found?;
-    ended
+    Ok(Passed { away: found?, ended: ended? })
 }
 
 async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Option<Standing> {
@@ -159,10 +165,10 @@ fn report(
     }
 }
 
-fn exit_code(tally: &Tally, waiting: &BTreeMap<&'static str, u64>, ended: &Ended) -> u8 {
+fn exit_code(tally: &Tally, waiting: &BTreeMap<&'static str, u64>, away: bool, ended: &Ended) -> u8 {
     match ended {
         Ended::ServiceOut(_) => SERVICE_OUT,
-        _ if tally.failed > 0 || !waiting.is_empty() => UNFINISHED,
+        _ if tally.failed > 0 || !waiting.is_empty() || away => UNFINISHED,
         _ => 0,
     }
 }

@@ -236,18 +236,12 @@ pub enum NameProblem {
     /// It is empty, `.` or `..`, or has a `/` or a NUL.
     #[error("name_as made {0:?}, which is no file name")]
     NoName(String),
-    /// It is longer than 255 bytes, which is what file systems take.
-    #[error("name_as made a name of {0} bytes; a file system takes 255")]
-    TooLong(usize),
 }
 
 /// The name that `name_as` makes where it is not given.
 pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}";
 
 const NAME: &str = "name_as";
-
-/// The longest file name of common file systems, in bytes.
-const NAME_LIMIT: usize = 255;
 
 impl NameTemplate {
     /// Compiles a template and tries it on each format.
@@ -305,11 +299,11 @@ impl NameTemplate {
     }
 }
 
+/// However long it is: what a file system does not take is shortened where it is placed.
 fn file_name(name: &str) -> Result<(), NameProblem> {
     match name {
         "" | "." | ".." => Err(NameProblem::NoName(name.to_owned())),
         _ if name.contains(['/', '\0']) => Err(NameProblem::NoName(name.to_owned())),
-        _ if name.len() > NAME_LIMIT => Err(NameProblem::TooLong(name.len())),
         _ => Ok(()),
     }
 }

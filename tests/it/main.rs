@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod client;
+mod commands;
 mod desk;
+mod hostile;
 mod jobs;
 mod kill;
+mod killed;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
@@ -14,6 +17,7 @@ mod old_data;
 mod once;
 mod power_loss;
 mod recogniser;
+mod secrets;
 mod server;
 mod server_hostile;
 mod service;

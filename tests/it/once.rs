@@ -98,9 +98,11 @@ fn a_lost_queue_beside_the_embedded_services_data_is_found_again() {
 #[test]
 fn two_recordings_of_one_stem_and_an_edited_output_keep_their_own() {
     let bed = Bed::new(QUICK);
-    let talk = bed.drop_in(0, "talk.wav");
+    bed.drop_in(0, "talk.wav");
+    let other = bed.drop_in(1, "other.wav");
     fs::write(bed.path("inbox/talk.en.txt"), "a person's own words\n").unwrap();
-    ffmpeg(["-i", talk.to_str().unwrap()], &bed.path("inbox/talk.flac"));
+    ffmpeg(["-i", other.to_str().unwrap()], &bed.path("inbox/talk.flac"));
+    fs::remove_file(other).unwrap();
     assert_eq!(bed.once(0)["done"], 2);
     assert_eq!(fs::read_to_string(bed.path("inbox/talk.en.txt")).unwrap(), "a person's own words\n");
     assert_eq!(bed.outputs().len(), 2 * OUTPUTS.len() + 1);

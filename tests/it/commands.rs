@@ -1,0 +1,198 @@
+//! The commands, their machine output, and their exit codes, by the real binary.
+
+use crate::support::bed::{Bed, QUICK, Ran, Running, SERVICE_KEY, Service, eventually, files};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// A client of this service, with this key.
+fn as_client(bed: &Bed, key: &str, arguments: &[&str]) -> Ran {
+    let mut command = bed.command(arguments);
+    command.env("SCRIBED_KEY", key);
+    Running::start(command).wait()
+}
+
+fn keys(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap_or_else(|| panic!("no object: {object}")).keys().map(String::as_str).collect()
+}
+
+#[test]
+fn what_is_asked_about_a_finished_pass_is_answered() {
+    let bed = Bed::new(QUICK);
+    let talk = bed.drop_in(0, "shelf/talk.wav");
+    bed.drop_in(1, "empty.wav");
+    fs::write(bed.path("inbox/empty.wav"), "").unwrap();
+    bed.once(0);
+
+    let status = bed.run(["status", "--json"]).last_object();
+    assert_eq!(
+        (&status["total"], &status["jobs"]["written"], &status["jobs"]["skipped"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert!(bed.run(["status"]).stdout.starts_with("2 jobs\n"));
+
+    let rows = bed.run(["jobs", "--json", "--stage", "written"]).objects();
+    let contract = [
+        "attempts",
+        "due",
+        "fault",
+        "id",
+        "outputs",
+        "path",
+        "reason",
+        "request_id",
+        "round",
+        "service",
+        "since",
+        "source",
+        "stage",
+        "transcription_id",
+    ];
+    assert_eq!(rows.iter().map(keys).collect::<Vec<_>>(), [contract]);
+    assert_eq!(bed.run(["jobs", "--stage", "failed"]).stdout, "");
+    assert!(bed.run(["jobs"]).stdout.contains("the file is empty (0 bytes)"));
+
+    let by_path = bed.run(["show", "--json", talk.to_str().unwrap()]);
+    assert_eq!(by_path.code, 0, "{by_path:?}");
+    let shown = by_path.last_object();
+    let id = shown["id"].to_string();
+    assert_eq!(bed.run(["show", "--json", &id]).last_object(), shown);
+    assert_eq!(bed.run(["show", "--json", "inbox/shelf/talk.wav"]).last_object(), shown, "a relative path");
+    let stages: Vec<&str> = shown["history"].as_array().unwrap().iter().map(|n| n["stage"].as_str().unwrap()).collect();
+    assert_eq!((stages[0], *stages.last().unwrap()), ("found", "written"));
+    assert!(bed.run(["show", &id]).stdout.contains("nothing: it has ended"));
+}
+
+#[test]
+fn check_has_a_verdict_on_everything() {
+    let bed = Bed::new(QUICK);
+    let checked = bed.run(["check", "--json"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    let verdicts = checked.objects();
+    assert!(verdicts.iter().all(|verdict| verdict["good"] == true), "{verdicts:?}");
+    let whats: Vec<&str> = verdicts.iter().map(|verdict| verdict["what"].as_str().unwrap()).collect();
+    for what in ["configuration", "source inbox", "tools", "state", "service"] {
+        assert!(whats.contains(&what), "{what} is not in {whats:?}");
+    }
+    fs::remove_dir(bed.path("inbox")).unwrap();
+    let checked = bed.run(["check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert!(checked.stdout.contains("BAD  source inbox"), "{checked:?}");
+}
+
+#[test]
+fn init_writes_what_once_takes_and_overwrites_nothing() {
+    let bed = Bed::new("");
+    fs::remove_file(bed.path("jobs.toml")).unwrap();
+    let written = bed.run(["init", "--json"]);
+    assert_eq!((written.code, written.last_object()), (0, json!({"written": "jobs.toml"})));
+    assert_eq!(bed.once(0)["done"], 0);
+    let again = bed.run(["init"]);
+    assert_eq!(again.code, 2, "{again:?}");
+    assert!(again.stderr.contains("is there already"), "{again:?}");
+}
+
+#[test]
+fn serve_says_where_it_listens_and_check_reaches_it() {
+    let service = Service::start();
+    let line: Value = serde_json::from_str(&service.running().first_line()).unwrap();
+    assert_eq!(keys(&line), ["listening", "origin"]);
+    assert_eq!(line["listening"], format!("127.0.0.1:{}", service.port));
+    let bed = Bed::new(&service.client_config());
+    let checked = as_client(&bed, SERVICE_KEY, &["check"]);
+    assert_eq!(checked.code, 0, "{checked:?}");
+    let checked = as_client(&bed, "wrong", &["check"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    assert!(checked.stdout.contains("BAD  service"), "{checked:?}");
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_all_told_and_exit_with_2() {
+    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettel = \"1s\"\n[budget]\nday = \"40h\"\n");
+    for command in [vec!["once"], vec!["status"], vec!["jobs"], vec!["show", "1"], vec!["check"], vec!["serve"]] {
+        let ran = bed.run(&command);
+        assert_eq!(ran.code, 2, "{command:?}: {ran:?}");
+        assert!(ran.stderr.contains("settel") && ran.stderr.contains("budget"), "{command:?}: {ran:?}");
+    }
+    assert!(!bed.path("state").exists(), "nothing was begun");
+    assert_eq!(bed.run(["once", "--config", "nowhere.toml"]).code, 2);
+    assert_eq!(bed.run(["one"]).code, 2);
+    assert_eq!(bed.run(["jobs", "--stage", "nowhere"]).code, 2);
+}
+
+#[test]
+fn a_job_that_is_not_there_is_a_usage_error() {
+    let bed = Bed::new(QUICK);
+    for job in ["17", "inbox/nothing.wav"] {
+        let ran = bed.run(["show", job]);
+        assert_eq!(ran.code, 2, "{ran:?}");
+        assert!(ran.stderr.contains("no job"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_state_that_is_in_use_says_so_and_exits_with_4() {
+    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1h\"\n");
+    bed.drop_in(0, "talk.wav");
+    let _settling = Running::start(bed.command(["once"]));
+    let noted =
+        || files(&bed.path("state/history")).iter().any(|file| file.metadata().is_ok_and(|meta| meta.len() > 0));
+    eventually("the pass has begun", noted);
+    for command in [vec!["status"], vec!["jobs", "--json"], vec!["once", "--json"]] {
+        let ran = bed.run(&command);
+        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{command:?}: {ran:?}");
+        assert!(ran.stderr.contains("state") && ran.stderr.contains("another"), "{command:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_made_exits_with_4() {
+    let bed = Bed::new(QUICK);
+    fs::write(bed.path("state"), "a file in the way").unwrap();
+    let ran = bed.run(["once"]);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert!(ran.stderr.contains("state"), "{ran:?}");
+}
+
+#[test]
+fn a_service_that_is_not_there_or_refuses_the_key_exits_with_3_in_time() {
+    let service = Service::start();
+    let bed = Bed::new(&service.client_config());
+    bed.drop_in(0, "talk.wav");
+    let impatient = ["once", "--json", "--patience", "1s"];
+    let refused = as_client(&bed, "wrong", &impatient);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.stderr.contains("key"), "said in the log: {refused:?}");
+    assert_eq!(refused.last_object()["waiting"], 1);
+
+    drop(service);
+    let begun = Instant::now();
+    let out = as_client(&bed, SERVICE_KEY, &impatient);
+    assert_eq!(out.code, 3, "{out:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let row = &as_client(&bed, SERVICE_KEY, &["jobs", "--json"]).last_object();
+    assert_eq!((&row["attempts"], &row["stage"]), (&json!(0), &json!("probed")), "an outage is not a failure: {row}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let bed = Bed::new(QUICK);
+    for n in 0..1500 {
+        fs::write(bed.path(format!("inbox/an-empty-recording-with-a-long-name-{n:04}.wav")), "").unwrap();
+    }
+    assert_eq!(bed.once(0)["skipped"], 1500);
+    let mut command = std::process::Command::new("bash");
+    let script = r#"set -o pipefail; "$0" jobs | head -n 1; "$0" jobs --json | head -n 1"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_scribed")]).current_dir(bed.path(""));
+    let ran = Running::start(command).wait();
+    assert_eq!((ran.code, ran.stdout.lines().count(), ran.stderr.as_str()), (0, 2, ""), "{ran:?}");
+}
+
+#[test]
+fn the_help_is_what_it_was() {
+    let bed = Bed::new("");
+    insta::assert_snapshot!("help", bed.run(["--help"]).stdout);
+    for command in ["once", "status", "jobs", "show", "check", "init", "serve"] {
+        insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);
+    }
+}

@@ -1,0 +1,173 @@
+//! What folders really hold, and disks really do (design, section 7), by the real binary.
+
+use crate::support::bed::{Bed, OUTPUTS, QUICK, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
+use serde_json::json;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// With the recorders' own pauses: quiet for a second is whole.
+const PATIENT: &str = "[service.poll]\nmin = \"50ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\n";
+
+#[test]
+fn names_of_every_kind_get_their_outputs() {
+    let names: Vec<OsString> = [
+        &b"two\nlines.wav"[..],
+        b"\"quoted\" and 'quoted'.wav",
+        b"-rf.wav",
+        b"not-utf8-\xff\xfe.wav",
+        b"{{ x }}{% if %}.wav",
+        "\u{1f3a4} caf\u{e9}.wav".as_bytes(),
+        b"$(touch pwned) `id` ; & | * ? [a].wav",
+        b" space at both ends .wav",
+        b"back\\slash.WAV",
+        &[vec![b'x'; 251], b".wav".to_vec()].concat(),
+    ]
+    .map(raw)
+    .to_vec();
+    let bed = Bed::new(QUICK);
+    for name in &names {
+        bed.drop_in(0, name);
+    }
+    assert_eq!(bed.once(0)["done"], names.len());
+    assert_eq!(bed.outputs().len(), names.len() * OUTPUTS.len());
+    for name in names.iter().filter(|name| name.len() < 255) {
+        bed.assert_written(name);
+    }
+    assert_eq!(bed.desk().bought(), 1, "they are copies");
+    let odd = bed.jobs().into_values().find(|row| row["path_b64"].is_string()).expect("the exact bytes of the name");
+    assert_eq!(odd["path_b64"], "bm90LXV0Zjgt//4ud2F2");
+    for name in &names {
+        let mut path = OsString::from("inbox/");
+        path.push(name);
+        let ran = bed.run([OsString::from("show"), path]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        // What stands on a terminal or in a log may not be a line of its own.
+        assert!(!bed.run(["jobs"]).stdout.lines().any(|line| line.starts_with("lines.wav")), "{ran:?}");
+    }
+}
+
+#[test]
+fn what_is_no_recording_ends_with_its_reason_and_holds_up_nothing() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "good.wav");
+    fs::write(bed.path("inbox/empty.wav"), "").unwrap();
+    fs::write(bed.path("inbox/text.wav"), "Dear diary,\n".repeat(300)).unwrap();
+    ffmpeg(["-f", "lavfi", "-i", "color=size=64x64:duration=1"], &bed.path("inbox/mute.mp4"));
+    let fifo = Command::new("mkfifo").arg(bed.path("inbox/pipe.wav")).status().unwrap();
+    assert!(fifo.success());
+    std::os::unix::fs::symlink("..", bed.path("inbox/loop")).unwrap();
+    std::os::unix::fs::symlink("self.wav", bed.path("inbox/self.wav")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(bed.path("inbox/socket.wav")).unwrap();
+    fs::create_dir(bed.path("inbox/folder.wav")).unwrap();
+
+    let summary = bed.once(1);
+    assert_eq!((&summary["done"], &summary["failed"], &summary["skipped"]), (&json!(1), &json!(2), &json!(1)));
+    bed.assert_written("good.wav");
+    let jobs = bed.jobs();
+    assert_eq!(jobs.len(), 4, "pipes, sockets, links and folders are passed over: {:?}", jobs.keys());
+    let reason = |name: &str| jobs[name]["reason"].as_str().unwrap().to_owned();
+    assert!(reason("empty.wav").contains("empty"), "{}", reason("empty.wav"));
+    assert!(reason("text.wav").contains("not"), "{}", reason("text.wav"));
+    assert!(reason("mute.mp4").contains("audio"), "{}", reason("mute.mp4"));
+    assert_eq!(bed.once(0)["failed"], 0, "what has ended is not tried again");
+}
+
+#[test]
+fn a_file_that_is_replaced_by_a_folder_or_taken_away_is_skipped() {
+    let bed = Bed::new(PATIENT);
+    let (replaced, gone) = (bed.drop_in(0, "replaced.wav"), bed.drop_in(1, "gone.wav"));
+    let running = crate::support::bed::Running::start(bed.command(["once", "--json"]));
+    let found = || {
+        fs::read_dir(bed.path("state/history")).is_ok_and(|mut files| {
+            files.any(|file| fs::read_to_string(file.unwrap().path()).is_ok_and(|text| text.lines().count() >= 2))
+        })
+    };
+    eventually("both are found", found);
+    fs::remove_file(&replaced).unwrap();
+    fs::create_dir(&replaced).unwrap();
+    fs::remove_file(&gone).unwrap();
+    let ran = running.wait();
+    assert_eq!((ran.code, &ran.last_object()["skipped"]), (0, &json!(2)), "{ran:?}");
+    assert_eq!(bed.desk().bought(), 0);
+}
+
+#[test]
+fn what_may_not_be_read_or_written_waits_with_its_reason_and_goes_on_when_it_may() {
+    let bed = Bed::unprivileged(QUICK);
+    let secret = bed.drop_in(0, "secret.wav");
+    let shelf = bed.drop_in(1, "shelf/talk.wav").parent().unwrap().to_owned();
+    bed.drop_in(2, "good.wav");
+    set_mode(&secret, 0o000);
+    set_mode(&shelf, 0o555);
+    let summary = bed.once(1);
+    assert_eq!(summary["done"], 1, "{summary} {:?}", bed.jobs());
+    let jobs = bed.jobs();
+    assert_eq!(jobs["shelf/talk.wav"]["stage"], "fetched", "the result is kept");
+    let reason = |name: &str| jobs[name]["reason"].as_str().unwrap().to_owned();
+    assert!(reason("shelf/talk.wav").contains("permission"), "{}", reason("shelf/talk.wav"));
+    assert!(reason("secret.wav").contains("ermission"), "{}", reason("secret.wav"));
+
+    set_mode(&secret, 0o644);
+    set_mode(&shelf, 0o777);
+    bed.once(0);
+    bed.assert_written("shelf/talk.wav");
+    assert_eq!(bed.desk().bought() as u64, bed.jobs().values().filter(|job| job["stage"] == "written").count() as u64);
+}
+
+#[test]
+fn a_full_disk_keeps_the_result_and_the_next_pass_writes_it_without_buying() {
+    let bed = Bed::new(QUICK);
+    let disk = SmallDisk::mount(&bed.path("inbox"), 256);
+    bed.drop_in(0, "talk.wav");
+    let filler = disk.fill();
+    let summary = bed.once(1);
+    assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(0), &json!({"disk": 1})));
+    let row = &bed.jobs()["talk.wav"];
+    assert_eq!(row["stage"], "fetched");
+    assert!(row["reason"].as_str().unwrap().contains("no space left"), "{row}");
+    assert_eq!((bed.outputs().len(), bed.temporaries().len()), (0, 0));
+
+    fs::remove_file(filler).unwrap();
+    assert_eq!(bed.once(0)["done"], 1);
+    bed.assert_written("talk.wav");
+    assert_eq!(bed.desk().bought(), 1);
+}
+
+#[test]
+fn a_folder_that_is_away_changes_nothing_and_is_said_once() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    let jobs = bed.jobs();
+    fs::rename(bed.path("inbox"), bed.path("away")).unwrap();
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!(ran.code, 1, "not all was done: {ran:?}");
+    assert_eq!(ran.stderr.matches("is not there").count(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("inbox"), "{ran:?}");
+    assert_eq!(bed.jobs(), jobs);
+    fs::rename(bed.path("away"), bed.path("inbox")).unwrap();
+    assert_eq!(bed.once(0)["done"], 0);
+    assert_eq!(bed.desk().bought(), 1);
+}
+
+#[test]
+fn a_file_that_grows_is_not_sent_before_it_is_whole() {
+    let bed = Bed::new(PATIENT);
+    let whole = speech(0);
+    let mut file = fs::File::create(bed.path("inbox/growing.wav")).unwrap();
+    let running = crate::support::bed::Running::start(bed.command(["once", "--json"]));
+    for piece in whole.chunks(whole.len() / 8) {
+        file.write_all(piece).unwrap();
+        // What is simulated is a slow copy: the pause is the point.
+        let until = Instant::now() + Duration::from_millis(300);
+        eventually("the copier's pause", || Instant::now() >= until);
+    }
+    drop(file);
+    let ran = running.wait();
+    assert_eq!((ran.code, &ran.last_object()["audio_seconds"]), (0, &json!(1.4)), "{ran:?}");
+    bed.assert_written("growing.wav");
+    assert_eq!(bed.desk().bought(), 1);
+}
