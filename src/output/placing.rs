@@ -170,7 +170,9 @@ impl<'a> Place<'a> {
 
     fn write(&self, bytes: &[u8], name: &OsStr) -> Result<Temporary<'a>, PlaceError> {
         // What any program would ask for; the umask takes away.
-        Temporary::write(self.fd, bytes, 0o666).map_err(|error| self.error(name, error))
+        let written = Temporary::write(self.fd, bytes, 0o666);
+        let synced = written.and_then(|temporary| temporary.sync().map(|()| temporary));
+        synced.map_err(|error| self.error(name, error))
     }
 
     /// Shows the output under the first name that it may have.

@@ -7,9 +7,9 @@ use crate::domain::names::{Hash, TranscriptionId};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The folder of kept results.
 #[derive(Debug, Clone)]
@@ -58,18 +58,19 @@ impl Results {
         Self { dir: dir.into() }
     }
 
-    /// Keeps the service's answer as it came, in place of an older one; when this returns it
-    /// outlasts a power loss. Only the owner may read it: it is what somebody said. Blocks.
+    /// Keeps the service's answer as it came, in place of an older one, whole or not at all. Not synced:
+    /// power loss within half a minute may take it, which costs another read, never money; the outputs
+    /// made from it are synced. Only the owner may read it: it is what somebody said. Blocks.
     pub fn keep(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
         let file = self.file(id);
         let folder = file.parent().unwrap_or(&self.dir);
-        make_folders(folder)?;
+        fs::create_dir_all(folder)?;
         let fd = temporary::open_folder(folder)?;
         let packed = Temporary::write(&fd, &pack(raw)?, 0o600)?;
         let name = file.file_name().unwrap_or_default();
         rustix::fs::renameat(&fd, packed.name(), &fd, name)?;
         packed.published();
-        Ok(rustix::fs::fsync(&fd)?)
+        Ok(())
     }
 
     /// The answer as it was kept, of at most `limit` bytes: the file may be anybody's, and a small
@@ -89,7 +90,7 @@ impl Results {
     /// Removes what a killed process left half-written, and says how many files that were. Looks
     /// into every folder, so it is for the daemon's start and not for each result. Blocks.
     pub fn sweep(&self) -> io::Result<usize> {
-        let folders = walkdir::WalkDir::new(&self.dir).min_depth(2).max_depth(2);
+        let folders = walkdir::WalkDir::new(&self.dir).min_depth(1).max_depth(1);
         let mut removed = 0;
         for folder in folders.into_iter().filter_map(Result::ok) {
             if folder.file_type().is_dir() {
@@ -99,15 +100,14 @@ impl Results {
         Ok(removed)
     }
 
-    /// `ab/cd/<id>.json.gz`: two levels by the id's hash, as a million files in one folder are slow
-    /// to list. An id is the service's text: one that is not plainly a name is not used as one.
+    /// `ab/<id>.json.gz`: by the id's hash, as a million files in one folder are slow to list. An id is the service's text: one that is not plainly a name is not used as one.
     fn file(&self, id: &TranscriptionId) -> PathBuf {
         let hash = Hash::of(id.as_str().as_bytes()).to_string();
         let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
         let is_name = (1..=64).contains(&id.as_str().len()) && id.as_str().bytes().all(plain);
         // The underscore is in no plain id, so the two kinds never meet.
         let name = if is_name { id.to_string() } else { format!("id_{hash}") };
-        self.dir.join(&hash[..2]).join(&hash[2..4]).join(format!("{name}.json.gz"))
+        self.dir.join(&hash[..2]).join(format!("{name}.json.gz"))
     }
 }
 
@@ -129,24 +129,9 @@ fn pack(raw: &[u8]) -> io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// Makes a folder and those above it, each durable in the one that holds it.
-fn make_folders(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let above = folder.parent().filter(|above| !above.as_os_str().is_empty());
-    let above = above.unwrap_or(Path::new("."));
-    make_folders(above)?;
-    match std::fs::create_dir(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => File::open(above)?.sync_all(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use tempfile::TempDir;
 
     const LIMIT: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! A file that is not yet an output: under a name of its own until it is whole and on the disk.
+//! A file that is not yet an output: under a name of its own until it is whole.
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use std::ffi::OsStr;
@@ -8,21 +8,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A written and synced file under a temporary name; removed when it is dropped unpublished.
+/// A written file under a temporary name; removed when it is dropped unpublished.
 ///
 /// It holds a lock on the file while it lives, which the kernel drops when the process dies: that
 /// is how a leftover is told from a file that another process is still writing.
 pub struct Temporary<'a> {
     folder: &'a OwnedFd,
     name: String,
-    /// Kept open for its lock only.
-    _file: File,
+    /// Kept open for its lock and its sync.
+    file: File,
     published: bool,
 }
 
 impl<'a> Temporary<'a> {
-    /// Writes `bytes` to a new file in the folder and waits until the disk has them. The umask is
-    /// applied to `mode`.
+    /// Writes `bytes` to a new file in the folder. The umask is applied to `mode`.
     pub fn write(folder: &'a OwnedFd, bytes: &[u8], mode: u32) -> io::Result<Self> {
         let name = format!(".{}{SUFFIX}", uuid::Uuid::new_v4().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -30,10 +29,14 @@ impl<'a> Temporary<'a> {
         let file = File::from(rustix::fs::openat(folder, &name, flags, mode)?);
         // A file system without locks only loses the removal of leftovers.
         let _ = file.try_lock();
-        let temporary = Self { folder, name, _file: file, published: false };
-        (&temporary._file).write_all(bytes)?;
-        temporary._file.sync_all()?;
+        let temporary = Self { folder, name, file, published: false };
+        (&temporary.file).write_all(bytes)?;
         Ok(temporary)
+    }
+
+    /// Returns when the disk has it.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
     }
 
     /// Its name in the folder.

@@ -132,6 +132,8 @@ pub struct Engine {
     memory: Mutex<Memory>,
     nudge: Notify,
     started: Uptime,
+    /// Asked once: the answer is read from files.
+    cores: usize,
     sent_bytes: Arc<AtomicU64>,
     doubles: AtomicU64,
     intake: AtomicBool,
@@ -183,6 +185,7 @@ impl Engine {
             memory: Mutex::new(memory),
             nudge: Notify::new(),
             started,
+            cores: std::thread::available_parallelism().map_or(2, usize::from),
             sent_bytes: Arc::default(),
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
@@ -366,7 +369,7 @@ impl Engine {
         let in_lane = |lane| busy.get(&lane).copied().unwrap_or(0);
         let at_once = match lane {
             Lane::Settle => 64,
-            Lane::Probe => std::thread::available_parallelism().map_or(2, usize::from),
+            Lane::Probe => self.cores,
             Lane::Upload => {
                 // Audio must not pile up at the service: no further ahead than what may run.
                 let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);

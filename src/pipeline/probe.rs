@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::Hash;
+use crate::domain::names::{Hash, Timestamp};
 use crate::domain::stage::{Event, Skip};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
@@ -13,22 +13,29 @@ use crate::pipeline::settle::missing;
 use crate::pipeline::vars;
 use crate::source::folder::full_path;
 use crate::source::stamp::{Look, hash, look};
-use crate::store::contract::Store;
+use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use std::sync::Arc;
 
 /// Renders, checks, and hashes where that may save an upload.
 pub async fn run(
     store: &dyn Store,
-    params: &Arc<ParamFiles>,
+    params: &ParamFiles,
     source: &Source,
     clock: &dyn Clock,
     job: &Job,
 ) -> Result<Outcome, Fault> {
     let path = full_path(&source.folder, &job.key.path);
     let now = clock.now();
-    let here = path.clone();
-    let stamp = match blocking(move || look(&here)).await {
+    let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
+    let (seen, wants_hash) = (job.seen, alike || !job.outputs.is_empty());
+    let looked = blocking(move || {
+        let looked = look(&path);
+        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
+        let content = (is_same && wants_hash).then(|| hash(&path)).transpose();
+        (looked, content)
+    });
+    let (looked, content) = looked.await;
+    let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
         other => return missing(&source.folder, other, now),
     };
@@ -38,35 +45,22 @@ pub async fn run(
     if stamp.size == 0 {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Empty }));
     }
-    let params = keep_params(params, source, job, now).await?;
-    let alike = store.alike(stamp.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let content = if alike || !job.outputs.is_empty() { Some(hashed(path, now).await?) } else { None };
+    let content =
+        content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let params = keep_params(params, source, job, now)?;
     Ok(Outcome::Step(Event::Probed { params, content }))
 }
 
-async fn keep_params(
-    files: &Arc<ParamFiles>,
-    source: &Source,
-    job: &Job,
-    now: crate::domain::names::Timestamp,
-) -> Result<Hash, Fault> {
-    let vars = vars::of_job(&job.key);
-    let rendered =
-        source.template.render(&vars).map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
-    let canonical = rendered.params.canonical();
-    let files = Arc::clone(files);
-    blocking(move || files.keep(&canonical)).await.map_err(|error| {
+/// In place: a template gives few different ones, and all but the first time they are kept already.
+fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
+    let rendered = source.template.render(&vars::of_job(&job.key));
+    let rendered = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+    files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })
 }
 
-async fn hashed(path: std::path::PathBuf, now: crate::domain::names::Timestamp) -> Result<Hash, Fault> {
-    blocking(move || hash(&path))
-        .await
-        .map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))
-}
-
 /// A store that cannot answer stops the engine; the job only waits for it.
-pub fn store_fault(error: &crate::store::contract::StoreError, now: crate::domain::names::Timestamp) -> Fault {
+pub fn store_fault(error: &StoreError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unwritable, error.to_string(), now)
 }

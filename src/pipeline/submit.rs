@@ -142,8 +142,9 @@ async fn request(
     token: &Token,
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
-    let (files, hash) = (Arc::clone(doors.params), order.params);
-    let params = blocking(move || files.load(&hash)).await.map_err(|error| {
+    let hash = order.params;
+    // Remembered, but for the first time after a start.
+    let params = doors.params.load(&hash).map_err(|error| {
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })?;
@@ -151,5 +152,5 @@ async fn request(
     let rendered = source.template.render(&vars);
     let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
     metadata.insert(RESERVED_KEY.to_owned(), token.to_string().into());
-    Ok(CreateRequest { upload: upload.id.clone(), params, metadata })
+    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata })
 }

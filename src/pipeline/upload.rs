@@ -14,7 +14,7 @@ use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::settle::missing;
 use crate::source::folder::full_path;
-use crate::source::stamp::{Look, look, stamp};
+use crate::source::stamp::{Look, look, open, stamp};
 use crate::store::contract::{Store, Twin};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -55,15 +55,8 @@ pub async fn run(
         }
     }
     let path = full_path(&source.folder, &job.key.path);
-    let here = path.clone();
-    let before = match blocking(move || look(&here)).await {
-        Ok(Look::File(stamp)) => stamp,
-        other => return missing(&source.folder, other, clock.now()),
-    };
+    let before = job.seen;
     let grew = |stamp: Stamp| Outcome::StepThen(Event::Grew { stamp }, clock.now().after(source.settle));
-    if before != job.seen {
-        return Ok(grew(before));
-    }
     let passage = Passage::new(path.clone(), before, Arc::clone(sent_bytes));
     let sent = client.upload(passage.file()).await;
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
@@ -160,17 +153,19 @@ fn pieces(
     total: Arc<AtomicU64>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
     *state.lock().unwrap_or_else(PoisonError::into_inner) = Passed::default();
-    let start = Reading::Closed(path, expected);
+    let start = Some(Reading::Closed(path, expected));
     stream::try_unfold(start, move |reading| {
         let (state, total) = (Arc::clone(&state), Arc::clone(&total));
         async move {
+            let Some(reading) = reading else { return Ok(None) };
             let Some((piece, file)) = blocking(move || reading.next()).await? else { return Ok(None) };
             let mut passed = state.lock().unwrap_or_else(PoisonError::into_inner);
             passed.hasher.update(&piece);
             passed.bytes += piece.len() as u64;
             total.fetch_add(piece.len() as u64, Ordering::Relaxed);
-            drop(passed);
-            Ok(Some((piece, Reading::Open(file))))
+            // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
+            let more = passed.bytes < expected.size;
+            Ok(Some((piece, more.then_some(Reading::Open(file)))))
         }
     })
     .boxed()
@@ -186,9 +181,9 @@ impl Reading {
         let mut file = match self {
             Self::Open(file) => file,
             Self::Closed(path, expected) => {
-                let file = File::open(path)?;
+                let file = open(&path)?;
                 if stamp(&file.metadata()?) != expected {
-                    return Err(io::Error::other("the file changed while it was being sent"));
+                    return Err(io::Error::other("the file changed before it was sent"));
                 }
                 file
             }

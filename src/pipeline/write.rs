@@ -61,7 +61,7 @@ fn unreadable(error: &OpenError, now: Timestamp) -> Fault {
 
 /// Subtitles that the service did not send are laid out as it was asked to.
 fn layout(params: &ParamFiles, order: &Order) -> Layout {
-    let config = params.load(&order.params).ok().and_then(|mut params| params.remove("subtitles_config"));
+    let config = params.load(&order.params).ok().and_then(|params| params.get("subtitles_config").cloned());
     config
         .and_then(|config| serde_json::from_value(config).ok())
         .map_or_else(Layout::default, |config| Layout::of(&config))

@@ -2,6 +2,7 @@
 
 use crate::domain::job::Stamp;
 use crate::domain::names::{Hash, Timestamp};
+use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -58,12 +59,22 @@ pub fn quiet_since_ctime(stamp: &Stamp, now: Timestamp, settle: std::time::Durat
     changed <= now && now.since(changed) > settle
 }
 
+/// Opens what was seen as a regular file. Whatever has taken its place since, a link is not followed
+/// and a pipe does not hang.
+///
+/// # Errors
+/// What the file system says.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+}
+
 /// The hash of a whole file, read in pieces.
 ///
 /// # Errors
 /// What the file system says.
 pub fn hash(path: &Path) -> io::Result<Hash> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let mut hasher = blake3::Hasher::new();
     let mut piece = vec![0; 1 << 18];
     loop {
