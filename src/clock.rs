@@ -1,6 +1,7 @@
 //! The only file that asks the time. Everything else is handed a clock, or a moment.
 
 use crate::domain::names::Timestamp;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time since the machine was started, suspension included. What waits and leases are measured by:
@@ -35,6 +36,46 @@ pub trait Clock: Send + Sync {
     async fn sleep(&self, span: Duration);
 }
 
+/// A clock whose wall never goes back: where somebody sets it back, it goes on from where it was. What
+/// is due in a minute is due in a minute, whatever the wall says by then.
+pub struct Steady {
+    clock: Arc<dyn Clock>,
+    last: Mutex<(Timestamp, Uptime)>,
+}
+
+impl Steady {
+    /// From now on.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let last = (clock.now(), clock.uptime());
+        Self { clock, last: Mutex::new(last) }
+    }
+}
+
+#[async_trait::async_trait]
+impl Clock for Steady {
+    fn now(&self) -> Timestamp {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wall, uptime) = (self.clock.now(), self.clock.uptime());
+        let at_least = last.0.after(uptime.since(last.1));
+        // A little behind is a clock that is being disciplined: it is followed, but not backwards.
+        let behind = at_least.since(wall);
+        let now = if behind > SLEWED { at_least } else { wall.max(last.0) };
+        *last = (now, uptime);
+        now
+    }
+
+    fn uptime(&self) -> Uptime {
+        self.clock.uptime()
+    }
+
+    async fn sleep(&self, span: Duration) {
+        self.clock.sleep(span).await;
+    }
+}
+
+/// A wall clock may lag behind the steady one by so much before it counts as set back.
+const SLEWED: Duration = Duration::from_secs(1);
+
 /// The machine's clocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
@@ -56,5 +97,45 @@ impl Clock for SystemClock {
 
     async fn sleep(&self, span: Duration) {
         tokio::time::sleep(span).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Set(Mutex<(i64, u64)>);
+
+    impl Set {
+        fn to(&self, wall: i64, up: u64) {
+            *self.0.lock().unwrap() = (wall, up);
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            Timestamp(self.0.lock().unwrap().0 * 1000)
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(self.0.lock().unwrap().1))
+        }
+
+        async fn sleep(&self, _span: Duration) {}
+    }
+
+    #[test]
+    fn a_wall_that_is_set_back_goes_on_and_one_that_is_set_forward_is_followed() {
+        let set = Arc::new(Set::default());
+        set.to(1_000_000, 0);
+        let steady = Steady::new(set.clone());
+        let mut seen = Vec::new();
+        for (wall, up) in [(1_000_010, 10), (900_000, 20), (900_010, 30), (2_000_000, 40), (2_000_010, 50)] {
+            set.to(wall, up);
+            seen.push(steady.now().0 / 1000);
+        }
+        assert_eq!(seen, [1_000_010, 1_000_020, 1_000_030, 2_000_000, 2_000_010]);
     }
 }

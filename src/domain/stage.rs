@@ -280,7 +280,7 @@ impl Stage {
             (S::Submitted { order, .. }, E::Anew) => S::probed(order),
             (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
             (before, E::Grew { .. }) if before.may_start_over() => S::Found,
-            (S::Failed { from, .. }, E::Revived) => from.revived(),
+            (S::Failed { from, fault }, E::Revived) => from.revived(&fault),
 
             // Ends.
             (S::Found | S::Settled | S::Probed { .. } | S::Uploaded { .. }, E::Skipped { why }) => S::Skipped { why },
@@ -310,16 +310,17 @@ impl Stage {
         }
     }
 
-    fn revived(self) -> Self {
+    /// What was bought is bought again only if it is worth nothing; else it is asked for again.
+    fn revived(self, fault: &Fault) -> Self {
         match self {
-            Self::Submitted { order, .. } => Self::probed(order),
+            Self::Submitted { order, .. } if is_worthless(fault) => Self::probed(order),
             other => other,
         }
     }
 
     /// Whether reviving this failed job buys a new round: its transcription is dead or gone.
     pub fn revival_buys(&self) -> bool {
-        matches!(self, Self::Failed { from, .. } if from.kind() == StageKind::Submitted)
+        matches!(self, Self::Failed { from, fault } if from.kind() == StageKind::Submitted && is_worthless(fault))
     }
 
     /// Nothing more happens by itself.
@@ -379,6 +380,10 @@ impl Stage {
             Self::Failed { .. } => StageKind::Failed,
         }
     }
+}
+
+fn is_worthless(fault: &Fault) -> bool {
+    matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone)
 }
 
 /// What somebody who follows a job should do, by where that job is (design, section 5, "Twins").

@@ -2,20 +2,21 @@
 //! move, one commit, but for the one move that spends money, whose intent is a commit of its own.
 
 use crate::client::contract::{Client, ListFault};
-use crate::clock::{Clock, Uptime};
+use crate::clock::{Clock, Steady, Uptime};
 use crate::config::meant::{Source, Terms};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, SourceName, Timestamp};
-use crate::domain::retry::{Policy, Verdict, decide};
+use crate::domain::retry::{self, Policy, Verdict, decide};
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::output::results::Results;
 use crate::pipeline::line::{Gate, Line};
 use crate::pipeline::outcome::Outcome;
-use crate::pipeline::resolve::{Finding, by_token, judge, oldest, unproven};
+use crate::pipeline::resolve::{Finding, by_order, by_token, judge, oldest, unproven};
 use crate::pipeline::submit::{Doors, Stop, Submission};
+use crate::pipeline::walk::WalkFault;
 use crate::pipeline::{follow, probe, settle, submit, upload, wait, walk, write};
-use crate::store::contract::{Bought, Claimed, Filter, Hold, Lease, Store, StoreError};
+use crate::store::contract::{Claimed, Filter, Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::wire::page::ListQuery;
 use std::collections::{BTreeMap, HashMap};
@@ -157,19 +158,48 @@ pub struct Tally {
 #[derive(Default)]
 struct Memory {
     chance: fastrand::Rng,
-    /// Faults in a row by job, and how many requests of others had got through at the last one.
+    /// Faults in a row by job.
     rows: HashMap<JobId, Row>,
-    /// When a create of this process became unknown.
-    unknown_since: HashMap<JobId, Uptime>,
+    /// How many uploads, creates and reads got through, by the stage at which they are asked for.
+    through: HashMap<StageKind, u64>,
+    /// Creates of this process of which it is not written down what became of them.
+    creates: HashMap<JobId, Create>,
     /// Not before: a suspect store's walk was cut short.
     trust_from: Option<Uptime>,
+    /// How often it was.
+    trust_cuts: u32,
     /// A suspect store that a person must look at.
     distrust: Option<Fault>,
+}
+
+/// A create as its sender sees it.
+#[derive(Clone, Copy)]
+enum Create {
+    /// It may still leave, or be answered.
+    OnItsWay,
+    /// It was answered, given up or dropped then.
+    Ended(Uptime),
+}
+
+/// While this lives, a create may be on its way: whoever comes to hold its job, because the machine
+/// slept or its clock was set, must not take the list's word yet.
+struct OnItsWay<'a> {
+    engine: &'a Engine,
+    job: JobId,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        let ended = Create::Ended(self.engine.parts.clock.uptime());
+        self.engine.memory().creates.insert(self.job, ended);
+    }
 }
 
 #[derive(Default, Clone, Copy)]
 struct Row {
     faults: u32,
+    /// Of these, wrong answers between which others got through with the same request.
+    alone: u32,
     through: u64,
 }
 
@@ -179,6 +209,7 @@ impl Engine {
     /// An engine at rest.
     pub fn new(parts: Parts) -> Self {
         let started = parts.clock.uptime();
+        let parts = Parts { clock: Arc::new(Steady::new(parts.clock)), ..parts };
         let memory = Memory { chance: fastrand::Rng::with_seed(parts.seed), ..Memory::default() };
         Self {
             line: Mutex::new(Line::new(parts.retry)),
@@ -459,24 +490,25 @@ impl Engine {
                 let service = &self.parts.client.identity().service;
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
-                for (token, item) in &found {
-                    let bought = Bought { transcription: item.id.clone(), round: token.round };
-                    store.sight(&token.order(service), &bought).await?;
+                for (order, bought) in &by_order(&found, service) {
+                    store.sight(order, bought).await?;
                 }
                 store.trust().await?;
                 self.line().heard_good(self.parts.clock.uptime());
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
             }
             Err(cut) => {
+                self.heard_cut(&cut);
                 let fault = unproven(cut, self.parts.clock.now());
                 if fault.blame() == Blame::Person {
                     let words = format!("this queue is new or was repaired, and {}", fault.words);
                     tracing::error!(reason = %words, "nothing is submitted");
                     self.memory().distrust = Some(Fault { words, ..fault });
                 } else {
-                    self.heard_fault(&fault);
-                    let again = self.parts.clock.uptime().after(self.parts.retry.first);
-                    self.memory().trust_from = Some(again);
+                    let mut memory = self.memory();
+                    let wait = wait_before(&self.parts.retry, memory.trust_cuts);
+                    memory.trust_from = Some(self.parts.clock.uptime().after(wait));
+                    memory.trust_cuts += 1;
                 }
             }
         }
@@ -505,6 +537,8 @@ impl Engine {
             None => {
                 let fault =
                     Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
+                // Not as it was claimed: its intent may have been committed since.
+                let job = self.parts.store.job(job.id).await?.unwrap_or(job);
                 self.commit_bug(&lease, job, fault).await
             }
         }
@@ -531,11 +565,13 @@ impl Engine {
             }
             Stage::Uploaded { order, upload, .. } => {
                 let doors = Doors { store, client, clock, params };
-                let submission = submit::run(&doors, source, lease, job, order, upload).await?;
-                return self.submitted(lease, submission).await;
+                let on_its_way = self.on_its_way(job.id);
+                let submission = submit::run(&doors, source, lease, job, order, upload).await;
+                drop(on_its_way);
+                return self.submitted(lease, submission?).await;
             }
             Stage::Submitted { transcription, .. } => {
-                wait::run(client, clock, results, &self.parts.terms.poll, job, transcription).await?
+                wait::run(client, clock, results, &self.parts.terms, job, transcription).await?
             }
             Stage::Fetched { order, transcription, .. } => {
                 write::run(clock, results, params, source, job, order, transcription).await?
@@ -556,6 +592,11 @@ impl Engine {
         })
     }
 
+    fn on_its_way(&self, job: JobId) -> OnItsWay<'_> {
+        self.memory().creates.insert(job, Create::OnItsWay);
+        OnItsWay { engine: self, job }
+    }
+
     /// What became of a create is committed at once.
     async fn submitted(&self, lease: &Lease, submission: Submission) -> Result<Moved, Stop> {
         let now = self.parts.clock.now();
@@ -563,18 +604,21 @@ impl Engine {
             Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
             Submission::Accepted(job, transcription) => {
                 self.line().accepted(self.parts.clock.uptime());
+                self.got_through(StageKind::Uploaded);
                 self.forget(job.id);
                 let due = now.after(self.parts.terms.poll.min);
                 let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
                 self.commit(lease, &job).await.map_err(Stop::Store)?;
+                self.forget_create(job.id);
             }
             Submission::NotAccepted(job, fault) => {
                 let job = self.step(*job, Event::NotAccepted, now)?;
+                let id = job.id;
                 self.commit_fault(lease, job, fault).await.map_err(Stop::Store)?;
+                self.forget_create(id);
             }
             Submission::Unknown(job, fault) => {
                 self.heard_fault(&fault);
-                self.memory().unknown_since.insert(job.id, self.parts.clock.uptime());
                 let due = now.after(self.parts.terms.lag);
                 self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(Stop::Store)?;
             }
@@ -616,8 +660,11 @@ impl Engine {
 
     /// A move that asked the service got its answer.
     fn heard_good(&self, job: &Job) {
-        if matches!(job.stage.kind(), StageKind::Probed | StageKind::Submitted) {
+        let kind = job.stage.kind();
+        if matches!(kind, StageKind::Probed | StageKind::Submitted) {
             self.line().heard_good(self.parts.clock.uptime());
+            self.got_through(kind);
+            self.forget(job.id);
         }
     }
 
@@ -630,20 +677,22 @@ impl Engine {
         }
     }
 
+    /// A list that changes while it is read is no fault of the service's.
+    fn heard_cut(&self, cut: &WalkFault) {
+        if let WalkFault::CutShort(fault) = cut {
+            self.heard_fault(fault);
+        }
+    }
+
     /// What a fault means for its job, and for the line.
     async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         self.heard_fault(&fault);
-        let row = self.count(job.id);
+        let row = self.count(&job, blames_the_service(&fault));
         let jitter = self.memory().chance.f64();
         let mut verdict = decide(&self.parts.retry, &fault, job.attempts, row.faults, now, jitter);
-        if row.others_got_through && blames_the_service(&fault) {
-            // Others get through: it is this job's own fault after all.
-            verdict = match verdict {
-                Verdict::Again { attempts, .. } if attempts + 1 >= self.parts.retry.attempts => Verdict::Fail,
-                Verdict::Again { at, attempts } => Verdict::Again { at, attempts: attempts + 1 },
-                other => other,
-            };
+        if row.alone >= self.parts.retry.attempts && blames_the_service(&fault) {
+            verdict = Verdict::Fail; // others get through: it is this job's own fault after all
         }
         let dead = matches!(fault.kind, FaultKind::Dead { .. });
         let job = match verdict {
@@ -715,8 +764,8 @@ impl Engine {
                 }
             }
             Err(cut) => {
+                self.heard_cut(&cut);
                 let fault = unproven(cut, self.parts.clock.now());
-                self.heard_fault(&fault);
                 for claim in ripe {
                     self.unresolved(claim, fault.clone()).await?;
                 }
@@ -733,7 +782,12 @@ impl Engine {
         let mut ripe = Vec::new();
         let mut unripe = Vec::new();
         for claim in claims {
-            let ended = memory.unknown_since.get(&claim.job.id).copied().unwrap_or(self.started);
+            let ended = match memory.creates.get(&claim.job.id) {
+                Some(Create::OnItsWay) => now.after(LEASE),
+                Some(Create::Ended(ended)) => *ended,
+                // A predecessor's: it ended with its process.
+                None => self.started,
+            };
             let from = ended.after(self.parts.terms.lag);
             if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
         }
@@ -759,22 +813,22 @@ impl Engine {
                 tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
                 let round = job.round;
                 let event = Event::Adopted { order, transcription: item.id, round };
-                self.forget_unknown(job.id);
+                self.forget_create(job.id);
                 self.line().accepted(self.parts.clock.uptime());
+                self.got_through(StageKind::Uploaded);
                 self.commit(&lease, &self.stepped(job, event, None, now)).await
             }
             Finding::Absent => {
-                self.forget_unknown(job.id);
+                self.forget_create(job.id);
                 let words = "the create was not accepted: the service's list does not have it; it is sent again";
                 let fault = Fault::new(FaultKind::Broken, words, now);
-                let row = self.count(job.id);
-                let attempts = job.attempts + u32::from(row.others_got_through);
-                let Ok(back) = self.step(job.clone(), Event::NotAccepted, now) else { return Ok(()) };
-                if attempts >= self.parts.retry.attempts {
+                let Ok(back) = self.step(job, Event::NotAccepted, now) else { return Ok(()) };
+                let row = self.count(&back, true);
+                if row.alone >= self.parts.retry.attempts {
                     return self.commit_bug(&lease, back, fault).await;
                 }
-                let at = now.after(crate::domain::retry::wait(&self.parts.retry, row.faults, 1.0));
-                self.commit(&lease, &Job { attempts, ..back }.resting(Some(at), Some(fault))).await
+                let at = now.after(wait_before(&self.parts.retry, row.faults));
+                self.commit(&lease, &back.resting(Some(at), Some(fault))).await
             }
             Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
         }
@@ -785,8 +839,8 @@ impl Engine {
         if fault.blame() == Blame::Person {
             return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
         }
-        let row = self.count(claim.job.id);
-        let wait = crate::domain::retry::wait(&self.parts.retry, row.faults, 1.0);
+        let row = self.count(&claim.job, false);
+        let wait = wait_before(&self.parts.retry, row.faults);
         let words =
             format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
         let fault = Fault { words, ..fault };
@@ -840,21 +894,29 @@ impl Engine {
         self.outage().map(|lasted| patience.outage.saturating_sub(lasted))
     }
 
-    fn count(&self, job: JobId) -> Counted {
-        let through = self.line().through();
+    fn got_through(&self, asked: StageKind) {
+        *self.memory().through.entry(asked).or_default() += 1;
+    }
+
+    /// One more fault in a row for this job; `wrong`: the service answered it wrongly.
+    fn count(&self, job: &Job, wrong: bool) -> Counted {
         let mut memory = self.memory();
-        let row = memory.rows.entry(job).or_insert(Row { faults: 0, through });
-        let counted = Counted { faults: row.faults, others_got_through: row.faults > 0 && through > row.through };
-        *row = Row { faults: row.faults + 1, through };
-        counted
+        let through = memory.through.get(&job.stage.kind()).copied().unwrap_or(0);
+        let row = memory.rows.entry(job.id).or_default();
+        if wrong && (row.alone == 0 || through > row.through) {
+            row.alone += 1;
+            row.through = through;
+        }
+        row.faults += 1;
+        Counted { faults: row.faults - 1, alone: row.alone }
     }
 
     fn forget(&self, job: JobId) {
         self.memory().rows.remove(&job);
     }
 
-    fn forget_unknown(&self, job: JobId) {
-        self.memory().unknown_since.remove(&job);
+    fn forget_create(&self, job: JobId) {
+        self.memory().creates.remove(&job);
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -878,14 +940,19 @@ enum Moved {
 struct Counted {
     /// Faults in a row before this one.
     faults: u32,
-    /// Whether requests of other jobs were answered since this job's last fault.
-    others_got_through: bool,
+    /// How many wrong answers it met while others got through.
+    alone: u32,
 }
 
 /// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
 /// the job.
 fn blames_the_service(fault: &Fault) -> bool {
     fault.kind == FaultKind::Broken
+}
+
+/// The whole wait after so many earlier failures.
+fn wait_before(policy: &Policy, earlier: u32) -> Duration {
+    retry::wait(policy, earlier, 1.0)
 }
 
 fn waits_for_world(job: &Job, began: Timestamp) -> bool {

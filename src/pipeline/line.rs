@@ -33,13 +33,16 @@ pub struct Line {
     wrong: u32,
     refusals: u32,
     refusal: Option<(u16, String)>,
-    through: u64,
     careful: bool,
+    /// Times that our key or account was refused since a create was last accepted.
+    barred: u32,
 }
 
 #[derive(Debug)]
 struct Closed {
     until: Uptime,
+    /// Until then the service wants nothing: no good answer to what was on its way opens it before.
+    firm: Uptime,
     looks: u32,
     since: Uptime,
     fault: Fault,
@@ -48,7 +51,7 @@ struct Closed {
 impl Line {
     /// An open line. Looks at a closed one come after `policy`'s waits.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, closed: None, wrong: 0, refusals: 0, refusal: None, through: 0, careful: false }
+        Self { policy, closed: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
     }
 
     /// What may be sent now.
@@ -66,11 +69,6 @@ impl Line {
         self.careful
     }
 
-    /// How many requests got through so far. Tells a job whose requests never do that others' did.
-    pub fn through(&self) -> u64 {
-        self.through
-    }
-
     /// Why it is closed, and for how long it has been.
     pub fn trouble(&self, now: Uptime) -> Option<(&Fault, Duration)> {
         self.closed.as_ref().map(|closed| (&closed.fault, now.since(closed.since)))
@@ -83,21 +81,17 @@ impl Line {
     }
 
     /// A request was answered as it should be. One that was on its way when the service asked us to
-    /// be slower does not take that back.
+    /// be slower, or refused our key, does not take that back.
     pub fn heard_good(&mut self, now: Uptime) {
-        let asked_to_wait =
-            |closed: &Closed| now < closed.until && matches!(closed.fault.kind, FaultKind::Throttled { .. });
-        if !self.closed.as_ref().is_some_and(asked_to_wait) {
-            self.closed = None;
-        }
+        self.closed.take_if(|closed| closed.firm <= now);
         self.wrong = 0;
-        self.through += 1;
     }
 
     /// A create was accepted.
     pub fn accepted(&mut self, now: Uptime) {
         self.heard_good(now);
         self.careful = false;
+        self.barred = 0;
         self.refusals = 0;
         self.refusal = None;
     }
@@ -113,7 +107,13 @@ impl Line {
                 let closes = at_once || self.closed.is_some() || self.wrong >= WRONG_IN_A_ROW;
                 closes && self.close(fault, now, jitter)
             }
-            Blame::Key => self.close(fault, now, jitter),
+            Blame::Key => {
+                // A list may be had where a create is refused for want of money: a good look is not
+                // the end of it, so one create at a time finds out, ever more rarely.
+                self.careful = true;
+                self.barred += 1;
+                self.close(fault, now, jitter) && self.barred == 1
+            }
             _ => {
                 if let FaultKind::Refused { status } = fault.kind {
                     self.refused(status, &fault.words);
@@ -132,13 +132,18 @@ impl Line {
 
     fn close(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
         let was_open = self.closed.is_none();
-        let (looks, since, before) =
-            self.closed.as_ref().map_or((0, now, now), |closed| (closed.looks + 1, closed.since, closed.until));
+        let (looks, since, before, firm) = self
+            .closed
+            .as_ref()
+            .map_or((0, now, now, now), |closed| (closed.looks + 1, closed.since, closed.until, closed.firm));
         // Faults of requests that were on their way when it closed are no further looks.
         let looks = if now < before { looks.saturating_sub(1) } else { looks };
+        let looks = if fault.blame() == Blame::Key { looks.max(self.barred.saturating_sub(1)) } else { looks };
         let asked = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER);
         let until = now.after(wait(&self.policy, looks, jitter).max(asked)).max(before);
-        self.closed = Some(Closed { until, looks, since, fault: fault.clone() });
+        let is_firm = matches!(fault.kind, FaultKind::Throttled { .. } | FaultKind::Barred { .. });
+        let firm = if is_firm { until } else { firm };
+        self.closed = Some(Closed { until, firm, looks, since, fault: fault.clone() });
         was_open
     }
 }
@@ -190,11 +195,26 @@ mod tests {
         let mut line = line();
         line.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(100_000) }), at(0), 0.0);
         line.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(1_000) }), at(1), 0.0);
-        line.heard_good(at(2));
+        line.heard_fault(&fault(FaultKind::Broken), at(2), 0.0);
+        line.heard_good(at(3));
         assert_eq!(line.gate(at(99)), Gate::Closed(at(100)));
         assert_eq!(line.gate(at(100)), Gate::Look);
         line.heard_good(at(100));
         assert_eq!(line.gate(at(100)), Gate::Open);
+    }
+
+    #[test]
+    fn an_account_without_money_is_said_once_and_asked_ever_more_rarely_though_its_lists_can_be_had() {
+        let mut line = line();
+        assert!(line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(0), 1.0));
+        assert_eq!(line.gate(at(0)), Gate::Closed(at(4)));
+        line.heard_good(at(4));
+        assert!(line.is_careful());
+        assert!(!line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(4), 1.0), "said once");
+        assert_eq!(line.gate(at(4)), Gate::Closed(at(12)));
+        line.heard_good(at(12));
+        line.accepted(at(12));
+        assert!(line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(13), 1.0));
     }
 
     #[test]

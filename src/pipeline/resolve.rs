@@ -4,11 +4,12 @@
 use crate::client::contract::{Identity, Listed};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{ServiceName, Timestamp};
 use crate::domain::stage::{Intent, Stage};
-use crate::domain::token::Token;
+use crate::domain::token::{Order, Token};
 use crate::pipeline::walk::WalkFault;
-use std::collections::HashMap;
+use crate::store::contract::Bought;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a walk says of one unknown create.
@@ -39,8 +40,8 @@ pub fn intent(job: &Job) -> Option<&Intent> {
 
 /// Our items by token; of two with one token the oldest, and how many more there were. Two records
 /// with one token were both paid for: that is said, loudly, and counted.
-pub fn by_token(items: Vec<Listed>) -> (HashMap<Token, Listed>, u64) {
-    let mut found: HashMap<Token, Listed> = HashMap::new();
+pub fn by_token(items: Vec<Listed>) -> (BTreeMap<Token, Listed>, u64) {
+    let mut found: BTreeMap<Token, Listed> = BTreeMap::new();
     let mut doubles = 0;
     for item in items {
         let Some(token) = item.token.clone() else { continue };
@@ -57,10 +58,33 @@ pub fn by_token(items: Vec<Listed>) -> (HashMap<Token, Listed>, u64) {
     (found, doubles)
 }
 
+/// What was bought for each order: the newest, since another is bought only when the one before is
+/// worth nothing. Its round is the highest of all, whoever's: no job may use one of its rounds twice.
+pub fn by_order(found: &BTreeMap<Token, Listed>, service: &ServiceName) -> BTreeMap<Order, Bought> {
+    let mut newest: BTreeMap<Order, (&Token, &Listed)> = BTreeMap::new();
+    let mut rounds: BTreeMap<Order, u32> = BTreeMap::new();
+    for (token, item) in found {
+        let order = token.order(service);
+        let age = |(token, item): &(&Token, &Listed)| (item.created, token.round);
+        let round = rounds.entry(order.clone()).or_default();
+        *round = token.round.max(*round);
+        let known = newest.entry(order).or_insert((token, item));
+        if age(&(token, item)) > age(known) {
+            *known = (token, item);
+        }
+    }
+    let bought = |item: &Listed, round| Bought { transcription: item.id.clone(), round };
+    newest
+        .into_iter()
+        .zip(rounds.into_values())
+        .map(|((order, (_, item)), round)| (order, bought(item, round)))
+        .collect()
+}
+
 /// Judges one unknown create after a complete walk.
 pub fn judge(
     job: &Job,
-    found: &HashMap<Token, Listed>,
+    found: &BTreeMap<Token, Listed>,
     identity: &Identity,
     retention: Duration,
     now: Timestamp,
@@ -108,4 +132,35 @@ fn ask(why: &str, now: Timestamp) -> Fault {
          this recording; nothing is bought for it until a person says so"
     );
     Fault::new(FaultKind::Asks, words, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::JobTag;
+    use crate::domain::names::{Hash, TranscriptionId};
+
+    fn listed(id: &str, job: u8, round: u32, created: i64) -> Listed {
+        let token = Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([job; 16]), round };
+        Listed { id: TranscriptionId::new(id), created: Some(Timestamp(created)), token: Some(token) }
+    }
+
+    #[test]
+    fn the_newest_of_an_order_counts_and_no_round_is_used_twice() {
+        // The first job's died twice, then its twin took over.
+        let items = vec![listed("dead", 1, 0, 10), listed("dead too", 1, 1, 20), listed("good", 2, 0, 30)];
+        let (found, doubles) = by_token(items);
+        let service = ServiceName::new("default");
+        let bought = by_order(&found, &service);
+        assert_eq!(doubles, 0);
+        let expected = Bought { transcription: TranscriptionId::new("good"), round: 1 };
+        assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
+    }
+
+    #[test]
+    fn of_two_with_one_token_the_oldest_is_kept_and_the_other_counted() {
+        let (found, doubles) = by_token(vec![listed("b", 1, 0, 20), listed("a", 1, 0, 10)]);
+        assert_eq!(doubles, 1);
+        assert_eq!(found.into_values().map(|item| item.id).collect::<Vec<_>>(), [TranscriptionId::new("a")]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::client::contract::{Client, Reading};
 use crate::clock::Clock;
-use crate::config::meant::Poll;
+use crate::config::meant::{Poll, Terms};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -21,7 +21,7 @@ pub async fn run(
     client: &dyn Client,
     clock: &dyn Clock,
     results: &Arc<Results>,
-    poll: &Poll,
+    terms: &Terms,
     job: &Job,
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Fault> {
@@ -39,7 +39,11 @@ pub async fn run(
             })?;
             Ok(Outcome::Step(Event::Fetched { audio }))
         }
-        Reading::Pending(status) => Ok(pending(poll, job, &status, now)),
+        Reading::Pending(status) => Ok(pending(&terms.poll, job, &status, now)),
+        // What lists show late, reads may show late too.
+        Reading::Lost(fault) if fault.kind == FaultKind::Gone && now.since(job.since) < terms.lag => {
+            Ok(Outcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None })
+        }
         Reading::Lost(fault) => Err(fault),
     }
 }

@@ -15,8 +15,11 @@ const PAGE: u32 = 100;
 /// from this much earlier.
 const MARGIN: Duration = Duration::from_secs(3600);
 
-/// Pages read past the oldest intent where the list is seen to be newest first.
+/// Pages read past the oldest intent where the list is seen to be newest first …
 const PAGES_PAST: u32 = 3;
+
+/// … and items on them: small pages of a list without any order may look ordered by chance.
+const ITEMS_PAST: usize = 100;
 
 /// A list that shifts more than pages overlap is begun again, so many times.
 const RESTARTS: u32 = 5;
@@ -83,6 +86,7 @@ struct Walk {
     last_created: Option<Timestamp>,
     newest_first: bool,
     pages_past: u32,
+    items_past: usize,
     begun: bool,
 }
 
@@ -97,6 +101,7 @@ impl Walk {
             last_created: None,
             newest_first: true,
             pages_past: 0,
+            items_past: 0,
             begun: false,
         }
     }
@@ -119,12 +124,13 @@ impl Walk {
                 self.ours.push(item);
             }
         }
-        self.pages_past = if past { self.pages_past + 1 } else { 0 };
-        if !more || received == 0 || (self.newest_first && self.pages_past >= PAGES_PAST) {
+        (self.pages_past, self.items_past) = if past { (self.pages_past + 1, self.items_past + fresh) } else { (0, 0) };
+        let enough = self.pages_past >= PAGES_PAST && self.items_past >= ITEMS_PAST;
+        if !more || (self.newest_first && enough) {
             return Step::End;
         }
-        if fresh == 0 && self.offset > 0 {
-            return Step::Shifted; // a list that repeats itself never ends
+        if received == 0 {
+            return Step::Shifted; // nothing here, and yet more: it proves nothing
         }
         // An overlap of a quarter of what came, at least one.
         let overlap = (received / 4).max(1);

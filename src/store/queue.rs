@@ -2,7 +2,7 @@
 
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
-use crate::domain::stage::{Event, IllegalMove, Stage, StageKind};
+use crate::domain::stage::{Event, IllegalMove, Skip, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
 use crate::store::index::Index;
@@ -121,7 +121,9 @@ impl Queue {
             return Ok(Admission::New(job.id));
         };
         let old = self.load(id)?;
-        if !old.stage.is_end() || old.seen == seen {
+        // A file that was away may come back just as it was.
+        let is_back = matches!(old.stage, Stage::Skipped { why: Skip::Vanished | Skip::NotAFile });
+        if !old.stage.is_end() || (old.seen == seen && !is_back) {
             return Ok(Admission::Known(id));
         }
         let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {

@@ -21,6 +21,8 @@ mod secrets;
 mod server;
 mod server_hostile;
 mod service;
+mod sim;
+mod simulation;
 
 mod support {
     pub mod bed;

@@ -1,0 +1,9 @@
+//! What the simulation is made of.
+
+pub mod client;
+pub mod clock;
+pub mod mutants;
+pub mod plan;
+pub mod service;
+pub mod store;
+pub mod world;

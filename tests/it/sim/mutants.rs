@@ -1,0 +1,69 @@
+//! What would be wrong with another scribed: each mutation is a wrapper at a door, or a setting.
+
+use scribed::client::contract::{
+    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Reading, Sent, Turn, UploadFile,
+};
+use scribed::domain::fault::Fault;
+use scribed::domain::names::{Timestamp, TranscriptionId};
+use scribed::wire::page::ListQuery;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutation {
+    /// Nothing is wrong.
+    None,
+    /// The list is said to be complete and empty.
+    NoListCheck,
+    /// The list is walked before its lag is over.
+    NoLag,
+    /// The intent is durable only after its create.
+    LateIntent,
+    /// A layer repeats a create that became unknown.
+    CreateRepeated,
+    /// An empty store is believed.
+    SuspectBelieved,
+}
+
+/// A client under a mutation.
+pub struct Mutant<C> {
+    pub inner: C,
+    pub mutation: Mutation,
+}
+
+#[async_trait::async_trait]
+impl<C: Client> Client for Mutant<C> {
+    fn identity(&self) -> &Identity {
+        self.inner.identity()
+    }
+
+    fn last_date(&self) -> Option<Timestamp> {
+        self.inner.last_date()
+    }
+
+    async fn upload(&self, file: UploadFile) -> Result<Sent, Fault> {
+        self.inner.upload(file).await
+    }
+
+    async fn turn(&self) -> Turn {
+        self.inner.turn().await
+    }
+
+    async fn create(&self, turn: Turn, request: CreateRequest) -> Creation {
+        match self.inner.create(turn, request.clone()).await {
+            Creation::Unknown(_) if self.mutation == Mutation::CreateRepeated => {
+                self.inner.create(Turn::come(), request).await
+            }
+            creation => creation,
+        }
+    }
+
+    async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+        self.inner.read(id).await
+    }
+
+    async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
+        if self.mutation == Mutation::NoListCheck {
+            return Ok(ListPage { items: Vec::new(), more: false });
+        }
+        self.inner.list(query).await
+    }
+}

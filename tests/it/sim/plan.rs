@@ -1,0 +1,222 @@
+//! What a seed says: the files, the weather at the service, and what happens to the machine.
+
+use fastrand::Rng;
+use std::time::Duration;
+
+pub const LAG: Duration = Duration::from_secs(120);
+
+/// How long a client waits for an answer.
+pub const TIME_OUT: Duration = Duration::from_secs(30);
+
+pub fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+pub fn between(rng: &mut Rng, from: u64, to: u64) -> Duration {
+    Duration::from_millis(rng.u64(from * 1000..=to * 1000))
+}
+
+/// Everything that is decided before the first move.
+pub struct Plan {
+    pub files: Vec<FilePlan>,
+    pub events: Vec<(Duration, Happening)>,
+    pub weather: Weather,
+    /// From here on nothing goes wrong any more, and everything has to come to an end.
+    pub calm: Duration,
+    /// What befalls the machine in the middle of something, one after the other.
+    pub blows: Vec<Blow>,
+    /// How often the whole store is lost with a crash.
+    pub loses_store: f64,
+    pub uploads: usize,
+    pub running: usize,
+}
+
+/// A file under one of the two sources.
+#[derive(Clone)]
+pub struct FilePlan {
+    pub source: &'static str,
+    pub path: String,
+    pub content: Vec<u8>,
+    pub appears: Duration,
+}
+
+/// Comes at the so-many-th point, of that name where one is named.
+#[derive(Clone)]
+pub struct Blow {
+    pub point: Option<&'static str>,
+    pub after: u32,
+    pub what: What,
+}
+
+/// What a blow does.
+#[derive(Clone, Copy, Debug)]
+pub enum What {
+    Crashes,
+    Sleeps(Duration),
+    WallJumps(i64),
+}
+
+/// What happens to the machine and its files.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    Appears(usize),
+    Changes(usize, Vec<u8>),
+    Vanishes(usize),
+    Sleeps(Duration),
+    WallJumps(i64),
+    Stops,
+    PersonRevives,
+}
+
+/// What goes wrong at the service.
+#[derive(Clone)]
+pub struct Weather {
+    pub outages: Vec<(Duration, Duration, Outage)>,
+    /// Requests of a hundred that go wrong by themselves.
+    pub faults: u32,
+    /// Creates of a hundred whose answer is lost or that become unknown otherwise.
+    pub unknown: u32,
+    /// Transcriptions of a hundred that do not end in `done`.
+    pub bad_ends: u32,
+    pub page_limit: usize,
+    pub order: ListOrder,
+    pub honours_after: bool,
+    /// The list changes under the walk: requests of a hundred at which others' records come or go.
+    pub shifting: u32,
+    pub foreign: usize,
+    pub list_lag: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outage {
+    Refused,
+    ServerErrors,
+    Throttled,
+    Barred,
+    /// Only creates fail, and some of them are accepted all the same.
+    CreatesOnly,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListOrder {
+    NewestFirst,
+    OldestFirst,
+    None,
+}
+
+impl Plan {
+    pub fn of(seed: u64) -> Self {
+        let rng = &mut Rng::with_seed(seed);
+        let calm = secs(rng.u64(1..12) * 3600);
+        let files = files(rng, calm);
+        let mut events: Vec<(Duration, Happening)> =
+            files.iter().enumerate().map(|(n, file)| (file.appears, Happening::Appears(n))).collect();
+        happenings(rng, calm, files.len(), &mut events);
+        events.sort_by_key(|(at, _)| *at);
+        let blows = blows(rng);
+        let loses_store = [0.0, 0.1, 0.5][rng.usize(0..3)];
+        let (uploads, running) = (rng.usize(1..=4), rng.usize(1..=8));
+        Self { files, events, weather: Weather::of(rng, calm), calm, blows, loses_store, uploads, running }
+    }
+}
+
+/// Some are equal in content, also under equal names in other folders and under another source.
+fn files(rng: &mut Rng, calm: Duration) -> Vec<FilePlan> {
+    let count = rng.usize(5..=9);
+    let mut contents: Vec<Vec<u8>> = Vec::new();
+    let folders = ["", "sub/", "sub/deeper/"];
+    let mut taken = std::collections::BTreeSet::new();
+    (0..count)
+        .map(|n| {
+            let twin = !contents.is_empty() && rng.u32(0..100) < 40;
+            let content = if twin { contents[rng.usize(0..contents.len())].clone() } else { content(rng, n) };
+            contents.push(content.clone());
+            let appears = if rng.bool() { secs(0) } else { calm.mul_f64(rng.f64()) };
+            let name = if rng.u32(0..4) == 0 { "same" } else { ["a", "b", "c", "d", "e", "f", "g", "h", "i"][n] };
+            let ext = if rng.u32(0..3) == 0 { "mp3" } else { "wav" };
+            let source = if rng.u32(0..5) == 0 { "other" } else { "media" };
+            let mut path = format!("{}{name}.{ext}", folders[rng.usize(0..3)]);
+            if !taken.insert((source, path.clone())) {
+                path = format!("{n}.{ext}");
+            }
+            FilePlan { source, path, content, appears }
+        })
+        .collect()
+}
+
+/// A few sizes only, so that equal sizes with other bytes are common too.
+fn content(rng: &mut Rng, salt: usize) -> Vec<u8> {
+    let mut bytes = vec![0; [100, 1000, 1000, 5000][rng.usize(0..4)]];
+    rng.fill(&mut bytes);
+    bytes[0] = u8::try_from(salt).unwrap();
+    bytes
+}
+
+fn happenings(rng: &mut Rng, calm: Duration, files: usize, events: &mut Vec<(Duration, Happening)>) {
+    let mut maybe = |rng: &mut Rng, percent: u32, most: u32, make: &mut dyn FnMut(&mut Rng) -> Happening| {
+        if rng.u32(0..100) < percent {
+            for _ in 0..rng.u32(1..=most) {
+                let at = if rng.bool() { between(rng, 1, 600) } else { calm.mul_f64(rng.f64()) };
+                events.push((at, make(rng)));
+            }
+        }
+    };
+    maybe(rng, 30, 2, &mut |rng| Happening::Changes(rng.usize(0..files), content(rng, 99)));
+    maybe(rng, 10, 1, &mut |rng| Happening::Vanishes(rng.usize(0..files)));
+    maybe(rng, 25, 3, &mut |rng| Happening::Sleeps(between(rng, 1, 20_000)));
+    maybe(rng, 25, 3, &mut |rng| {
+        let by = rng.i64(1_000..36_000_000);
+        Happening::WallJumps(if rng.bool() { by } else { -by })
+    });
+    maybe(rng, 20, 2, &mut |_| Happening::Stops);
+    maybe(rng, 20, 2, &mut |_| Happening::PersonRevives);
+}
+
+fn blows(rng: &mut Rng) -> Vec<Blow> {
+    let names =
+        ["create", "created", "hanging", "intent", "submitted", "durable", "list", "upload", "written", "sight"];
+    let blow = |rng: &mut Rng| {
+        let what = match rng.u32(0..10) {
+            0 | 1 => What::Sleeps(between(rng, 1, 2_000)),
+            2 => What::WallJumps(rng.i64(-4_000_000..4_000_000)),
+            _ => What::Crashes,
+        };
+        if rng.u32(0..3) > 0 {
+            Blow { point: Some(names[rng.usize(0..names.len())]), after: rng.u32(0..6), what }
+        } else {
+            Blow { point: None, after: rng.u32(0..400), what }
+        }
+    };
+    (0..rng.u32(0..=7)).map(|_| blow(rng)).collect()
+}
+
+impl Weather {
+    fn of(rng: &mut Rng, calm: Duration) -> Self {
+        let mut outages = Vec::new();
+        for _ in 0..[0, 0, 1, 1, 2, 3][rng.usize(0..6)] {
+            let from = if rng.bool() { between(rng, 1, 120) } else { calm.mul_f64(rng.f64()) };
+            let kind = [
+                Outage::Refused,
+                Outage::ServerErrors,
+                Outage::ServerErrors,
+                Outage::Throttled,
+                Outage::Barred,
+                Outage::CreatesOnly,
+            ][rng.usize(0..6)];
+            let most = [300, 7200][rng.usize(0..2)];
+            outages.push((from, from + between(rng, 5, most), kind));
+        }
+        Self {
+            outages,
+            faults: [0, 1, 5, 10][rng.usize(0..4)],
+            unknown: [0, 5, 20, 40][rng.usize(0..4)],
+            bad_ends: [0, 5, 20][rng.usize(0..3)],
+            page_limit: [100, 100, 20, 7, 3][rng.usize(0..5)],
+            order: [ListOrder::NewestFirst, ListOrder::OldestFirst, ListOrder::None][rng.usize(0..3)],
+            honours_after: rng.bool(),
+            shifting: [0, 5, 20][rng.usize(0..3)],
+            foreign: [0, 5, 60][rng.usize(0..3)],
+            list_lag: rng.bool(),
+        }
+    }
+}

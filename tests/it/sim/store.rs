@@ -1,0 +1,191 @@
+//! The queue on a disk that forgets, with a place to crash before and after every step.
+
+use crate::sim::world::{World, must_be_kept};
+use scribed::domain::job::{Job, JobKey, Stamp};
+use scribed::domain::names::{JobId, Timestamp, TranscriptionId};
+use scribed::domain::stage::StageKind;
+use scribed::domain::token::Order;
+use scribed::store::contract::{
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin,
+};
+use scribed::store::memory::MemoryDisk;
+use scribed::store::queue::{Barrier, QueueStore};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Makes durable, with a place to crash before it.
+struct SimBarrier {
+    world: Arc<World>,
+    disk: MemoryDisk,
+    life: u32,
+    late_intent: Arc<AtomicBool>,
+}
+
+#[async_trait::async_trait]
+impl Barrier for SimBarrier {
+    async fn durable(&self) -> Result<(), StoreError> {
+        if self.late_intent.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.world.point(self.life, "durable").await;
+        self.disk.durable().await
+    }
+}
+
+pub struct SimStore {
+    world: Arc<World>,
+    life: u32,
+    inner: QueueStore,
+    /// Mutation: the intent is acknowledged before it is durable.
+    intent_first: bool,
+    late_intent: Arc<AtomicBool>,
+    /// Mutation: a store that knows nothing is believed.
+    pub believed: bool,
+}
+
+impl SimStore {
+    pub fn open(world: &Arc<World>, life: u32, intent_first: bool) -> Self {
+        let disk = world.disk();
+        let late_intent = Arc::new(AtomicBool::new(false));
+        let barrier =
+            SimBarrier { world: Arc::clone(world), disk: disk.clone(), life, late_intent: Arc::clone(&late_intent) };
+        let inner = QueueStore::open(Box::new(disk.clone()), Arc::new(disk), Box::new(barrier)).unwrap();
+        Self { world: Arc::clone(world), life, inner, intent_first, late_intent, believed: false }
+    }
+
+    async fn point(&self, name: &str) {
+        self.world.point(self.life, name).await;
+    }
+
+    async fn remember(&self, id: JobId, durable: bool) {
+        if let Ok(Some(job)) = self.inner.job(id).await {
+            self.world.committed(&job, durable);
+        }
+    }
+}
+
+fn step(job: &Job) -> &'static str {
+    match job.stage.kind() {
+        StageKind::Submitting => "intent",
+        StageKind::Submitted => "submitted",
+        StageKind::Written => "written",
+        _ => "commit",
+    }
+}
+
+#[async_trait::async_trait]
+impl Store for SimStore {
+    async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
+        self.point("admit").await;
+        let admission = self.inner.admit(key, seen, now, due).await?;
+        if let Admission::New(id) | Admission::Reopened(id) = admission {
+            self.remember(id, false).await;
+        }
+        Ok(admission)
+    }
+
+    async fn claim(
+        &self,
+        kinds: &[StageKind],
+        now: Timestamp,
+        until: Timestamp,
+        n: usize,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.inner.claim(kinds, now, until, n).await
+    }
+
+    async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
+        self.point("renew").await;
+        self.inner.renew(lease, until).await
+    }
+
+    async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
+        self.point(step(job)).await;
+        let late = self.intent_first && job.stage.kind() == StageKind::Submitting && hold == Hold::Keep;
+        self.late_intent.store(late, Ordering::Relaxed);
+        // Before it is durable a crash may keep it or not.
+        self.world.committed(job, false);
+        let result = self.inner.commit(lease, job, hold).await;
+        self.late_intent.store(false, Ordering::Relaxed);
+        if result.is_ok() {
+            let words = job.fault.as_ref().map(|fault| fault.words.as_str()).unwrap_or_default();
+            let id = job.stage.transcription().map(ToString::to_string).unwrap_or_default();
+            let (kind, round) = (job.stage.kind().name(), job.round);
+            self.world.trace(format!("[{}] {} {} {kind} r{round} {id} {words}", self.life, job.id, job.key.path));
+            if must_be_kept(job) && !id.is_empty() {
+                self.world.service.ledger().known.insert(id);
+            }
+            if must_be_kept(job) && !late {
+                self.world.committed(job, true);
+            }
+        }
+        self.point(step(job)).await;
+        result
+    }
+
+    async fn twin(&self, order: &Order, job: JobId) -> Result<Twin, StoreError> {
+        self.point("twin").await;
+        self.inner.twin(order, job).await
+    }
+
+    async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError> {
+        self.inner.alike(size, job).await
+    }
+
+    async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError> {
+        self.inner.bought(order).await
+    }
+
+    async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+        self.point("sight").await;
+        self.inner.sight(order, bought).await
+    }
+
+    async fn suspect(&self) -> Result<bool, StoreError> {
+        Ok(!self.believed && self.inner.suspect().await?)
+    }
+
+    async fn trust(&self) -> Result<(), StoreError> {
+        self.point("trust").await;
+        self.world.trace(format!("[{}] the store is trusted", self.life));
+        self.inner.trust().await
+    }
+
+    async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.hasten(transcription, now).await
+    }
+
+    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let revived = self.inner.revive(job, now).await?;
+        self.remember(job, false).await;
+        Ok(revived)
+    }
+
+    async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.next_due(kinds).await
+    }
+
+    async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
+        self.inner.job(id).await
+    }
+
+    async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.find(key).await
+    }
+
+    async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
+        self.inner.page(filter).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.inner.counts().await
+    }
+
+    async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+        self.inner.history(job).await
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        self.inner.settle().await
+    }
+}

@@ -1,0 +1,471 @@
+//! The pay-once protocol in simulated worlds, one a seed: whatever happens to the machine and at the
+//! service, nothing is paid twice, everything comes to an end that is named, and what is written is
+//! right. The oracles look into the service's ledger and on the disk.
+//!
+//! `SIM_SEED=7 cargo test simulation` runs one world and shows what happened in it; `SIM_SEEDS=100000`
+//! runs more of them.
+
+use crate::sim::client::{Scripted, words_of};
+use crate::sim::mutants::{Mutant, Mutation};
+use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
+use crate::sim::store::SimStore;
+use crate::sim::world::World;
+use scribed::clock::Clock;
+use scribed::config::meant::{self, Config, Service as Meant};
+use scribed::domain::fault::FaultKind;
+use scribed::domain::job::{Job, JobKey};
+use scribed::domain::names::{Hash, JobId, SourceName};
+use scribed::domain::path::RelPath;
+use scribed::domain::stage::Stage;
+use scribed::output::results::Results;
+use scribed::pipeline::engine::{Engine, Parts, Until};
+use scribed::source::folder::full_path;
+use scribed::source::stamp::{Look, look};
+use scribed::store::contract::{Filter, Store};
+use scribed::store::params::ParamFiles;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// After the weather has cleared up, everything ends within so long: a changed file is held for a
+/// day, and a day is what a service may ask us to wait.
+const PATIENCE: Duration = Duration::from_secs(100 * 3600);
+
+/// What was wrong with a world, and what happened in it.
+struct Report {
+    wrongs: Vec<String>,
+    trace: Vec<String>,
+}
+
+struct Sim {
+    plan: Plan,
+    world: Arc<World>,
+    config: Config,
+    mutation: Mutation,
+    /// Events that are over.
+    over: std::sync::atomic::AtomicUsize,
+    present: std::sync::Mutex<BTreeMap<usize, Vec<u8>>>,
+    edits: AtomicU64,
+    wrongs: std::sync::Mutex<Vec<String>>,
+}
+
+fn run(seed: u64, mutation: Mutation) -> Report {
+    let home = Path::new("/dev/shm");
+    let dir = if home.is_dir() { tempfile::tempdir_in(home) } else { tempfile::tempdir() }.unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let sim = Sim::new(seed, mutation, dir.path());
+        sim.live().await;
+        let mut wrongs = std::mem::take(&mut *sim.wrongs.lock().unwrap());
+        wrongs.extend(sim.world.service.ledger().paid_twice());
+        wrongs.extend(std::mem::take(&mut sim.world.service.ledger().wrongs));
+        Report { wrongs, trace: sim.world.take_trace() }
+    })
+}
+
+impl Sim {
+    fn new(seed: u64, mutation: Mutation, dir: &Path) -> Self {
+        let plan = Plan::of(seed);
+        let world = Arc::new(World::new(seed, &plan));
+        for folder in ["media/sub/deeper", "other/sub/deeper"] {
+            std::fs::create_dir_all(dir.join(folder)).unwrap();
+        }
+        let config = config(dir, &plan, mutation);
+        Self {
+            plan,
+            world,
+            config,
+            mutation,
+            over: 0.into(),
+            present: Default::default(),
+            edits: AtomicU64::new(1),
+            wrongs: Default::default(),
+        }
+    }
+
+    fn wrong(&self, words: String) {
+        self.wrongs.lock().unwrap().push(words);
+    }
+
+    /// One life of the daemon after the other, until everything has ended.
+    async fn live(&self) {
+        loop {
+            let life = self.world.next_life();
+            self.world.trace(format!("[{life}] starts"));
+            let mut store = SimStore::open(&self.world, life, self.mutation == Mutation::LateIntent);
+            store.believed = self.mutation == Mutation::SuspectBelieved;
+            let store = Arc::new(store);
+            let engine = Arc::new(Engine::new(self.parts(&store, life)));
+            let stop = CancellationToken::new();
+            let done = tokio::select! {
+                biased;
+                () = self.world.crashed.notified() => false,
+                ended = engine.run(Until::Stopped, &stop) => {
+                    if let Err(error) = ended {
+                        self.wrong(format!("the engine ended: {error}"));
+                    }
+                    true
+                }
+                done = self.script(&store, &engine, life) => done,
+            };
+            self.world.end_life();
+            drop(engine);
+            // What the engine had begun is aborted, and goes away when it is next looked at.
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            if done {
+                return;
+            }
+            self.reboot().await;
+        }
+    }
+
+    async fn reboot(&self) {
+        let calm = self.world.clock.truth() >= self.plan.calm;
+        let lose = !calm && self.world.chance() < self.plan.loses_store;
+        self.world.reboot(lose);
+        if lose && self.world.chance() < 0.5 {
+            let _ = std::fs::remove_dir_all(self.config.state.join("results"));
+            let _ = std::fs::remove_dir_all(self.config.state.join("params"));
+        }
+        for lost in self.world.lost() {
+            self.wrong(lost);
+        }
+        tokio::time::sleep(secs(if self.world.chance() < 0.7 { 1 } else { 300 })).await;
+    }
+
+    fn parts(&self, store: &Arc<SimStore>, life: u32) -> Parts {
+        let client = Mutant { inner: Scripted::new(Arc::clone(&self.world), life), mutation: self.mutation };
+        let (Meant::Embedded(terms) | Meant::Hosted(meant::Hosted { terms, .. })) = &self.config.service;
+        let sources = self.config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone())));
+        let store: Arc<dyn Store> = Arc::<SimStore>::clone(store);
+        Parts {
+            store,
+            client: Arc::new(client),
+            clock: Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock),
+            results: Arc::new(Results::new(self.config.state.join("results"))),
+            params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
+            sources: sources.collect(),
+            terms: *terms,
+            retry: self.config.retry,
+            seed: u64::from(life),
+        }
+    }
+
+    /// What happens around the engine while it lives. `true` when everything has ended.
+    async fn script(&self, store: &SimStore, engine: &Engine, life: u32) -> bool {
+        loop {
+            let stops = self.happen(store).await;
+            self.scan(store, life).await;
+            engine.nudge();
+            let now = self.world.clock.truth();
+            if stops {
+                return false;
+            }
+            if now >= self.plan.calm && self.ended(store).await {
+                self.check(store).await;
+                return true;
+            }
+            if now >= self.plan.calm + PATIENCE {
+                self.not_ended(store, engine).await;
+                return true;
+            }
+            let next = self.plan.events.get(self.over.load(Ordering::Relaxed)).map(|(at, _)| at.saturating_sub(now));
+            let rest = secs(if now < self.plan.calm { 1800 } else { 900 });
+            tokio::time::sleep(next.map_or(rest, |next| next.min(rest)).max(Duration::from_millis(1))).await;
+        }
+    }
+
+    /// Everything that is due to happen. `true` if the daemon is told to stop.
+    async fn happen(&self, store: &SimStore) -> bool {
+        let now = self.world.clock.truth();
+        while let Some((at, what)) = self.plan.events.get(self.over.load(Ordering::Relaxed)) {
+            if *at > now {
+                return false;
+            }
+            self.over.fetch_add(1, Ordering::Relaxed);
+            match what {
+                Happening::Appears(n) => self.write(*n, &self.plan.files[*n].content),
+                Happening::Changes(n, content) if self.has(*n) => self.write(*n, content),
+                Happening::Vanishes(n) if self.has(*n) => self.remove(*n),
+                Happening::Changes(..) | Happening::Vanishes(_) => {}
+                Happening::Sleeps(span) => self.world.clock.suspend(*span),
+                Happening::WallJumps(by) => self.world.clock.jump(*by),
+                Happening::PersonRevives => self.revive(store).await,
+                Happening::Stops => return true,
+            }
+            self.world.trace(format!("{}", shown(what)));
+        }
+        false
+    }
+
+    fn has(&self, n: usize) -> bool {
+        self.present.lock().unwrap().contains_key(&n)
+    }
+
+    fn path(&self, file: &FilePlan) -> std::path::PathBuf {
+        full_path(&self.source(file).folder, &RelPath::new(file.path.as_bytes()))
+    }
+
+    fn source(&self, file: &FilePlan) -> &meant::Source {
+        self.config.sources.iter().find(|source| source.name.as_str() == file.source).unwrap()
+    }
+
+    /// Every write has its own time: two of them in one tick of the disk's clock would look the same.
+    fn write(&self, n: usize, content: &[u8]) {
+        let path = self.path(&self.plan.files[n]);
+        std::fs::write(&path, content).unwrap();
+        let edit = self.edits.fetch_add(1, Ordering::Relaxed);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(edit)).unwrap();
+        self.present.lock().unwrap().insert(n, content.to_vec());
+    }
+
+    fn remove(&self, n: usize) {
+        std::fs::remove_file(self.path(&self.plan.files[n])).unwrap();
+        self.present.lock().unwrap().remove(&n);
+    }
+
+    /// As `source::folder::scan`, in an order that is the same every time.
+    async fn scan(&self, store: &SimStore, life: u32) {
+        let present: Vec<usize> = self.present.lock().unwrap().keys().copied().collect();
+        for n in present {
+            let file = &self.plan.files[n];
+            let Ok(Look::File(stamp)) = look(&self.path(file)) else { continue };
+            let now = self.world.clock.now();
+            let due = now.after(self.source(file).settle);
+            if let Err(error) = store.admit(&key(file), stamp, now, due).await {
+                self.wrong(format!("[{life}] admit: {error}"));
+            }
+        }
+    }
+
+    /// A person looks at what has failed and orders it to be tried again; what is dead or gone may be
+    /// bought again.
+    async fn revive(&self, store: &SimStore) {
+        for job in jobs(store).await {
+            let Stage::Failed { fault, .. } = &job.stage else { continue };
+            if let (Some(order), FaultKind::Dead { .. } | FaultKind::Gone) = (job.stage.order(), &fault.kind) {
+                self.world.service.ledger().write_off(order.content);
+            }
+            store.revive(job.id, self.world.clock.now()).await.unwrap();
+        }
+    }
+
+    async fn ended(&self, store: &SimStore) -> bool {
+        let jobs = jobs(store).await;
+        let by_id: BTreeMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
+        jobs.iter().all(|job| rests(job, &by_id))
+    }
+
+    async fn not_ended(&self, store: &SimStore, engine: &Engine) {
+        let jobs = jobs(store).await;
+        let by_id: BTreeMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
+        for job in jobs.iter().filter(|job| !rests(job, &by_id)) {
+            self.wrong(format!("did not end: {job:?}"));
+        }
+        self.wrong(format!("the engine says: {:?}; it is {:?}", engine.trouble(), self.world.clock.now()));
+    }
+
+    async fn check(&self, store: &SimStore) {
+        let jobs: BTreeMap<JobKey, Job> = jobs(store).await.into_iter().map(|job| (job.key.clone(), job)).collect();
+        let present = self.present.lock().unwrap().clone();
+        for (n, content) in present {
+            let file = &self.plan.files[n];
+            match jobs.get(&key(file)) {
+                None => self.wrong(format!("{} has no job", file.path)),
+                Some(job) => self.check_job(job, file, &content),
+            }
+        }
+    }
+
+    fn check_job(&self, job: &Job, file: &FilePlan, content: &[u8]) {
+        match &job.stage {
+            Stage::Written { order, .. } => {
+                if order.content != Hash::of(content) {
+                    self.wrong(format!("written for another content: {job:?}"));
+                }
+                self.check_outputs(job, file, order.content);
+            }
+            Stage::Skipped { why } => self.wrong(format!("skipped ({why:?}) although it is there: {job:?}")),
+            Stage::Failed { from, fault } => self.check_failed(job, from, &fault.kind),
+            _ => {}
+        }
+    }
+
+    fn check_outputs(&self, job: &Job, file: &FilePlan, content: Hash) {
+        let folder = self.path(file).parent().unwrap().to_owned();
+        let formats = self.source(file).outputs.len();
+        if job.outputs.len() != formats {
+            self.wrong(format!("{} of {formats} outputs: {job:?}", job.outputs.len()));
+        }
+        for output in &job.outputs {
+            let bytes = std::fs::read(full_path(&folder, &output.name)).unwrap_or_default();
+            if Hash::of(&bytes) != output.hash || !String::from_utf8_lossy(&bytes).contains(&words_of(content)) {
+                self.wrong(format!("{} is not whole, or not of this content: {job:?}", output.name));
+            }
+        }
+    }
+
+    /// The service's faults fail a job only that always met them.
+    fn check_failed(&self, job: &Job, from: &Stage, kind: &FaultKind) {
+        let service = matches!(
+            kind,
+            FaultKind::Unreachable | FaultKind::Throttled { .. } | FaultKind::Barred { .. } | FaultKind::Unknown
+        );
+        if service {
+            self.wrong(format!("failed by an outage: {job:?}"));
+        }
+        if *kind != FaultKind::Broken {
+            return;
+        }
+        let met = match from {
+            Stage::Submitted { transcription, .. } => format!("read {transcription}"),
+            Stage::Probed { .. } => {
+                let content = self
+                    .present
+                    .lock()
+                    .unwrap()
+                    .iter()
+                    .find_map(|(n, content)| (key(&self.plan.files[*n]) == job.key).then(|| Hash::of(content)));
+                format!("upload {}", content.unwrap())
+            }
+            Stage::Uploaded { order, .. } => {
+                let token = scribed::domain::token::Token::new(order, job.key.tag(), job.round);
+                format!("create {token}")
+            }
+            _ => String::new(),
+        };
+        let row = self.world.service.ledger().longest_row(&met);
+        if row < self.config.retry.attempts {
+            self.wrong(format!("failed although {met:?} went wrong only {row} times in a row: {job:?}"));
+        }
+    }
+}
+
+fn shown(what: &Happening) -> String {
+    match what {
+        Happening::Changes(n, content) => format!("{n} changes to {}", Hash::of(content)),
+        other => format!("{other:?}"),
+    }
+}
+
+async fn jobs(store: &SimStore) -> Vec<Job> {
+    store.page(&Filter { limit: usize::MAX, ..Filter::default() }).await.unwrap()
+}
+
+fn key(file: &FilePlan) -> JobKey {
+    JobKey { source: SourceName::new(file.source), path: RelPath::new(file.path.as_bytes()) }
+}
+
+/// It has ended, or waits for a person or for a transcription that does not end, and says so.
+fn rests(job: &Job, by_id: &BTreeMap<JobId, &Job>) -> bool {
+    let asks = |kind: &FaultKind| matches!(kind, FaultKind::Asks | FaultKind::Stuck);
+    match &job.stage {
+        stage if stage.is_end() => true,
+        Stage::Following { owner, .. } => {
+            by_id.get(owner).is_some_and(|leader| !leader.stage.is_end() && rests(leader, by_id))
+        }
+        _ => job.fault.as_ref().is_some_and(|fault| asks(&fault.kind)),
+    }
+}
+
+fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
+    let lag = if mutation == Mutation::NoLag { Duration::ZERO } else { LAG };
+    let text = format!(
+        r#"
+        [service]
+        url = "https://stt.example.org"
+        key = "env:KEY"
+        lag = "{}s"
+        poll = {{ min = "5s", max = "10m", give_up = "6h" }}
+        limits = {{ uploads = {}, running = {} }}
+        [[source]]
+        name = "media"
+        folder = "media"
+        outputs = ["txt", "srt", "vtt", "json"]
+        [[source]]
+        name = "other"
+        folder = "other"
+        outputs = ["txt"]
+        "#,
+        lag.as_secs(),
+        plan.uploads,
+        plan.running
+    );
+    let env = |_: &str| Some("secret".into());
+    meant::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The first seeds of `seeds` in which something was wrong.
+fn search(seeds: std::ops::Range<u64>, mutation: Mutation) -> Option<(u64, Report)> {
+    let next = AtomicU64::new(seeds.start);
+    let stop = AtomicBool::new(false);
+    let found = std::sync::Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    let report = run(seed, mutation);
+                    if !report.wrongs.is_empty() && std::env::var_os("SIM_ALL").is_some() {
+                        println!("seed={seed} {:.300}", report.wrongs[0]);
+                        continue;
+                    }
+                    if !report.wrongs.is_empty() {
+                        stop.store(true, Ordering::Relaxed);
+                        found.lock().unwrap().insert(seed, report);
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap().pop_first()
+}
+
+fn from_env(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|number| number.parse().unwrap())
+}
+
+#[test]
+fn nothing_is_paid_twice_and_everything_ends() {
+    let seeds = match from_env("SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..from_env("SIM_SEEDS").unwrap_or(1_000),
+    };
+    if let Some((seed, report)) = search(seeds, Mutation::None) {
+        let tail = report.trace.len().saturating_sub(400);
+        for line in &report.trace[tail..] {
+            println!("{line}");
+        }
+        panic!("seed={seed}\n{}\n(SIM_SEED={seed} runs this world alone)", report.wrongs.join("\n"));
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_world_every_time() {
+    for seed in 0..20 {
+        let (one, other) = (run(seed, Mutation::None), run(seed, Mutation::None));
+        let differs = one.trace.iter().zip(&other.trace).find(|(a, b)| a != b);
+        assert!(differs.is_none() && one.trace.len() == other.trace.len(), "seed={seed}: {differs:?}");
+    }
+}
+
+/// A simulation that does not find these would not find what we fear.
+#[test]
+fn every_mutation_is_caught() {
+    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, SuspectBelieved};
+    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved] {
+        let found = search(0..1_000, mutation);
+        let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
+        println!("{mutation:?} was caught at seed {seed}");
+        assert!(report.wrongs.iter().any(|wrong| wrong.starts_with("paid twice")), "{mutation:?}: {:?}", report.wrongs);
+    }
+}
