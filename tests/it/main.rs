@@ -5,6 +5,7 @@
 mod client;
 mod commands;
 mod desk;
+mod floors;
 mod hostile;
 mod jobs;
 mod kill;
@@ -12,6 +13,7 @@ mod killed;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod machine;
 mod model;
 mod old_data;
 mod once;
@@ -23,6 +25,7 @@ mod server_hostile;
 mod service;
 mod sim;
 mod simulation;
+mod walking;
 
 mod support {
     pub mod bed;

@@ -14,9 +14,9 @@ use scribed::clock::Clock;
 use scribed::config::meant::{self, Config, Service as Meant};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, JobKey};
-use scribed::domain::names::{Hash, JobId, SourceName};
+use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::Stage;
+use scribed::domain::stage::{Stage, StageKind};
 use scribed::output::results::Results;
 use scribed::pipeline::engine::{Engine, Parts, Until};
 use scribed::source::folder::full_path;
@@ -49,6 +49,8 @@ struct Sim {
     over: std::sync::atomic::AtomicUsize,
     present: std::sync::Mutex<BTreeMap<usize, Vec<u8>>>,
     edits: AtomicU64,
+    /// How often the key was changed.
+    keys: AtomicU64,
     wrongs: std::sync::Mutex<Vec<String>>,
 }
 
@@ -82,6 +84,7 @@ impl Sim {
             over: 0.into(),
             present: Default::default(),
             edits: AtomicU64::new(1),
+            keys: AtomicU64::new(0),
             wrongs: Default::default(),
         }
     }
@@ -104,12 +107,12 @@ impl Sim {
                 biased;
                 () = self.world.crashed.notified() => false,
                 ended = engine.run(Until::Stopped, &stop) => {
-                    if let Err(error) = ended {
+                    if let Err(error) = &ended {
                         self.wrong(format!("the engine ended: {error}"));
                     }
-                    true
+                    ended.is_err()
                 }
-                done = self.script(&store, &engine, life) => done,
+                () = self.script(&store, &engine, life, &stop) => true,
             };
             self.world.end_life();
             drop(engine);
@@ -139,7 +142,10 @@ impl Sim {
     }
 
     fn parts(&self, store: &Arc<SimStore>, life: u32) -> Parts {
-        let client = Mutant { inner: Scripted::new(Arc::clone(&self.world), life), mutation: self.mutation };
+        let client = Mutant {
+            inner: Scripted::new(Arc::clone(&self.world), life, format!("key {}", self.keys.load(Ordering::Relaxed))),
+            mutation: self.mutation,
+        };
         let (Meant::Embedded(terms) | Meant::Hosted(meant::Hosted { terms, .. })) = &self.config.service;
         let sources = self.config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone())));
         let store: Arc<dyn Store> = Arc::<SimStore>::clone(store);
@@ -156,23 +162,22 @@ impl Sim {
         }
     }
 
-    /// What happens around the engine while it lives. `true` when everything has ended.
-    async fn script(&self, store: &SimStore, engine: &Engine, life: u32) -> bool {
+    /// What happens around the engine while it lives. Returns when everything has ended.
+    async fn script(&self, store: &SimStore, engine: &Engine, life: u32, stop: &CancellationToken) {
         loop {
             let stops = self.happen(store).await;
             self.scan(store, life).await;
             engine.nudge();
             let now = self.world.clock.truth();
             if stops {
-                return false;
+                stop.cancel();
+                return std::future::pending().await; // until the engine has come to rest
             }
-            if now >= self.plan.calm && self.ended(store).await {
-                self.check(store).await;
-                return true;
+            if now >= self.plan.calm && self.ended(store, engine).await {
+                return self.check(store).await;
             }
             if now >= self.plan.calm + PATIENCE {
-                self.not_ended(store, engine).await;
-                return true;
+                return self.not_ended(store, engine).await;
             }
             let next = self.plan.events.get(self.over.load(Ordering::Relaxed)).map(|(at, _)| at.saturating_sub(now));
             let rest = secs(if now < self.plan.calm { 1800 } else { 900 });
@@ -196,7 +201,12 @@ impl Sim {
                 Happening::Sleeps(span) => self.world.clock.suspend(*span),
                 Happening::WallJumps(by) => self.world.clock.jump(*by),
                 Happening::PersonRevives => self.revive(store).await,
-                Happening::Stops => return true,
+                Happening::Hints => self.hint(store).await,
+                Happening::IdentityChanges => drop(self.keys.fetch_add(1, Ordering::Relaxed)),
+                Happening::Stops => {
+                    self.world.trace("Stops".to_owned());
+                    return true;
+                }
             }
             self.world.trace(format!("{}", shown(what)));
         }
@@ -256,10 +266,20 @@ impl Sim {
         }
     }
 
-    async fn ended(&self, store: &SimStore) -> bool {
+    async fn hint(&self, store: &SimStore) {
+        let ids: Vec<String> = self.world.service.ledger().records.iter().map(|record| record.id.clone()).collect();
+        for id in ids {
+            store.hasten(&TranscriptionId::new(id), self.world.clock.now()).await.unwrap();
+        }
+    }
+
+    async fn ended(&self, store: &SimStore, engine: &Engine) -> bool {
         let jobs = jobs(store).await;
         let by_id: BTreeMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
-        jobs.iter().all(|job| rests(job, &by_id))
+        // A queue that a person must look at, and the engine says so: nothing new is bought.
+        let asks = engine.trouble().is_some() && store.suspect().await.unwrap();
+        let waits = |job: &Job| asks && matches!(job.stage.kind(), StageKind::Uploaded | StageKind::Probed);
+        jobs.iter().all(|job| rests(job, &by_id) || waits(job) || (asks && job.stage.kind() == StageKind::Following))
     }
 
     async fn not_ended(&self, store: &SimStore, engine: &Engine) {
@@ -382,6 +402,7 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         url = "https://stt.example.org"
         key = "env:KEY"
         lag = "{}s"
+        walk_limit = {}
         poll = {{ min = "5s", max = "10m", give_up = "6h" }}
         limits = {{ uploads = {}, running = {} }}
         [[source]]
@@ -394,6 +415,7 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         outputs = ["txt"]
         "#,
         lag.as_secs(),
+        plan.walk_limit,
         plan.uploads,
         plan.running
     );
@@ -456,6 +478,41 @@ fn a_seed_is_the_same_world_every_time() {
         let differs = one.trace.iter().zip(&other.trace).find(|(a, b)| a != b);
         assert!(differs.is_none() && one.trace.len() == other.trace.len(), "seed={seed}: {differs:?}");
     }
+}
+
+/// Worlds in which nothing happens would find nothing.
+#[test]
+fn the_worlds_are_eventful() {
+    let marks = [
+        "at created: Crashes",
+        "at hanging: Sleeps",
+        "WallJumps",
+        "the store is lost",
+        "the store is trusted",
+        "AnswerLost",
+        "Wrong { accepted: true }",
+        "Throttled(Some",
+        "Barred",
+        "NoList",
+        " following ",
+        "it is sent again",
+        "list cannot be read now",
+        " failed ",
+        "the transcription ended in error",
+        "it is asked rarely from now on",
+        "until a person says so",
+        "its new content is sent when",
+        "writes were kept",
+    ];
+    let mut left: Vec<&str> = marks.to_vec();
+    for seed in 0..500 {
+        let trace = run(seed, Mutation::None).trace.join("\n");
+        left.retain(|mark| !trace.contains(mark));
+        if left.is_empty() {
+            return;
+        }
+    }
+    panic!("never happened: {left:?}");
 }
 
 /// A simulation that does not find these would not find what we fear.

@@ -27,9 +27,8 @@ pub struct Scripted {
 const AUDIO: Audio = Audio { millis: 60_000, channels: 1 };
 
 impl Scripted {
-    pub fn new(world: Arc<World>, life: u32) -> Self {
-        let identity =
-            Identity { service: ServiceName::new("default"), origin: "https://stt".to_owned(), key: "k".to_owned() };
+    pub fn new(world: Arc<World>, life: u32, key: String) -> Self {
+        let identity = Identity { service: ServiceName::new("default"), origin: "https://stt".to_owned(), key };
         Self { service: Arc::clone(&world.service), world, life, identity, heard: Mutex::default() }
     }
 
@@ -188,7 +187,10 @@ impl Client for Scripted {
 
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
         let what = if query.offset > 0 { "list (on its way)" } else { "list" };
-        self.ask(what, 2).await.map_err(ListFault::Now)?;
+        self.ask(what, 2).await.map_err(|fault| match fault.kind {
+            FaultKind::Refused { .. } => ListFault::None(fault),
+            _ => ListFault::Now(fault),
+        })?;
         let now = self.truth();
         let mut ledger = self.service.ledger();
         let all = ledger.list(now, query.after_date);

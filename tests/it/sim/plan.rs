@@ -29,6 +29,7 @@ pub struct Plan {
     pub loses_store: f64,
     pub uploads: usize,
     pub running: usize,
+    pub walk_limit: u32,
 }
 
 /// A file under one of the two sources.
@@ -66,6 +67,10 @@ pub enum Happening {
     WallJumps(i64),
     Stops,
     PersonRevives,
+    /// A callback, true or not: look at every transcription now.
+    Hints,
+    /// The next life has another key, or speaks to another origin.
+    IdentityChanges,
 }
 
 /// What goes wrong at the service.
@@ -95,6 +100,10 @@ pub enum Outage {
     Barred,
     /// Only creates fail, and some of them are accepted all the same.
     CreatesOnly,
+    /// Only uploads fail.
+    UploadsOnly,
+    /// There is no list any more.
+    NoList,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +125,9 @@ impl Plan {
         let blows = blows(rng);
         let loses_store = [0.0, 0.1, 0.5][rng.usize(0..3)];
         let (uploads, running) = (rng.usize(1..=4), rng.usize(1..=8));
-        Self { files, events, weather: Weather::of(rng, calm), calm, blows, loses_store, uploads, running }
+        let walk_limit = if rng.u32(0..20) == 0 { rng.u32(1..10) } else { 500 };
+        let weather = Weather::of(rng, calm);
+        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit }
     }
 }
 
@@ -170,6 +181,8 @@ fn happenings(rng: &mut Rng, calm: Duration, files: usize, events: &mut Vec<(Dur
     });
     maybe(rng, 20, 2, &mut |_| Happening::Stops);
     maybe(rng, 20, 2, &mut |_| Happening::PersonRevives);
+    maybe(rng, 20, 3, &mut |_| Happening::Hints);
+    maybe(rng, 4, 1, &mut |_| Happening::IdentityChanges);
 }
 
 fn blows(rng: &mut Rng) -> Vec<Blow> {
@@ -202,7 +215,9 @@ impl Weather {
                 Outage::Throttled,
                 Outage::Barred,
                 Outage::CreatesOnly,
-            ][rng.usize(0..6)];
+                Outage::UploadsOnly,
+                if rng.u32(0..4) == 0 { Outage::NoList } else { Outage::Refused },
+            ][rng.usize(0..8)];
             let most = [300, 7200][rng.usize(0..2)];
             outages.push((from, from + between(rng, 5, most), kind));
         }

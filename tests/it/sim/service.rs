@@ -45,6 +45,8 @@ pub enum Fate {
     ServerError,
     Throttled(Option<u64>),
     Barred(u16),
+    /// 404 where a list should be.
+    NoList,
 }
 
 /// What becomes of a create.
@@ -155,7 +157,9 @@ impl Ledger {
             Some((_, until, Outage::Throttled)) => self.throttle(until.saturating_sub(now)),
             Some((_, _, Outage::Barred)) => Fate::Barred([401, 402, 403][self.rng.usize(0..3)]),
             Some((_, _, Outage::CreatesOnly)) if what.starts_with("create") => Fate::ServerError,
-            Some((_, _, Outage::CreatesOnly)) => Fate::Good,
+            Some((_, _, Outage::UploadsOnly)) if what == "upload" => Fate::ServerError,
+            Some((_, _, Outage::NoList)) if what.starts_with("list") => Fate::NoList,
+            Some((_, _, Outage::CreatesOnly | Outage::UploadsOnly | Outage::NoList)) => Fate::Good,
             None if self.rng.u32(0..100) < self.weather.faults => match self.rng.u32(0..4) {
                 0 => Fate::Refused,
                 1 => self.throttle(between(&mut self.rng.clone(), 1, 90)),
@@ -356,6 +360,7 @@ pub fn fault(fate: Fate, now: Timestamp) -> Fault {
         Fate::Refused => (FaultKind::Unreachable, "connection refused"),
         Fate::Throttled(retry_after_ms) => (FaultKind::Throttled { retry_after_ms }, "too many requests"),
         Fate::Barred(status) => (FaultKind::Barred { status }, "not with this key"),
+        Fate::NoList => (FaultKind::Refused { status: 404 }, "no such list"),
         Fate::ServerError | Fate::Good => (FaultKind::Broken, "internal error"),
     };
     Fault::new(kind, words, now)

@@ -1,0 +1,165 @@
+//! The house of `src/lib.rs` stands: a file uses what is below it, or beside it in the same room, and
+//! what only one file may do only that one does.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Uses across a floor that are wanted. Each says why.
+const WANTED: [(&str, &str); 1] = [
+    // A folder is scanned as its section of jobs.toml says; the section is plain data.
+    ("source/folder", "config/meant"),
+];
+
+/// Files that measure what a person sees pass, and decide nothing by it.
+const TIME_FOR_THE_EYE: [&str; 2] = ["cli/once", "cli/progress"];
+
+struct File {
+    /// Below `src/`, without its extension.
+    name: String,
+    /// Its text without its tests.
+    text: String,
+}
+
+fn files() -> Vec<File> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if path.extension().is_some_and(|ext| ext == "rs") => found.push(file(&root, &path)),
+                false => {}
+            }
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    found
+}
+
+fn file(root: &Path, path: &PathBuf) -> File {
+    let name = path.strip_prefix(root).unwrap().with_extension("").to_str().unwrap().to_owned();
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code = |line: &&str| !line.trim_start().starts_with("//");
+    File { name, text: text.lines().filter(code).collect::<Vec<_>>().join("\n") }
+}
+
+/// The floor of a file, by its name below `src/`; `None` for the map itself.
+fn floor(name: &str) -> Option<u32> {
+    let room = name.split('/').next().unwrap_or_default();
+    Some(match (name, room) {
+        ("lib", _) => return None,
+        ("main", _) => 7,
+        (_, "cli") => 6,
+        ("daemon", _) => 5,
+        ("pipeline/engine", _) | (_, "server") => 4,
+        (_, "pipeline") => 3,
+        ("store/contract" | "client/contract" | "clock", _) | (_, "wire") => 1,
+        (_, "store" | "client" | "source" | "media" | "output" | "config") => 2,
+        (_, "domain") => 0,
+        _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),
+    })
+}
+
+/// What a file names of this crate, as names of files where they are that.
+fn uses(file: &File) -> BTreeSet<String> {
+    let names = file.text.split("crate::").skip(1).chain(file.text.split("scribed::").skip(1));
+    let one = |rest: &str| {
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
+        let mut parts = rest[..end].split("::").filter(|part| !part.is_empty());
+        let room = parts.next().unwrap_or_default().to_owned();
+        match parts.next() {
+            Some(part) if room != "clock" && room != "daemon" => format!("{room}/{part}"),
+            _ => room,
+        }
+    };
+    names.map(one).collect()
+}
+
+fn room(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default()
+}
+
+/// The doors of floor 1 and the bodies that go through them are one room.
+fn beside(user: &str, used: &str) -> bool {
+    room(user) == room(used) || (floor(user) == Some(1) && floor(used) == Some(1))
+}
+
+#[test]
+fn imports_go_down() {
+    let mut wrong = Vec::new();
+    for file in files() {
+        let Some(own) = floor(&file.name) else { continue };
+        for used in uses(&file) {
+            let Some(other) = floor(&used) else { continue };
+            let wanted = WANTED.iter().any(|(user, what)| file.name == *user && used == *what);
+            let fits = other < own || (other == own && beside(&file.name, &used));
+            if !fits && !wanted {
+                wrong.push(format!("{} (floor {own}) uses {used} (floor {other})", file.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wanted_use_that_is_gone_is_taken_out_of_the_list() {
+    let files = files();
+    for (user, used) in WANTED {
+        assert!(files.iter().any(|file| file.name == user && uses(file).contains(used)), "{user} uses no {used}");
+    }
+}
+
+/// Files that name one of `words` as the start of a path of their own, not at the end of another one.
+fn naming(words: &[&str]) -> Vec<String> {
+    let names = |text: &str, word: &str| {
+        text.match_indices(word).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+        })
+    };
+    let found = files().into_iter().filter(|file| words.iter().any(|word| names(&file.text, word)));
+    found.map(|file| file.name).collect()
+}
+
+#[test]
+fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
+    let time = ["rustix::time", "SystemTime", "Instant::now", "std::time::Instant", "Utc::now", "Local::now"];
+    let asks = naming(&time);
+    let unwanted: Vec<&String> = asks.iter().filter(|name| !TIME_FOR_THE_EYE.contains(&name.as_str())).collect();
+    assert_eq!(unwanted, ["clock"], "only clock.rs asks the time");
+    // The composition root means the file, not the crate.
+    let knows: Vec<String> = naming(&["sled::"]).into_iter().filter(|name| name != "daemon").collect();
+    assert_eq!(knows, ["store/sled"], "only store/sled.rs knows sled");
+    assert_eq!(naming(&["backoff::"]), ["client/again"], "only client/again.rs repeats");
+}
+
+#[test]
+fn the_server_sees_nothing_of_the_queue() {
+    let queue = ["store", "pipeline", "config", "source", "client", "cli", "daemon"];
+    let mut wrong = Vec::new();
+    for file in files().into_iter().filter(|file| room(&file.name) == "server") {
+        wrong.extend(
+            uses(&file)
+                .into_iter()
+                .filter(|used| queue.contains(&room(used)))
+                .map(|used| format!("{} uses {used}", file.name)),
+        );
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_domain_knows_no_time_disk_network_or_async() {
+    let mut wrong = Vec::new();
+    for file in files().into_iter().filter(|file| room(&file.name) == "domain") {
+        for word in ["std::fs", "std::net", "std::io", "tokio", "async ", "reqwest", "chrono", "std::path"] {
+            if file.text.contains(word) {
+                wrong.push(format!("{} names {word}", file.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,158 @@
+//! The machine as a table, and its laws over every way through it.
+
+use crate::jobs::{AUDIO, at, fault, key, order, outputs, stamp, transcription};
+use proptest::prelude::*;
+use scribed::domain::fault::FaultKind;
+use scribed::domain::job::Job;
+use scribed::domain::names::{Hash, JobId, UploadId};
+use scribed::domain::stage::{Event, Intent, Skip, Stage, StageKind, Upload};
+use scribed::domain::token::Token;
+use std::fmt::Write;
+
+fn upload() -> Upload {
+    Upload { id: UploadId::new("u"), at: at(0) }
+}
+
+fn intent() -> Intent {
+    Intent {
+        token: Token::new(&order(1), key(1).tag(), 0),
+        origin: "https://stt.example.org".into(),
+        key: "k".into(),
+        service_date: None,
+        sent_at: at(0),
+    }
+}
+
+/// One stage of every kind that has not ended.
+fn going() -> Vec<Stage> {
+    let (order, audio, transcription) = (order(1), AUDIO, transcription(1));
+    vec![
+        Stage::Found,
+        Stage::Settled,
+        Stage::Probed { params: Hash::of(b"p"), content: None },
+        Stage::Uploaded { order: order.clone(), audio, upload: upload() },
+        Stage::Submitting { order: order.clone(), audio, upload: upload(), intent: intent() },
+        Stage::Submitted { order: order.clone(), transcription: transcription.clone() },
+        Stage::Fetched { order: order.clone(), transcription, audio },
+        Stage::Following { order, owner: JobId(2) },
+    ]
+}
+
+fn dead() -> FaultKind {
+    FaultKind::Dead { code: 500 }
+}
+
+/// Every kind of stage; failed ones by where they failed, and by what where that matters.
+fn stages() -> Vec<Stage> {
+    let failed = |from: Stage, kind| Stage::Failed { from: Box::new(from), fault: fault(kind, "words") };
+    let mut stages = going();
+    stages.push(Stage::Written { order: order(1), transcription: transcription(1), audio: AUDIO });
+    stages.push(Stage::Skipped { why: Skip::Empty });
+    let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
+    stages.extend(fails.map(|stage| failed(stage, FaultKind::Broken)));
+    stages.push(failed(Stage::Submitted { order: order(1), transcription: transcription(1) }, dead()));
+    stages
+}
+
+fn events() -> Vec<Event> {
+    vec![
+        Event::Grew { stamp: stamp(9) },
+        Event::Settled,
+        Event::Probed { params: Hash::of(b"p"), content: None },
+        Event::Uploaded { order: order(1), audio: AUDIO, upload: upload() },
+        Event::UploadLost,
+        Event::Intended { intent: intent() },
+        Event::Created { transcription: transcription(1) },
+        Event::NotAccepted,
+        Event::Adopted { order: order(1), transcription: transcription(2), round: 3 },
+        Event::Followed { order: order(1), owner: JobId(3) },
+        Event::TookOver,
+        Event::Fetched { audio: AUDIO },
+        Event::ResultLost,
+        Event::Anew,
+        Event::Written { outputs: outputs() },
+        Event::Skipped { why: Skip::Vanished },
+        Event::Failed { fault: fault(FaultKind::Broken, "words") },
+        Event::Revived,
+    ]
+}
+
+fn shown(stage: &Stage) -> String {
+    match stage {
+        Stage::Failed { from, fault } if fault.kind == dead() => format!("failed from {}, dead", from.kind().name()),
+        Stage::Failed { from, .. } => format!("failed from {}", from.kind().name()),
+        other => other.kind().name().to_owned(),
+    }
+}
+
+#[test]
+fn the_table() {
+    let mut table = String::new();
+    for stage in stages() {
+        writeln!(table, "{}", shown(&stage)).unwrap();
+        for event in events() {
+            if let Ok(next) = stage.clone().on(event.clone()) {
+                writeln!(table, "    {:<12} → {}", event.name(), shown(&next)).unwrap();
+            }
+        }
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn every_event_is_known_somewhere() {
+    for event in events() {
+        assert!(stages().into_iter().any(|stage| stage.on(event.clone()).is_ok()), "{}", event.name());
+    }
+}
+
+fn ways() -> impl Strategy<Value = Vec<Event>> {
+    proptest::collection::vec(proptest::sample::select(events()), 0..60)
+}
+
+proptest! {
+    #[test]
+    fn ends_stay_ends_but_for_the_named_back_doors(stage in proptest::sample::select(stages()), way in ways()) {
+        let mut stage = stage;
+        for event in way {
+            let ended = stage.is_end();
+            let Ok(next) = stage.clone().on(event.clone()) else { continue };
+            prop_assert!(!ended || matches!(event, Event::Grew { .. } | Event::Revived), "{} took {}", shown(&stage), event.name());
+            stage = next;
+        }
+    }
+
+    #[test]
+    fn a_job_keeps_its_laws_on_every_way(way in ways()) {
+        let mut job = Job::found(JobId(1), key(1), stamp(1), at(0), at(10));
+        for (n, event) in way.into_iter().enumerate() {
+            let now = at(100 + i64::try_from(n).unwrap());
+            let Ok(next) = job.clone().on(event.clone(), now) else { continue };
+            prop_assert!(next.round >= job.round, "a round never falls");
+            prop_assert_eq!(next.since, now);
+            prop_assert_eq!(next.due.is_none(), next.stage.is_end(), "an end is not due, all else is");
+            prop_assert_eq!(next.fault.is_some(), next.stage.kind() == StageKind::Failed);
+            prop_assert_eq!((next.id, &next.key), (job.id, &job.key));
+            let buys_again = matches!(event, Event::Anew) || job.stage.revival_buys();
+            if buys_again {
+                prop_assert!(next.round > job.round || next.stage.kind() == StageKind::Found, "no token is used twice");
+            }
+            job = next;
+        }
+    }
+
+    #[test]
+    fn money_that_may_be_spent_is_never_forgotten(way in ways()) {
+        let mut stage = Stage::Found;
+        for event in way {
+            let may_be_bought = stage.kind() == StageKind::Submitting;
+            let Ok(next) = stage.clone().on(event.clone()) else { continue };
+            let known = matches!(
+                event,
+                Event::Created { .. } | Event::Adopted { .. } | Event::NotAccepted | Event::Intended { .. }
+            );
+            prop_assert!(!may_be_bought || known, "{} left the intent", event.name());
+            stage = next;
+        }
+    }
+}
