@@ -208,7 +208,7 @@ impl Sim {
                     return true;
                 }
             }
-            self.world.trace(format!("{}", shown(what)));
+            self.world.trace(shown(what).to_string());
         }
         false
     }
