@@ -146,9 +146,9 @@ fn report(
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
         "audio_seconds": tally.audio_millis as f64 / 1000.0,
     }))?;
-    let hours = tally.audio_millis as f64 / 3_600_000.0;
+    let audio = length(tally.audio_millis);
     context.say(&format!(
-        "{} done, {} failed, {} skipped, {waits} waiting; {hours:.2} hours of audio in {seconds:.1} s",
+        "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
     for (what, count) in waiting {
@@ -162,6 +162,15 @@ fn report(
         Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
         Ended::Idle if tally.failed > 0 => context.say("why they failed: scribed jobs --stage failed"),
         Ended::Idle => Ok(()),
+    }
+}
+
+/// In the unit in which it says something: a first try is seconds long, an archive hours.
+fn length(millis: u64) -> String {
+    match millis {
+        0..60_000 => format!("{:.1} s", millis as f64 / 1e3),
+        60_000..3_600_000 => format!("{:.1} min", millis as f64 / 6e4),
+        _ => format!("{:.2} h", millis as f64 / 3.6e6),
     }
 }
 
