@@ -137,7 +137,7 @@ impl World {
         let rows = state.disk.contents().jobs;
         let same = |a: &Job, b: &Job| (&a.stage, a.round, &a.outputs) == (&b.stage, b.round, &b.outputs);
         let is_lost = |id: &JobId, versions: &[Job]| {
-            let acknowledged = versions.first().is_some_and(|job| must_be_kept(job));
+            let acknowledged = versions.first().is_some_and(must_be_kept);
             acknowledged && !rows.get(id).is_some_and(|row| versions.iter().any(|version| same(version, row)))
         };
         let lost = state.versions.iter().filter(|(id, versions)| is_lost(id, versions));
