@@ -4,6 +4,9 @@ use crate::domain::names::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// The longest words of a fault, in bytes.
+pub const LONGEST_WORDS: usize = 1_000;
+
 /// What went wrong with a job, or what it waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
@@ -71,9 +74,15 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    /// A fault without a number of the service's.
+    /// A fault without a number of the service's. Words longer than [`LONGEST_WORDS`] are cut: a
+    /// service may say anything, and a record must stay small.
     pub fn new(kind: FaultKind, words: impl Into<String>, at: Timestamp) -> Self {
-        Self { kind, words: words.into(), request_id: None, at }
+        let mut words = words.into();
+        if words.len() > LONGEST_WORDS {
+            words.truncate(words.floor_char_boundary(LONGEST_WORDS));
+            words.push('…');
+        }
+        Self { kind, words, request_id: None, at }
     }
 
     /// Who is to blame for it.

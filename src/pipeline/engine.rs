@@ -574,7 +574,8 @@ impl Engine {
                 wait::run(client, clock, results, &self.parts.terms, job, transcription).await?
             }
             Stage::Fetched { order, transcription, .. } => {
-                write::run(clock, results, params, source, job, order, transcription).await?
+                let doors = write::Doors { store, clock, results, params };
+                write::run(&doors, source, job, order, transcription).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {

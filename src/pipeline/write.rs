@@ -4,8 +4,8 @@ use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
-use crate::domain::job::{Job, Output};
-use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::job::{Job, JobKey, Output};
+use crate::domain::names::{Hash, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::Event;
 use crate::domain::token::Order;
@@ -16,29 +16,42 @@ use crate::output::results::{OpenError, Results};
 use crate::output::subtitles::Layout;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
+use crate::pipeline::probe::store_fault;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::folder::full_path;
+use crate::store::contract::Store;
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
 use crate::wire::result::ResultBody;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
+/// What this move works with.
+pub struct Doors<'a> {
+    /// The queue.
+    pub store: &'a dyn Store,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// The kept results.
+    pub results: &'a Arc<Results>,
+    /// The kept parameters.
+    pub params: &'a Arc<ParamFiles>,
+}
+
 /// Renders the kept result and places it.
 pub async fn run(
-    clock: &dyn Clock,
-    results: &Arc<Results>,
-    params: &Arc<ParamFiles>,
+    doors: &Doors<'_>,
     source: &Arc<Source>,
     job: &Job,
     order: &Order,
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Fault> {
-    let now = clock.now();
-    let (results, params, source) = (Arc::clone(results), Arc::clone(params), Arc::clone(source));
+    let now = doors.clock.now();
+    let (results, params, source) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(source));
+    let ours = own_outputs(doors.store, &source, job, now).await?;
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     blocking(move || {
         let raw = match results.open(&transcription, RESULT_LIMIT) {
@@ -49,7 +62,7 @@ pub async fn run(
         };
         let layout = layout(&params, &order);
         let wanted = wanted(&raw, layout, &source, &job, &order, &transcription, now)?;
-        let outputs = put(&source, &job, wanted, now)?;
+        let outputs = put(&source, &job, wanted, &ours, now)?;
         Ok(Outcome::Step(Event::Written { outputs }))
     })
     .await
@@ -106,12 +119,49 @@ fn provenance(record: &Record<ResultBody>, job: &Job, order: &Order, transcripti
     }
 }
 
-fn put(source: &Source, job: &Job, wanted: Vec<Wanted>, now: Timestamp) -> Result<Vec<Output>, Fault> {
+/// What was written for this job and for nobody else. Two files of one stem and one content share
+/// their outputs; when one of them changes, the other's must stay.
+async fn own_outputs(
+    store: &dyn Store,
+    source: &Arc<Source>,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Vec<(OsString, Hash)>, Fault> {
+    let mut own = job.outputs.clone();
+    if own.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (folder, path) = (source.folder.clone(), job.key.path.clone());
+    for sibling in blocking(move || siblings(&folder, &path)).await {
+        let key = JobKey { source: job.key.source.clone(), path: sibling };
+        if let Some(other) = store.find(&key).await.map_err(|error| store_fault(&error, now))? {
+            own.retain(|output| other.outputs.iter().all(|shared| shared.name != output.name));
+        }
+    }
+    Ok(own.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect())
+}
+
+/// The files of the same stem beside this one.
+fn siblings(folder: &Path, path: &RelPath) -> Vec<RelPath> {
+    let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let Ok(entries) = std::fs::read_dir(folder.join(parent)) else { return Vec::new() };
+    let names = entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name()));
+    let is_sibling =
+        |name: &OsString| Path::new(name).file_stem() == path.file_stem() && path.file_name() != Some(name);
+    names.filter(is_sibling).map(|name| RelPath::new(parent.join(name).as_os_str().as_bytes())).collect()
+}
+
+fn put(
+    source: &Source,
+    job: &Job,
+    wanted: Vec<Wanted>,
+    ours: &[(OsString, Hash)],
+    now: Timestamp,
+) -> Result<Vec<Output>, Fault> {
     let path = full_path(&source.folder, &job.key.path);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let ours: Vec<_> =
-        job.outputs.iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect();
-    let placed = place(folder, wanted, &ours).map_err(|error| unwritable(&error, source, now))?;
+    let placed = place(folder, wanted, ours).map_err(|error| unwritable(&error, source, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })

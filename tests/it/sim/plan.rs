@@ -125,7 +125,7 @@ impl Plan {
         let blows = blows(rng);
         let loses_store = [0.0, 0.1, 0.5][rng.usize(0..3)];
         let (uploads, running) = (rng.usize(1..=4), rng.usize(1..=8));
-        let walk_limit = if rng.u32(0..20) == 0 { rng.u32(1..10) } else { 500 };
+        let walk_limit = if rng.u32(0..10) == 0 { rng.u32(1..10) } else { 500 };
         let weather = Weather::of(rng, calm);
         Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit }
     }
@@ -143,8 +143,8 @@ fn files(rng: &mut Rng, calm: Duration) -> Vec<FilePlan> {
             let content = if twin { contents[rng.usize(0..contents.len())].clone() } else { content(rng, n) };
             contents.push(content.clone());
             let appears = if rng.bool() { secs(0) } else { calm.mul_f64(rng.f64()) };
-            let name = if rng.u32(0..4) == 0 { "same" } else { ["a", "b", "c", "d", "e", "f", "g", "h", "i"][n] };
-            let ext = if rng.u32(0..3) == 0 { "mp3" } else { "wav" };
+            let name = if rng.u32(0..3) == 0 { "same" } else { ["a", "b", "c", "d", "e", "f", "g", "h", "i"][n] };
+            let ext = if rng.bool() { "mp3" } else { "wav" };
             let source = if rng.u32(0..5) == 0 { "other" } else { "media" };
             let mut path = format!("{}{name}.{ext}", folders[rng.usize(0..3)]);
             if !taken.insert((source, path.clone())) {
@@ -182,7 +182,7 @@ fn happenings(rng: &mut Rng, calm: Duration, files: usize, events: &mut Vec<(Dur
     maybe(rng, 20, 2, &mut |_| Happening::Stops);
     maybe(rng, 20, 2, &mut |_| Happening::PersonRevives);
     maybe(rng, 20, 3, &mut |_| Happening::Hints);
-    maybe(rng, 4, 1, &mut |_| Happening::IdentityChanges);
+    maybe(rng, 10, 3, &mut |_| Happening::IdentityChanges);
 }
 
 fn blows(rng: &mut Rng) -> Vec<Blow> {
@@ -216,7 +216,7 @@ impl Weather {
                 Outage::Barred,
                 Outage::CreatesOnly,
                 Outage::UploadsOnly,
-                if rng.u32(0..4) == 0 { Outage::NoList } else { Outage::Refused },
+                if rng.bool() { Outage::NoList } else { Outage::Refused },
             ][rng.usize(0..8)];
             let most = [300, 7200][rng.usize(0..2)];
             outages.push((from, from + between(rng, 5, most), kind));
