@@ -158,7 +158,8 @@ fn pieces(
         let (state, total) = (Arc::clone(&state), Arc::clone(&total));
         async move {
             let Some(reading) = reading else { return Ok(None) };
-            let Some((piece, file)) = blocking(move || reading.next()).await? else { return Ok(None) };
+            let left = expected.size - state.lock().unwrap_or_else(PoisonError::into_inner).bytes;
+            let Some((piece, file)) = blocking(move || reading.next(left)).await? else { return Ok(None) };
             let mut passed = state.lock().unwrap_or_else(PoisonError::into_inner);
             passed.hasher.update(&piece);
             passed.bytes += piece.len() as u64;
@@ -177,7 +178,8 @@ enum Reading {
 }
 
 impl Reading {
-    fn next(self) -> io::Result<Option<(Bytes, File)>> {
+    /// The next piece of the `left` bytes that are still to come.
+    fn next(self, left: u64) -> io::Result<Option<(Bytes, File)>> {
         let mut file = match self {
             Self::Open(file) => file,
             Self::Closed(path, expected) => {
@@ -188,7 +190,7 @@ impl Reading {
                 file
             }
         };
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
         let n = file.read(&mut piece)?;
         piece.truncate(n);
         Ok((n > 0).then(|| (Bytes::from(piece), file)))
