@@ -14,7 +14,7 @@ step() { printf '\n== %s\n' "$*"; }
 step "install what is missing"
 deploy/install.sh --demo
 
-step "build"
+step "build (the first time takes some minutes)"
 cargo build --release --locked
 
 step "put a recording into quickstart/inbox"

@@ -161,6 +161,9 @@ fn report(
         Ended::ServiceOut(words) => context.say(&format!("the service: {words}")),
         Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
         Ended::Idle if tally.failed > 0 => context.say("why they failed: scribed jobs --stage failed"),
+        Ended::Idle if *tally == Tally::default() && waits == 0 => {
+            context.say("nothing new: everything found had ended before (scribed status counts it)")
+        }
         Ended::Idle => Ok(()),
     }
 }
