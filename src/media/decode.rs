@@ -246,7 +246,15 @@ async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String {
         tail.drain(..tail.len().saturating_sub(KEPT));
     }
     let text = String::from_utf8_lossy(&tail);
-    text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    without_path(line).to_owned()
+}
+
+/// `file:/srv/…/x: Invalid data …` without its beginning: the path is the service's own, and nobody
+/// else's business.
+fn without_path(line: &str) -> &str {
+    let told = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
+    told.map_or(line, |(_, words)| words)
 }
 
 #[derive(Deserialize)]
