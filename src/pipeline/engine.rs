@@ -859,6 +859,10 @@ impl Engine {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return Ok(None);
         }
+        let counts = self.parts.store.counts().await?;
+        if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
+            return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
+        }
         let out_for = self.outage();
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let over = match out_for {
