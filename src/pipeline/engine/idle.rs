@@ -1,0 +1,67 @@
+//! When a pass is over.
+
+use super::lanes::Lane;
+use super::{Ended, Engine, Patience, Until};
+use crate::domain::fault::Blame;
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::store::contract::{Filter, StoreError};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl Engine {
+    /// Whether a pass is over.
+    pub(super) async fn idle(
+        &self,
+        patience: Patience,
+        began: Timestamp,
+        next: Option<Duration>,
+        busy: usize,
+    ) -> Result<Option<Ended>, StoreError> {
+        if busy > 0 || self.intake.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let counts = self.parts.store.counts().await?;
+        if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
+            return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
+        }
+        let out_for = self.outage();
+        let nothing_soon = next.is_none_or(|next| next > patience.wait);
+        let over = match out_for {
+            Some(lasted) => nothing_soon || lasted >= patience.outage,
+            None => nothing_soon || !self.worth_waiting(patience.wait, began).await?,
+        };
+        Ok(over.then(|| self.trouble().map_or(Ended::Idle, Ended::ServiceOut)))
+    }
+
+    /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
+    /// is for the next one: somebody has to do something about it first.
+    async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
+        let until = self.parts.clock.now().after(wait);
+        let mut filter = Filter { stages: Lane::CLAIMING.map(|(_, kind)| kind).to_vec(), after: None, limit: 1_000 };
+        loop {
+            let jobs = self.parts.store.page(&filter).await?;
+            let Some(last) = jobs.last() else { return Ok(false) };
+            filter.after = Some(last.id);
+            let brings = |job: &Job| job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began);
+            if jobs.iter().any(brings) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// How long nothing has been sent to the service, if so.
+    pub(super) fn outage(&self) -> Option<Duration> {
+        self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted)
+    }
+
+    /// When a pass gives up on a service that is out.
+    pub(super) fn patience_left(&self, until: Until) -> Option<Duration> {
+        let Until::Idle(patience) = until else { return None };
+        self.outage().map(|lasted| patience.outage.saturating_sub(lasted))
+    }
+}
+
+fn waits_for_world(job: &Job, began: Timestamp) -> bool {
+    job.fault.as_ref().is_some_and(|fault| fault.blame() == Blame::World && fault.at >= began)
+}

@@ -1,0 +1,186 @@
+//! How much of what runs at once, and what is started now.
+
+use super::{Engine, LEASE, Walked, earlier};
+use crate::client::contract::ListFault;
+use crate::domain::stage::StageKind;
+use crate::pipeline::line::Gate;
+use crate::store::contract::StoreError;
+use crate::wire::page::ListQuery;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// Unknown creates that one walk serves; the rest waits for the next one.
+const RESOLVED_AT_ONCE: usize = 1_000;
+
+/// Work of one kind and how much of it at once. What is limited by the service's terms is limited there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Lane {
+    Settle,
+    Probe,
+    Upload,
+    Submit,
+    Resolve,
+    Trust,
+    Wait,
+    Write,
+    Follow,
+    Look,
+}
+
+impl Lane {
+    /// Those that are fed by claims, those nearest to the end first, so that what was paid for is
+    /// finished before more is begun.
+    pub(super) const CLAIMING: [(Self, StageKind); 8] = [
+        (Self::Write, StageKind::Fetched),
+        (Self::Wait, StageKind::Submitted),
+        (Self::Follow, StageKind::Following),
+        (Self::Resolve, StageKind::Submitting),
+        (Self::Submit, StageKind::Uploaded),
+        (Self::Upload, StageKind::Probed),
+        (Self::Probe, StageKind::Settled),
+        (Self::Settle, StageKind::Found),
+    ];
+
+    fn needs_service(self) -> bool {
+        matches!(self, Self::Upload | Self::Submit | Self::Resolve | Self::Trust | Self::Wait)
+    }
+
+    fn submits(self) -> bool {
+        matches!(self, Self::Upload | Self::Submit)
+    }
+}
+
+/// How much of each lane is under way.
+#[derive(Default)]
+pub(super) struct Busy(BTreeMap<Lane, usize>);
+
+impl Busy {
+    pub(super) fn of(&self, lane: Lane) -> usize {
+        self.0.get(&lane).copied().unwrap_or(0)
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    pub(super) fn begin(&mut self, lane: Lane) {
+        *self.0.entry(lane).or_default() += 1;
+    }
+
+    pub(super) fn end(&mut self, lane: Lane) {
+        if let Some(count) = self.0.get_mut(&lane) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+impl Engine {
+    /// Starts everything that may move now. Returns how long until something else may.
+    pub(super) async fn tick(
+        self: &Arc<Self>,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+    ) -> Result<Option<Duration>, StoreError> {
+        let gate = self.line().gate(self.parts.clock.uptime());
+        let mut wake = self.look_or_wait(&gate, walks, busy);
+        let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
+        for (lane, kind) in Lane::CLAIMING {
+            let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
+            let asks = lane.submits() && gate == Gate::Asks;
+            if closed || asks || (lane == Lane::Submit && !trusted) {
+                continue;
+            }
+            let free = self.free(lane, busy).await?;
+            if free > 0 {
+                self.start(lane, kind, free, walks, busy).await?;
+                let due = self.parts.store.next_due(&[kind]).await?;
+                let now = self.parts.clock.now();
+                // What is due now and was not claimed waits for room: its end wakes us.
+                let later = due.filter(|due| *due > now).map(|due| due.since(now));
+                wake = earlier(wake, later);
+            }
+        }
+        Ok(wake)
+    }
+
+    async fn start(
+        self: &Arc<Self>,
+        lane: Lane,
+        kind: StageKind,
+        free: usize,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+    ) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
+        let claims = self.parts.store.claim(&[kind], now, now.after(LEASE), n).await?;
+        if lane == Lane::Resolve && !claims.is_empty() {
+            busy.begin(lane);
+            let engine = Arc::clone(self);
+            walks.spawn(async move { (lane, engine.resolve(claims).await) });
+            return Ok(());
+        }
+        for claim in claims {
+            busy.begin(lane);
+            let engine = Arc::clone(self);
+            walks.spawn(async move { (lane, engine.walk(claim).await) });
+        }
+        Ok(())
+    }
+
+    /// How many more of this lane may run now.
+    async fn free(&self, lane: Lane, busy: &Busy) -> Result<usize, StoreError> {
+        let limits = &self.parts.terms.limits;
+        let counts = self.parts.store.counts().await?;
+        let at_once = match lane {
+            Lane::Settle => 64,
+            Lane::Probe => self.cores,
+            Lane::Upload => {
+                // Audio must not pile up at the service: no further ahead than what may run.
+                let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
+                limits.uploads.min(limits.running.saturating_sub(ahead))
+            }
+            Lane::Submit => {
+                let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);
+                // A walk that submits is counted from its intent on, and below all the while.
+                let room = limits.running.saturating_sub(running);
+                if self.line().is_careful() { room.min(1) } else { room }
+            }
+            Lane::Resolve | Lane::Trust | Lane::Look => 1,
+            Lane::Wait => 16,
+            Lane::Write => 32,
+            Lane::Follow => 8,
+        };
+        Ok(at_once.saturating_sub(busy.of(lane)))
+    }
+
+    /// A closed line is looked at by a list of one, never by a create.
+    fn look_or_wait(self: &Arc<Self>, gate: &Gate, walks: &mut JoinSet<Walked>, busy: &mut Busy) -> Option<Duration> {
+        match gate {
+            Gate::Open | Gate::Asks => None,
+            Gate::Closed(until) => Some(until.since(self.parts.clock.uptime())),
+            Gate::Look => {
+                if busy.of(Lane::Look) == 0 {
+                    busy.begin(Lane::Look);
+                    let engine = Arc::clone(self);
+                    walks.spawn(async move { (Lane::Look, engine.look().await) });
+                }
+                None
+            }
+        }
+    }
+
+    pub(super) async fn look(&self) -> Result<(), StoreError> {
+        let query = ListQuery { limit: 1, ..ListQuery::default() };
+        match self.parts.client.list(&query).await {
+            Ok(_) | Err(ListFault::None(_)) => {
+                tracing::info!(service = %self.parts.client.identity().service, "the service answers again");
+                self.line().heard_good(self.parts.clock.uptime());
+            }
+            Err(ListFault::Now(fault)) => self.heard_fault(&fault),
+        }
+        Ok(())
+    }
+}

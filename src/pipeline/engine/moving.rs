@@ -1,0 +1,135 @@
+//! One claim, one move, one commit.
+
+use super::{Engine, LEASE, Parts};
+use crate::config::meant::Source;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::stage::{Event, Stage, StageKind};
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::submit::{Doors, Stop, Submission};
+use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
+use crate::store::contract::{Claimed, Lease, StoreError};
+use std::sync::Arc;
+
+impl Engine {
+    /// One claim, one move, one commit.
+    pub(super) async fn walk(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
+        let Claimed { lease, job } = claim;
+        tracing::debug!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "moving");
+        let moved = {
+            let engine = Arc::clone(&self);
+            let job = job.clone();
+            tokio::select! {
+                biased;
+                moved = catch(async move { engine.make_move(&lease, &job).await }) => moved,
+                lost = self.keep(&lease) => return lost,
+            }
+        };
+        let now = self.parts.clock.now();
+        match moved {
+            Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, outcome).await,
+            Some(Ok(Moved::Committed)) => Ok(()),
+            Some(Err(Stop::Fault(fault))) => self.commit_fault(&lease, job, fault).await,
+            Some(Err(Stop::Store(error))) => Err(error),
+            None => {
+                let fault =
+                    Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
+                // Not as it was claimed: its intent may have been committed since.
+                let job = self.parts.store.job(job.id).await?.unwrap_or(job);
+                self.commit_bug(&lease, job, fault).await
+            }
+        }
+    }
+
+    /// Renews the lease until it is lost.
+    async fn keep(&self, lease: &Lease) -> Result<(), StoreError> {
+        loop {
+            self.parts.clock.sleep(LEASE / 3).await;
+            self.parts.store.renew(lease, self.parts.clock.now().after(LEASE)).await?;
+        }
+    }
+
+    /// The whole business on one page.
+    async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
+        let Parts { store, client, clock, results, params, .. } = &self.parts;
+        let (store, client, clock) = (&**store, &**client, &**clock);
+        let source = self.source(job)?;
+        let outcome = match &job.stage {
+            Stage::Found => settle::run(source, clock, job).await?,
+            Stage::Settled => probe::run(store, params, source, clock, job).await?,
+            Stage::Probed { params, content } => {
+                upload::run(store, client, clock, source, job, (*params, *content), &self.sent_bytes).await?
+            }
+            Stage::Uploaded { order, upload, .. } => {
+                let doors = Doors { store, client, clock, params };
+                let on_its_way = self.on_its_way(job.id);
+                let submission = submit::run(&doors, source, lease, job, order, upload).await;
+                drop(on_its_way);
+                return self.submitted(lease, submission?).await;
+            }
+            Stage::Submitted { transcription, .. } => {
+                wait::run(client, clock, results, &self.parts.terms, job, transcription).await?
+            }
+            Stage::Fetched { order, transcription, .. } => {
+                let doors = write::Doors { store, clock, results, params };
+                write::run(&doors, source, job, order, transcription).await?
+            }
+            Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
+            Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {
+                let words = "a job was claimed that nobody moves alone";
+                return Err(Stop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
+            }
+        };
+        Ok(Moved::Outcome(outcome))
+    }
+
+    fn source(&self, job: &Job) -> Result<&Arc<Source>, Fault> {
+        self.parts.sources.get(&job.key.source).ok_or_else(|| {
+            let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+            Fault::new(FaultKind::FolderAway, words, self.parts.clock.now())
+        })
+    }
+
+    /// What became of a create is committed at once.
+    async fn submitted(&self, lease: &Lease, submission: Submission) -> Result<Moved, Stop> {
+        let now = self.parts.clock.now();
+        match submission {
+            Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
+            Submission::Accepted(job, transcription) => {
+                self.line().accepted(self.parts.clock.uptime());
+                self.got_through(StageKind::Uploaded);
+                self.forget(job.id);
+                let due = now.after(self.parts.terms.poll.min);
+                let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
+                self.commit(lease, &job).await.map_err(Stop::Store)?;
+                self.forget_create(job.id);
+            }
+            Submission::NotAccepted(job, fault) => {
+                let job = self.step(*job, Event::NotAccepted, now)?;
+                let id = job.id;
+                self.commit_fault(lease, job, fault).await.map_err(Stop::Store)?;
+                self.forget_create(id);
+            }
+            Submission::Unknown(job, fault) => {
+                self.heard_fault(&fault);
+                let due = now.after(self.parts.terms.lag);
+                self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(Stop::Store)?;
+            }
+        }
+        Ok(Moved::Committed)
+    }
+}
+
+/// What a walk has done.
+enum Moved {
+    /// To be committed.
+    Outcome(Outcome),
+    /// Committed already.
+    Committed,
+}
+
+/// A panic in a move is that job's fault, never the engine's death: `None`.
+async fn catch<T>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    use futures_util::FutureExt;
+    std::panic::AssertUnwindSafe(work).catch_unwind().await.ok()
+}

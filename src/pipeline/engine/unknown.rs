@@ -1,0 +1,194 @@
+//! Creates of which nobody knows what became, and stores that do not know what was bought: both ask
+//! the service's list (design, section 5).
+
+use super::lanes::{Busy, Lane};
+use super::memory::Create;
+use super::{Engine, LEASE, Walked, earlier, wait_before};
+use crate::domain::fault::{Blame, Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{Event, StageKind};
+use crate::pipeline::line::Gate;
+use crate::pipeline::resolve::{Finding, by_order, by_token, judge, oldest, unproven};
+use crate::pipeline::walk;
+use crate::store::contract::{Claimed, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+impl Engine {
+    /// Whether creates may be sent as far as the store is concerned; if not, sees to it that they may.
+    pub(super) async fn trust(
+        self: &Arc<Self>,
+        gate: &Gate,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+        wake: &mut Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        if !self.parts.store.suspect().await? {
+            return Ok(true);
+        }
+        let asked = self.memory().distrust.is_some();
+        let walking = busy.of(Lane::Trust) > 0;
+        if *gate != Gate::Open || asked || walking {
+            return Ok(false);
+        }
+        // A create that our predecessor sent in its last moment may not be listed yet.
+        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts.terms.lag));
+        let now = self.parts.clock.uptime();
+        if now < from {
+            *wake = earlier(*wake, Some(from.since(now)));
+            return Ok(false);
+        }
+        busy.begin(Lane::Trust);
+        let engine = Arc::clone(self);
+        walks.spawn(async move { (Lane::Trust, engine.walk_for_trust().await) });
+        Ok(false)
+    }
+
+    /// Everything of ours that the service lists is written down; then the store may be believed.
+    async fn walk_for_trust(&self) -> Result<(), StoreError> {
+        let store = &self.parts.store;
+        match walk::run(&*self.parts.client, None, self.parts.terms.walk_limit).await {
+            Ok(items) => {
+                let service = &self.parts.client.identity().service;
+                let (found, doubles) = by_token(items);
+                self.doubles.fetch_add(doubles, Ordering::Relaxed);
+                for (order, bought) in &by_order(&found, service) {
+                    store.sight(order, bought).await?;
+                }
+                store.trust().await?;
+                self.line().heard_good(self.parts.clock.uptime());
+                tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
+            }
+            Err(cut) => {
+                self.heard_cut(&cut);
+                let fault = unproven(cut, self.parts.clock.now());
+                if fault.blame() == Blame::Person {
+                    let words = format!("this queue is new or was repaired, and {}", fault.words);
+                    tracing::error!(reason = %words, "nothing is submitted");
+                    self.memory().distrust = Some(Fault { words, ..fault });
+                } else {
+                    let mut memory = self.memory();
+                    let wait = wait_before(&self.parts.retry, memory.trust_cuts);
+                    memory.trust_from = Some(self.parts.clock.uptime().after(wait));
+                    memory.trust_cuts += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All unknown creates in one walk.
+    pub(super) async fn resolve(self: Arc<Self>, claims: Vec<Claimed>) -> Result<(), StoreError> {
+        let (ripe, unripe) = self.ripe(claims);
+        for (claim, due) in unripe {
+            let fault = claim.job.fault.clone();
+            self.commit(&claim.lease, &claim.job.resting(Some(due), fault)).await?;
+        }
+        if ripe.is_empty() {
+            return Ok(());
+        }
+        let jobs: Vec<Job> = ripe.iter().map(|claim| claim.job.clone()).collect();
+        let walking = walk::run(&*self.parts.client, oldest(&jobs), self.parts.terms.walk_limit);
+        let walked = tokio::select! {
+            biased;
+            walked = walking => walked,
+            lost = self.keep_all(&ripe) => return lost,
+        };
+        match walked {
+            Ok(items) => {
+                self.line().heard_good(self.parts.clock.uptime());
+                let (found, doubles) = by_token(items);
+                self.doubles.fetch_add(doubles, Ordering::Relaxed);
+                for claim in ripe {
+                    let (identity, retention) = (self.parts.client.identity(), self.parts.terms.retention);
+                    let finding = judge(&claim.job, &found, identity, retention, self.parts.clock.now());
+                    self.resolved(claim, finding).await?;
+                }
+            }
+            Err(cut) => {
+                self.heard_cut(&cut);
+                let fault = unproven(cut, self.parts.clock.now());
+                for claim in ripe {
+                    self.unresolved(claim, fault.clone()).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
+    /// to look.
+    fn ripe(&self, claims: Vec<Claimed>) -> (Vec<Claimed>, Vec<(Claimed, Timestamp)>) {
+        let (now, wall) = (self.parts.clock.uptime(), self.parts.clock.now());
+        let memory = self.memory();
+        let mut ripe = Vec::new();
+        let mut unripe = Vec::new();
+        for claim in claims {
+            let ended = match memory.creates.get(&claim.job.id) {
+                Some(Create::OnItsWay) => now.after(LEASE),
+                Some(Create::Ended(ended)) => *ended,
+                // A predecessor's: it ended with its process.
+                None => self.started,
+            };
+            let from = ended.after(self.parts.terms.lag);
+            if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
+        }
+        (ripe, unripe)
+    }
+
+    async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
+        loop {
+            self.parts.clock.sleep(LEASE / 3).await;
+            let until = self.parts.clock.now().after(LEASE);
+            for claim in claims {
+                self.parts.store.renew(&claim.lease, until).await?;
+            }
+        }
+    }
+
+    async fn resolved(&self, claim: Claimed, finding: Finding) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        let Claimed { lease, job } = claim;
+        let Some(order) = job.stage.order().cloned() else { return Ok(()) };
+        match finding {
+            Finding::Adopt(item) => {
+                tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
+                let round = job.round;
+                let event = Event::Adopted { order, transcription: item.id, round };
+                self.forget_create(job.id);
+                self.line().accepted(self.parts.clock.uptime());
+                self.got_through(StageKind::Uploaded);
+                self.commit(&lease, &self.stepped(job, event, None, now)).await
+            }
+            Finding::Absent => {
+                self.forget_create(job.id);
+                let words = "the create was not accepted: the service's list does not have it; it is sent again";
+                let fault = Fault::new(FaultKind::Broken, words, now);
+                let Ok(back) = self.step(job, Event::NotAccepted, now) else { return Ok(()) };
+                let row = self.count(&back, true);
+                if row.alone >= self.parts.retry.attempts {
+                    return self.commit_bug(&lease, back, fault).await;
+                }
+                let at = now.after(wait_before(&self.parts.retry, row.faults));
+                self.commit(&lease, &back.resting(Some(at), Some(fault))).await
+            }
+            Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
+        }
+    }
+
+    async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        if fault.blame() == Blame::Person {
+            return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
+        }
+        let row = self.count(&claim.job, false);
+        let wait = wait_before(&self.parts.retry, row.faults);
+        let words =
+            format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
+        let fault = Fault { words, ..fault };
+        self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
+    }
+}

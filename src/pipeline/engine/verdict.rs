@@ -1,0 +1,129 @@
+//! What an outcome or a fault means for its job, and for the line.
+
+use super::Engine;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::retry::{Verdict, decide};
+use crate::domain::stage::{Event, Stage, StageKind};
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::walk::WalkFault;
+use crate::store::contract::{Hold, Lease, StoreError};
+use std::sync::PoisonError;
+
+impl Engine {
+    pub(super) fn step(&self, job: Job, event: Event, now: Timestamp) -> Result<Job, Fault> {
+        job.on(event, now).map_err(|error| Fault::new(FaultKind::Bug, error.to_string(), now))
+    }
+
+    pub(super) async fn commit_outcome(&self, lease: &Lease, job: Job, outcome: Outcome) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        let job = match outcome {
+            Outcome::Sleep { until, reason } => {
+                self.heard_good(&job);
+                job.resting(Some(until), reason)
+            }
+            Outcome::Step(event) | Outcome::StepThen(event, _) if job.clone().on(event.clone(), now).is_err() => {
+                let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
+                return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
+            }
+            Outcome::Step(event) => self.stepped(job, event, None, now),
+            Outcome::StepThen(event, due) => self.stepped(job, event, Some(due), now),
+        };
+        self.commit(lease, &job).await
+    }
+
+    pub(super) fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
+        self.heard_good(&job);
+        self.forget(job.id);
+        let before = job.clone();
+        let Ok(job) = job.on(event, now) else { return before };
+        match due {
+            Some(due) => job.resting(Some(due), None),
+            None => job,
+        }
+    }
+
+    /// A move that asked the service got its answer.
+    pub(super) fn heard_good(&self, job: &Job) {
+        let kind = job.stage.kind();
+        if matches!(kind, StageKind::Probed | StageKind::Submitted) {
+            self.line().heard_good(self.parts.clock.uptime());
+            self.got_through(kind);
+            self.forget(job.id);
+        }
+    }
+
+    pub(super) fn heard_fault(&self, fault: &Fault) {
+        let jitter = self.memory().chance.f64();
+        let closed = self.line().heard_fault(fault, self.parts.clock.uptime(), jitter);
+        if closed {
+            let service = &self.parts.client.identity().service;
+            tracing::warn!(%service, reason = %fault.words, "nothing is sent to the service until it answers again");
+        }
+    }
+
+    /// A list that changes while it is read is no fault of the service's.
+    pub(super) fn heard_cut(&self, cut: &WalkFault) {
+        if let WalkFault::CutShort(fault) = cut {
+            self.heard_fault(fault);
+        }
+    }
+
+    /// What a fault means for its job, and for the line.
+    pub(super) async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        self.heard_fault(&fault);
+        let row = self.count(&job, blames_the_service(&fault));
+        let jitter = self.memory().chance.f64();
+        let mut verdict = decide(&self.parts.retry, &fault, job.attempts, row.faults, now, jitter);
+        if row.alone >= self.parts.retry.attempts && blames_the_service(&fault) {
+            verdict = Verdict::Fail; // others get through: it is this job's own fault after all
+        }
+        let dead = matches!(fault.kind, FaultKind::Dead { .. });
+        let job = match verdict {
+            Verdict::Again { at, attempts } => {
+                let job = if dead { self.step(job.clone(), Event::Anew, now).unwrap_or(job) } else { job };
+                Job { attempts, ..job }.resting(Some(at), Some(fault))
+            }
+            Verdict::Fail => return self.commit_bug(lease, job, fault).await,
+            Verdict::Ask => job.resting(None, Some(fault)),
+        };
+        self.commit(lease, &job).await
+    }
+
+    pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
+        let now = self.parts.clock.now();
+        self.forget(job.id);
+        tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed");
+        // A job past its intent cannot fail before it is known what was bought.
+        let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
+        let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts.retry.max)), Some(fault)));
+        self.commit(lease, &job).await
+    }
+
+    pub(super) async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
+        self.parts.store.commit(lease, job, Hold::Release).await?;
+        self.count_end(job);
+        Ok(())
+    }
+
+    fn count_end(&self, job: &Job) {
+        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        match &job.stage {
+            Stage::Written { audio, .. } => {
+                tally.done += 1;
+                tally.audio_millis += audio.millis;
+            }
+            Stage::Skipped { .. } => tally.skipped += 1,
+            Stage::Failed { .. } => tally.failed += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
+/// the job.
+fn blames_the_service(fault: &Fault) -> bool {
+    fault.kind == FaultKind::Broken
+}
