@@ -84,6 +84,7 @@ impl House {
             clock: Arc::clone(&clock),
             results,
             params: Arc::new(ParamFiles::new(config.state.join("params"))),
+            syncs: Arc::default(),
             sources: sources.clone(),
             terms,
             retry: config.retry,

@@ -110,6 +110,7 @@ pub mod output {
     pub mod placing;
     pub mod results;
     pub mod subtitles;
+    pub mod syncing;
     mod temporary;
 }
 

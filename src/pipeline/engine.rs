@@ -7,6 +7,7 @@ use crate::config::meant::{Source, Terms};
 use crate::domain::names::SourceName;
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
+use crate::output::syncing::Syncs;
 use crate::pipeline::line::Line;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub results: Arc<Results>,
     /// The kept parameters.
     pub params: Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: Arc<Syncs>,
     /// The sources by name.
     pub sources: BTreeMap<SourceName, Arc<Source>>,
     /// What was agreed with the service.

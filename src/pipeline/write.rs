@@ -14,6 +14,7 @@ use crate::output::naming::{candidates, language};
 use crate::output::placing::{PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
 use crate::output::subtitles::Layout;
+use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
@@ -39,6 +40,8 @@ pub struct Doors<'a> {
     pub results: &'a Arc<Results>,
     /// The kept parameters.
     pub params: &'a Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: &'a Arc<Syncs>,
 }
 
 /// Renders the kept result and places it.
@@ -50,7 +53,8 @@ pub async fn run(
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Fault> {
     let now = doors.clock.now();
-    let (results, params, source) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(source));
+    let (results, params) = (Arc::clone(doors.results), Arc::clone(doors.params));
+    let (syncs, source) = (Arc::clone(doors.syncs), Arc::clone(source));
     let ours = own_outputs(doors.store, &source, job, now).await?;
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     blocking(move || {
@@ -62,7 +66,7 @@ pub async fn run(
         };
         let layout = layout(&params, &order);
         let wanted = wanted(&raw, layout, &source, &job, &order, &transcription, now)?;
-        let outputs = put(&source, &job, wanted, &ours, now)?;
+        let outputs = put(&source, &job, wanted, &ours, &syncs, now)?;
         Ok(Outcome::Step(Event::Written { outputs }))
     })
     .await
@@ -88,7 +92,7 @@ fn wanted(
     order: &Order,
     transcription: &TranscriptionId,
     now: Timestamp,
-) -> Result<Vec<Wanted>, Fault> {
+) -> Result<Vec<Wanted<impl Iterator<Item = OsString> + Clone + use<>>>, Fault> {
     let record: Record<ResultBody> = serde_json::from_slice(raw)
         .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
     let made_by = provenance(&record, job, order, transcription);
@@ -155,13 +159,14 @@ fn siblings(folder: &Path, path: &RelPath) -> Vec<RelPath> {
 fn put(
     source: &Source,
     job: &Job,
-    wanted: Vec<Wanted>,
+    wanted: Vec<Wanted<impl Iterator<Item = OsString> + Clone>>,
     ours: &[(OsString, Hash)],
+    syncs: &Syncs,
     now: Timestamp,
 ) -> Result<Vec<Output>, Fault> {
     let path = full_path(&source.folder, &job.key.path);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let placed = place(folder, wanted, ours).map_err(|error| unwritable(&error, source, now))?;
+    let placed = place(folder, wanted, ours, syncs).map_err(|error| unwritable(&error, source, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })

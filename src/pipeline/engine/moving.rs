@@ -51,7 +51,7 @@ impl Engine {
 
     /// The whole business on one page.
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
-        let Parts { store, client, clock, results, params, .. } = &self.parts;
+        let Parts { store, client, clock, results, params, syncs, .. } = &self.parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         let source = self.source(job)?;
         let outcome = match &job.stage {
@@ -71,7 +71,7 @@ impl Engine {
                 wait::run(client, clock, results, &self.parts.terms, job, transcription).await?
             }
             Stage::Fetched { order, transcription, .. } => {
-                let doors = write::Doors { store, clock, results, params };
+                let doors = write::Doors { store, clock, results, params, syncs };
                 write::run(&doors, source, job, order, transcription).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
