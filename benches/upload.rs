@@ -70,7 +70,11 @@ async fn compare(path: &Path, size: u64, url: &str) -> Result<()> {
     println!("scribed, the move only: {:>6.0} MB/s", speed(plain));
     println!("scribed, hashing too:   {:>6.0} MB/s", speed(hashed));
     println!("curl:                   {:>6.0} MB/s", speed(curl));
-    println!("scribed / curl: the move only {:.2}, hashing too {:.2}", speed(plain) / speed(curl), speed(hashed) / speed(curl));
+    println!(
+        "scribed / curl: the move only {:.2}, hashing too {:.2}",
+        speed(plain) / speed(curl),
+        speed(hashed) / speed(curl)
+    );
     println!("peak memory of scribed: {before:.1} MiB before, {:.1} MiB after", peak_mib()?);
     Ok(())
 }
