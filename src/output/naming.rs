@@ -1,5 +1,6 @@
 //! What an output is called, and what else it may be called when that name is taken.
 
+use super::placing::Names;
 use crate::domain::names::Hash;
 use crate::domain::transcript::Transcript;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +19,7 @@ pub const CANDIDATES: usize = 100;
 /// `rendered` is the file name from the source's `name_as`. Where the source's stem is not UTF-8 it
 /// stands there lossily; the names have its true bytes. Every name is one plain component of at
 /// most [`LONGEST_NAME`] bytes.
-pub fn candidates(source: &Path, rendered: &str) -> impl Iterator<Item = OsString> + Clone + use<> {
+pub fn candidates(source: &Path, rendered: &str) -> impl Names + use<> {
     let parts = Parts::of(source, rendered);
     let first = if parts.medium.is_empty() { 1 } else { 0 }; // without one the first two are the same
     (first..CANDIDATES).map(move |n| match n {

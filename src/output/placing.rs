@@ -20,6 +20,21 @@ pub struct Wanted<N> {
     pub bytes: Vec<u8>,
 }
 
+/// Names to be tried, best first; they can be gone through again.
+pub trait Names: Iterator<Item = OsString> + Clone + Send + 'static {}
+
+impl<I: Iterator<Item = OsString> + Clone + Send + 'static> Names for I {}
+
+/// What lies in the folder by our hand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ours {
+    /// Written down as placed: by name, with the hash of what was written there.
+    pub placed: Vec<(OsString, Hash)>,
+    /// Written down before it was shown, under whatever name: a killed process may have placed it, as
+    /// an older release rendered it.
+    pub placing: Vec<Hash>,
+}
+
 /// An output that is in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
@@ -84,19 +99,17 @@ const KEPT: &str = "the result is kept, and the write will be tried again";
 
 /// Writes a job's outputs into `folder` and returns them in the order of `wanted`. Blocks.
 ///
-/// A file with the same bytes is taken as it is. One whose hash is among `ours` for its name is
-/// replaced. Anything else in the way (an edited file, a folder, a symlink even if it leads
-/// nowhere) is left alone, and the next candidate is taken. `ours` should hold the hashes of
-/// `wanted` too, durable before this call: then a file that a killed process had just placed is
-/// known again even by a release that renders differently.
+/// A file with the same bytes is taken as it is. One that is among `ours` is replaced. Anything else
+/// in the way (an edited file, a folder, a symlink even if it leads nowhere) is left alone, and the
+/// next candidate is taken.
 ///
 /// # Errors
 ///
 /// On an error nothing half-done is left; outputs that were placed before it stay.
-pub fn place<N: Iterator<Item = OsString> + Clone>(
+pub fn place<N: Names>(
     folder: &Path,
     wanted: Vec<Wanted<N>>,
-    ours: &[(OsString, Hash)],
+    ours: &Ours,
     syncs: &Syncs,
 ) -> Result<Vec<Placed>, PlaceError> {
     let open = Folder::open(folder).map_err(|error| PlaceError::of(folder, error))?;
@@ -141,7 +154,7 @@ impl PlaceError {
 struct Place<'a> {
     folder: &'a Path,
     open: &'a Folder,
-    ours: &'a [(OsString, Hash)],
+    ours: &'a Ours,
     syncs: &'a Syncs,
 }
 
@@ -162,7 +175,7 @@ enum Found {
 }
 
 impl<'a> Place<'a> {
-    fn prepare<N: Iterator<Item = OsString> + Clone>(&self, wanted: Wanted<N>) -> Result<Ready<'a, N>, PlaceError> {
+    fn prepare<N: Names>(&self, wanted: Wanted<N>) -> Result<Ready<'a, N>, PlaceError> {
         let hash = Hash::of(&wanted.bytes);
         let mut ready = Ready { wanted, hash, temporary: None };
         for name in ready.wanted.candidates.clone() {
@@ -191,7 +204,7 @@ impl<'a> Place<'a> {
     }
 
     /// Shows the output under the first name that it may have; what is to be synced then is `named`.
-    fn publish<N: Iterator<Item = OsString> + Clone>(
+    fn publish<N: Names>(
         &self,
         mut ready: Ready<'a, N>,
         placed: &[Placed],
@@ -266,7 +279,8 @@ impl<'a> Place<'a> {
     }
 
     fn hashes_for(&self, name: &OsStr) -> impl Iterator<Item = Hash> {
-        self.ours.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash)
+        let placed = self.ours.placed.iter().filter(move |(ours, _)| ours == name).map(|(_, hash)| *hash);
+        placed.chain(self.ours.placing.iter().copied())
     }
 
     fn error(&self, name: &OsStr, error: io::Error) -> PlaceError {
@@ -303,18 +317,18 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use tempfile::TempDir;
 
-    type Names = std::vec::IntoIter<OsString>;
+    type Listed = std::vec::IntoIter<OsString>;
 
-    fn place(folder: &Path, wanted: Vec<Wanted<Names>>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
-        super::place(folder, wanted, ours, &Syncs::default())
+    fn place(folder: &Path, wanted: Vec<Wanted<Listed>>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
+        super::place(folder, wanted, &Ours { placed: ours.to_vec(), placing: vec![] }, &Syncs::default())
     }
 
-    fn wanted(names: &[&str], bytes: &[u8]) -> Wanted<Names> {
+    fn wanted(names: &[&str], bytes: &[u8]) -> Wanted<Listed> {
         let names: Vec<OsString> = names.iter().map(OsString::from).collect();
         Wanted { candidates: names.into_iter(), bytes: bytes.into() }
     }
 
-    fn talk(bytes: &[u8]) -> Vec<Wanted<Names>> {
+    fn talk(bytes: &[u8]) -> Vec<Wanted<Listed>> {
         vec![wanted(&["talk.srt", "talk.wav.srt", "talk.wav.2.srt"], bytes)]
     }
 
@@ -373,6 +387,19 @@ mod tests {
         fs::write(folder.path().join("talk.srt"), b"old").unwrap();
         let ours = [(OsString::from("talk.txt"), Hash::of(b"old"))];
         assert_eq!(names(&place(folder.path(), talk(b"new"), &ours).unwrap()), ["talk.wav.srt"]);
+    }
+
+    #[test]
+    fn what_was_being_placed_is_ours_under_any_name() {
+        let folder = TempDir::new().unwrap();
+        fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
+        fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
+        let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
+        let ours = Ours { placed: vec![], placing };
+        let placed = super::place(folder.path(), talk(b"new"), &ours, &Syncs::default()).unwrap();
+        assert_eq!(names(&placed), ["talk.wav.srt"]);
+        assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
+        assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");
     }
 
     #[test]

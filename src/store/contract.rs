@@ -1,7 +1,8 @@
 //! The door to the persistent queue, and what every store behind it promises.
 //!
 //! **Durability.** [`Store::commit`] returns after the job is safe from power loss when its stage
-//! is one that the next effect stands on: the intent, the transcription's id, "written". Every
+//! is one that the next effect stands on: the intent, the transcription's id, what is about to be
+//! placed, "written". Every
 //! other step is kept within half a second; losing it costs work, never money. Steps become durable
 //! in the order in which they were committed.
 //!

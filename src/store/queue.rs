@@ -273,8 +273,12 @@ fn note(job: &Job) -> Note {
 }
 
 /// The next effect stands on it (head of `store/contract.rs`).
-fn must_be_durable(stage: &Stage) -> bool {
-    matches!(stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Written)
+fn must_be_durable(job: &Job) -> bool {
+    match job.stage.kind() {
+        StageKind::Submitting | StageKind::Submitted | StageKind::Written => true,
+        StageKind::Fetched => !job.placing.is_empty(),
+        _ => false,
+    }
 }
 
 #[async_trait::async_trait]
@@ -300,7 +304,7 @@ impl Store for QueueStore {
 
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
         self.queue().commit(lease, job, hold)?;
-        if must_be_durable(&job.stage) {
+        if must_be_durable(job) {
             self.barrier.durable().await?;
         }
         Ok(())

@@ -5,8 +5,8 @@ use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::stage::{Event, Stage, StageKind};
-use crate::pipeline::outcome::Outcome;
-use crate::pipeline::submit::{Doors, Stop, Submission};
+use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::submit::{Doors, Submission};
 use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
@@ -29,7 +29,11 @@ impl Engine {
         match moved {
             Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, outcome).await,
             Some(Ok(Moved::Committed)) => Ok(()),
-            Some(Err(Stop::Fault(fault))) => self.commit_fault(&lease, job, fault).await,
+            Some(Err(Stop::Fault(fault))) => {
+                // Not as it was claimed: what was about to be placed may have been written down since.
+                let job = self.parts.store.job(job.id).await?.unwrap_or(job);
+                self.commit_fault(&lease, job, fault).await
+            }
             Some(Err(Stop::Store(error))) => Err(error),
             None => {
                 let fault =
@@ -72,7 +76,7 @@ impl Engine {
             }
             Stage::Fetched { order, transcription, .. } => {
                 let doors = write::Doors { store, clock, results, params, syncs };
-                write::run(&doors, source, job, order, transcription).await?
+                write::run(&doors, source, lease, job, order, transcription).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {
