@@ -51,9 +51,10 @@ fn floor(name: &str) -> Option<u32> {
     let room = name.split('/').next().unwrap_or_default();
     Some(match (name, room) {
         ("lib", _) => return None,
-        ("main", _) => 7,
-        (_, "cli") => 6,
-        ("daemon", _) => 5,
+        ("main", _) => 8,
+        (_, "cli") => 7,
+        ("daemon", _) => 6,
+        (_, "control") => 5,
         (_, "server") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
