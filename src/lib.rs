@@ -179,6 +179,7 @@ pub mod server {
 
 /// Where media comes from.
 pub mod source {
+    pub mod choice;
     pub mod folder;
     pub mod ignore;
     pub mod stamp;

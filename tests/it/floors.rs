@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 1] = [
+const WANTED: [(&str, &str); 2] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
+    ("source/choice", "config/meant"),
     ("source/folder", "config/meant"),
 ];
 
