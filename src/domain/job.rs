@@ -117,6 +117,10 @@ impl Job {
             // A round of this job is never used twice: its tokens would be equal.
             Event::Adopted { round, .. } => self.round = self.round.max(*round),
             Event::Anew => self.round += 1,
+            Event::PaidAgain => {
+                self.attempts = 0;
+                self.round += 1;
+            }
             Event::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());

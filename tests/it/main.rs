@@ -4,6 +4,7 @@
 
 mod client;
 mod commands;
+mod daemon;
 mod desk;
 mod floors;
 mod hostile;
@@ -25,9 +26,11 @@ mod server_hostile;
 mod service;
 mod sim;
 mod simulation;
+mod systemd;
 mod walking;
 
 mod support {
     pub mod bed;
+    pub mod proxy;
     pub mod scripted;
 }
