@@ -16,7 +16,7 @@ use scribed::client::http::{HttpClient, Key, Options, Timeouts};
 use scribed::clock::SystemClock;
 use scribed::domain::names::ServiceName;
 use scribed::pipeline::upload::Passage;
-use scribed::source::stamp::stamp;
+use scribed::source::disk::Disk;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -94,7 +94,8 @@ fn client(url: &str) -> Result<HttpClient> {
 }
 
 async fn upload(client: &HttpClient, path: &Path, size: u64, hash: bool) -> Result<Duration> {
-    let passage = Passage::new(path.to_owned(), stamp(&path.metadata()?), Arc::default());
+    let stamp = Disk::Local.stamp(&path.metadata()?);
+    let passage = Passage::new(path.to_owned(), Disk::Local, stamp, Arc::default());
     let path = path.to_owned();
     let plain = UploadFile { name: "talk.wav".to_owned(), size, open: Arc::new(move || pieces(path.clone()).boxed()) };
     let file = if hash { passage.file() } else { plain };

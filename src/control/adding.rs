@@ -7,8 +7,9 @@ use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::blocking::blocking;
+use crate::source::disk::Disk;
 use crate::source::folder::full_path;
-use crate::source::stamp::{Look, ctime_is_honest, look, quiet_since_ctime};
+use crate::source::stamp::{Look, look};
 use crate::store::contract::Admission;
 use std::io;
 
@@ -22,10 +23,14 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
         return Err(Refusal::Usage(format!("{place} lies in a folder of scribed's own: nothing there is media")));
     }
     let (path, folder) = (full_path(&source.folder, &key.path), source.folder.clone());
-    let (looked, honest) = blocking(move || (look(&path), ctime_is_honest(&folder))).await;
+    let looking = move || {
+        let disk = Disk::of(&folder).unwrap_or(Disk::Local);
+        (look(&path, disk), disk)
+    };
+    let (looked, disk) = blocking(looking).await;
     let stamp = regular(place, looked)?;
     let now = hands.clock.now();
-    let due = due(source, &stamp, honest, now);
+    let due = due(source, &stamp, disk, now);
     let admission = hands.store.admit(&key, stamp, now, due).await?;
     hands.nudge();
     answer(hands, &key, admission).await
@@ -41,9 +46,9 @@ async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Add
     Ok(Added { job, known })
 }
 
-fn due(source: &Source, stamp: &Stamp, honest: bool, now: Timestamp) -> Timestamp {
-    let quiet = honest && quiet_since_ctime(stamp, now, source.settle);
-    if quiet { now } else { now.after(source.settle) }
+fn due(source: &Source, stamp: &Stamp, disk: Disk, now: Timestamp) -> Timestamp {
+    let settle = source.settle.unwrap_or(disk.settle());
+    disk.quiet_at(stamp, now, settle).unwrap_or(now.after(settle))
 }
 
 fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {

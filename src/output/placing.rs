@@ -106,13 +106,19 @@ const KEPT: &str = "the result is kept, and the write will be tried again";
 /// # Errors
 ///
 /// On an error nothing half-done is left; outputs that were placed before it stay.
+///
+/// `is_right` is asked once the folder is open; where it says no, the folder counts as gone.
 pub fn place<N: Names>(
     folder: &Path,
+    is_right: &dyn Fn() -> bool,
     wanted: Vec<Wanted<N>>,
     ours: &Ours,
     syncs: &Syncs,
 ) -> Result<Vec<Placed>, PlaceError> {
     let open = Folder::open(folder).map_err(|error| PlaceError::of(folder, error))?;
+    if !is_right() {
+        return Err(PlaceError::FolderGone { file: folder.to_owned() });
+    }
     let place = Place { folder, open: &open, ours, syncs };
     // All are written before the first is shown: a disk that fills up shows none.
     let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;
@@ -320,7 +326,8 @@ mod tests {
     type Listed = std::vec::IntoIter<OsString>;
 
     fn place(folder: &Path, wanted: Vec<Wanted<Listed>>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
-        super::place(folder, wanted, &Ours { placed: ours.to_vec(), placing: vec![] }, &Syncs::default())
+        let ours = Ours { placed: ours.to_vec(), placing: vec![] };
+        super::place(folder, &|| true, wanted, &ours, &Syncs::default())
     }
 
     fn wanted(names: &[&str], bytes: &[u8]) -> Wanted<Listed> {
@@ -396,7 +403,7 @@ mod tests {
         fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
         let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
         let ours = Ours { placed: vec![], placing };
-        let placed = super::place(folder.path(), talk(b"new"), &ours, &Syncs::default()).unwrap();
+        let placed = super::place(folder.path(), &|| true, talk(b"new"), &ours, &Syncs::default()).unwrap();
         assert_eq!(names(&placed), ["talk.wav.srt"]);
         assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
         assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");

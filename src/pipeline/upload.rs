@@ -3,7 +3,6 @@
 
 use crate::client::contract::{Client, Sent, UploadFile};
 use crate::clock::Clock;
-use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
@@ -12,9 +11,11 @@ use crate::domain::token::Order;
 use crate::pipeline::blocking::{begin, blocking};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
-use crate::pipeline::settle::missing;
+use crate::pipeline::settle::{grew, missing};
+use crate::source::disk::Disk;
 use crate::source::folder::full_path;
-use crate::source::stamp::{Look, look, open, stamp};
+use crate::source::mount::Mount;
+use crate::source::stamp::{Look, look, open};
 use crate::store::contract::{Store, Twin};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -27,10 +28,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a file that was written once must be quiet before its new content is bought (design,
-/// promise 3, `hold`): a recorder that stalls must not buy one round a stall.
-pub const HOLD: Duration = Duration::from_secs(24 * 3600);
-
 /// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
 const PIECE: usize = 256 * 1024;
 
@@ -39,7 +36,7 @@ pub async fn run(
     store: &dyn Store,
     client: &dyn Client,
     clock: &dyn Clock,
-    source: &Source,
+    mount: &Mount,
     job: &Job,
     known: (Hash, Option<Hash>),
     sent_bytes: &Arc<AtomicU64>,
@@ -51,25 +48,26 @@ pub async fn run(
         if let Some(outcome) = without_buying(store, &order, job, clock.now()).await? {
             return Ok(outcome);
         }
-        if !job.outputs.is_empty() && clock.now() < job.since.after(HOLD) {
-            return Ok(held(job.since.after(HOLD), clock.now()));
+        // A recorder that stalls must not buy one round a stall.
+        let hold = mount.source().hold;
+        if !job.outputs.is_empty() && clock.now() < job.since.after(hold) {
+            return Ok(held(job.since.after(hold), hold, clock.now()));
         }
     }
-    let path = full_path(&source.folder, &job.key.path);
-    let before = job.seen;
-    let grew = |stamp: Stamp| Outcome::StepThen(Event::Grew { stamp }, clock.now().after(source.settle));
-    let passage = Passage::new(path.clone(), before, Arc::clone(sent_bytes));
+    let path = full_path(&mount.source().folder, &job.key.path);
+    let (before, disk) = (job.seen, mount.disk());
+    let passage = Passage::new(path.clone(), disk, before, Arc::clone(sent_bytes));
     let sent = client.upload(passage.file()).await;
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
-    match blocking(move || look(&path)).await {
+    match blocking(move || look(&path, disk)).await {
         Ok(Look::File(after)) if after == before => {}
-        Ok(Look::File(after)) => return Ok(grew(after)),
-        other => return missing(&source.folder, other, clock.now()),
+        Ok(Look::File(after)) => return anew(mount, clock, after).await,
+        other => return missing(mount, other, clock.now()).await,
     }
     let sent = sent?;
     let hash = checked(&passage, &sent, before.size, clock.now())?;
     if content.is_some_and(|known| known != hash) {
-        return Ok(grew(before)); // the same stamp, other bytes: somebody preset it
+        return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
     let upload = Upload { id: sent.upload, at: clock.now() };
@@ -94,9 +92,15 @@ pub async fn without_buying(
     }))
 }
 
-fn held(until: Timestamp, now: Timestamp) -> Outcome {
+async fn anew(mount: &Mount, clock: &dyn Clock, stamp: Stamp) -> Result<Outcome, Fault> {
+    let now = clock.now();
+    grew(mount, stamp, now.after(mount.settle()), now).await
+}
+
+fn held(until: Timestamp, hold: Duration, now: Timestamp) -> Outcome {
+    let held = humantime::format_duration(hold);
     let words =
-        "the file changed after it was transcribed; its new content is sent when it has been quiet for 24 hours";
+        format!("the file changed after it was transcribed; its new content is sent when it has been quiet for {held}");
     Outcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
@@ -117,6 +121,7 @@ fn checked(passage: &Passage, sent: &Sent, size: u64, now: Timestamp) -> Result<
 /// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
 pub struct Passage {
     path: PathBuf,
+    disk: Disk,
     expected: Stamp,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
@@ -133,8 +138,8 @@ pub struct Passed {
 
 impl Passage {
     /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
-    pub fn new(path: PathBuf, expected: Stamp, total: Arc<AtomicU64>) -> Self {
-        Self { path, expected, state: Arc::default(), total }
+    pub fn new(path: PathBuf, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+        Self { path, disk, expected, state: Arc::default(), total }
     }
 
     /// In the last attempt.
@@ -145,9 +150,9 @@ impl Passage {
     /// As the client takes it; each attempt reads it anew.
     pub fn file(&self) -> UploadFile {
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let (path, expected) = (self.path.clone(), self.expected);
+        let (path, disk, expected) = (self.path.clone(), self.disk, self.expected);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
-        let open = Arc::new(move || pieces(path.clone(), expected, Arc::clone(&state), Arc::clone(&total)));
+        let open = Arc::new(move || pieces(path.clone(), disk, expected, Arc::clone(&state), Arc::clone(&total)));
         UploadFile { name, size: self.expected.size, open }
     }
 }
@@ -155,6 +160,7 @@ impl Passage {
 /// The pieces of a file. While one is sent the next is read and hashed.
 fn pieces(
     path: PathBuf,
+    disk: Disk,
     expected: Stamp,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
@@ -162,7 +168,7 @@ fn pieces(
     let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
     note(Passed::default());
     let note = Arc::new(note);
-    let reading = Reading { place: Place::Closed(path), expected, hasher: Box::default(), bytes: 0 };
+    let reading = Reading { place: Place::Closed(path, disk), expected, hasher: Box::default(), bytes: 0 };
     stream::try_unfold(Next::First(reading), move |next| {
         let (note, total) = (Arc::clone(&note), Arc::clone(&total));
         async move {
@@ -204,7 +210,7 @@ struct Reading {
 }
 
 enum Place {
-    Closed(PathBuf),
+    Closed(PathBuf, Disk),
     Open(File),
 }
 
@@ -223,7 +229,7 @@ impl Reading {
         let left = self.left();
         let mut file = match self.place {
             Place::Open(file) => file,
-            Place::Closed(ref path) => opened(path, self.expected)?,
+            Place::Closed(ref path, disk) => opened(path, disk, self.expected)?,
         };
         let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
         let n = file.read(&mut piece)?;
@@ -237,9 +243,9 @@ impl Reading {
     }
 }
 
-fn opened(path: &Path, expected: Stamp) -> io::Result<File> {
+fn opened(path: &Path, disk: Disk, expected: Stamp) -> io::Result<File> {
     let file = open(path)?;
-    match stamp(&file.metadata()?) == expected {
+    match disk.stamp(&file.metadata()?) == expected {
         true => Ok(file),
         false => Err(io::Error::other("the file changed before it was sent")),
     }

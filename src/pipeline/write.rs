@@ -18,9 +18,11 @@ use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::probe::store_fault;
+use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::folder::full_path;
+use crate::source::mount::Mount;
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
@@ -47,22 +49,22 @@ pub struct Doors<'a> {
 /// Renders the kept result and places it.
 pub async fn run(
     doors: &Doors<'_>,
-    source: &Arc<Source>,
+    mount: &Arc<Mount>,
     lease: &Lease,
     job: &Job,
     order: &Order,
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Stop> {
     let now = doors.clock.now();
-    let placed = own_outputs(doors.store, source, job, now).await?;
-    let Some(wanted) = rendered(doors, source, job, order, transcription, now).await? else {
+    let placed = own_outputs(doors.store, mount.source(), job, now).await?;
+    let Some(wanted) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
     let placing = announce(doors.store, lease, job, &wanted).await?;
     let ours = Ours { placed, placing };
-    let (syncs, source, job) = (Arc::clone(doors.syncs), Arc::clone(source), job.clone());
-    let outputs = blocking(move || put(&source, &job, wanted, &ours, &syncs, now)).await?;
+    let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
+    let outputs = blocking(move || put(&mount, &job, wanted, &ours, &syncs, now)).await?;
     Ok(Outcome::Step(Event::Written { outputs }))
 }
 
@@ -189,23 +191,28 @@ fn siblings(folder: &Path, path: &RelPath) -> Vec<RelPath> {
 }
 
 fn put(
-    source: &Source,
+    mount: &Mount,
     job: &Job,
     wanted: Vec<Wanted<impl Names>>,
     ours: &Ours,
     syncs: &Syncs,
     now: Timestamp,
 ) -> Result<Vec<Output>, Fault> {
-    let path = full_path(&source.folder, &job.key.path);
+    let path = full_path(&mount.source().folder, &job.key.path);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let placed = place(folder, wanted, ours, syncs).map_err(|error| unwritable(&error, source, now))?;
+    // Asked with the folder open: what is written then goes where it belongs, even if the share is
+    // unmounted under way, and never into its bare mount point.
+    let is_there = || mount.there_blocking().is_ok();
+    let placed = place(folder, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })
         .collect())
 }
 
-fn unwritable(error: &PlaceError, source: &Source, now: Timestamp) -> Fault {
-    let kind = if source.folder.is_dir() { FaultKind::Unwritable } else { FaultKind::FolderAway };
-    Fault::new(kind, error.to_string(), now)
+fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
+    match mount.there_blocking() {
+        Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
+        Err(away) => folder_away(&away, now),
+    }
 }
