@@ -8,6 +8,7 @@ mod daemon;
 mod desk;
 mod floors;
 mod hostile;
+mod human;
 mod jobs;
 mod kill;
 mod killed;
