@@ -20,6 +20,7 @@ mod model;
 mod old_data;
 mod once;
 mod power_loss;
+mod producers;
 mod recogniser;
 mod secrets;
 mod server;
