@@ -168,6 +168,7 @@ pub mod source {
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
+    pub mod ours;
     pub mod stamp;
     pub mod tree;
     pub mod watch;
