@@ -24,6 +24,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The name of the one service there is in `jobs.toml`.
@@ -160,6 +161,21 @@ pub fn hands(config: &Config) -> Result<Hands, StoreError> {
     let store = Arc::new(open_store(config, &SystemClock, false)?);
     let (sources, own) = (by_name(config), own_folders(config));
     Ok(Hands { store, clock: Arc::new(SystemClock), sources, own, running: None })
+}
+
+/// As [`hands`], on a copy of the queue that is removed with the folder that is returned; `None` where
+/// there is no queue. Nothing is changed by it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreError> {
+    let place = tempfile::Builder::new().prefix("scribed-plan-").tempdir().map_err(|error| {
+        StoreError::Unwritable(format!("cannot make a temporary folder for a copy of the queue: {error}"))
+    })?;
+    let Some(store) = sled::open_copy(&config.state, place.path())? else { return Ok(None) };
+    let (sources, own) = (by_name(config), own_folders(config));
+    let hands = Hands { store: Arc::new(store), clock: Arc::new(SystemClock), sources, own, running: None };
+    Ok(Some((hands, place)))
 }
 
 fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {

@@ -3,7 +3,7 @@
 use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
-use crate::cli::{add, cancel, check, init, jobs, once, pause, retry, run, serve, show, status};
+use crate::cli::{add, cancel, check, explain, init, jobs, once, pause, plan, retry, run, serve, show, status};
 use crate::config::meant::{Config, load};
 use crate::control::request::Request;
 use clap::Parser;
@@ -73,6 +73,8 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Status => status::run(context).await,
             Command::Jobs(args) => jobs::run(context, args).await,
             Command::Show(args) => show::run(context, args).await,
+            Command::Explain(args) => explain::run(context, args).await,
+            Command::Plan(args) => plan::run(context, args).await,
             Command::Add(args) => add::run(context, args).await,
             Command::Retry(args) => retry::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,

@@ -1,5 +1,6 @@
 //! A person's order to take a file.
 
+use super::explaining::behind_a_link;
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Added, Refusal, Wanted};
@@ -10,19 +11,30 @@ use crate::pipeline::blocking::blocking;
 use crate::source::folder::full_path;
 use crate::source::stamp::{Look, ctime_is_honest, look, quiet_since_ctime};
 use crate::store::contract::Admission;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Takes a file below a source's folder, whatever the source's patterns say. It settles as any other.
 ///
 /// # Errors
 /// [`Refusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
-    let Some((source, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(outside(hands, place))) };
+    let Some((source, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(hands.outside(place))) };
     if hands.own.iter().any(|own| place.path().starts_with(own)) {
         return Err(Refusal::Usage(format!("{place} lies in a folder of scribed's own: nothing there is media")));
     }
-    let (path, folder) = (full_path(&source.folder, &key.path), source.folder.clone());
-    let (looked, honest) = blocking(move || (look(&path), ctime_is_honest(&folder))).await;
+    let (path, folder) = (key.path.clone(), source.folder.clone());
+    let looked = blocking(move || {
+        let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
+        (link, look(&full_path(&folder, &path)), ctime_is_honest(&folder))
+    });
+    let (link, looked, honest) = looked.await;
+    if let Some(link) = link {
+        let words = format!("{place} lies behind the link {}: links are not followed", link.display());
+        return Err(Refusal::Usage(words));
+    }
     let stamp = regular(place, looked)?;
     let now = hands.clock.now();
     let due = due(source, &stamp, honest, now);
@@ -54,13 +66,4 @@ fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {
         Err(error) => format!("{place} cannot be looked at: {error}"),
     };
     Err(Refusal::Usage(words))
-}
-
-fn outside(hands: &Hands, place: &Place) -> String {
-    let folders: Vec<String> = hands.sources.values().map(|source| source.folder.display().to_string()).collect();
-    format!(
-        "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its folder to \
-         jobs.toml",
-        folders.join(", ")
-    )
 }

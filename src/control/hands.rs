@@ -1,7 +1,8 @@
 //! What carries requests out, in the daemon and in a command that finds none: one way in.
 
+use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, listing, status, steering};
+use super::{adding, explaining, forecast, listing, status, steering};
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
 use crate::domain::job::{Job, JobKey};
@@ -11,7 +12,7 @@ use crate::pipeline::engine::Engine;
 use crate::store::contract::Store;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// The parts that requests are carried out on.
@@ -51,6 +52,8 @@ impl Hands {
             Request::Waiting { after } => Answer::Waiting(status::waiting(self, after).await?),
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
+            Request::Explain { path } => Answer::Explained(Box::new(explaining::explain(self, &path).await?)),
+            Request::LookUp { keys } => Answer::LookedUp(forecast::look_up(self, &keys).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
@@ -85,7 +88,9 @@ impl Hands {
         self.sources.values().find_map(|source| {
             let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
             let real = real_parent(path);
-            let paths = [Some(path), real.as_deref()];
+            // `a/../b` is not below `a`.
+            let typed = (!path.components().any(|part| part == Component::ParentDir)).then_some(path);
+            let paths = [typed, real.as_deref()];
             let below = paths
                 .into_iter()
                 .flatten()
@@ -93,6 +98,16 @@ impl Hands {
             let path = RelPath::new(below.as_os_str().as_bytes());
             (!path.as_bytes().is_empty()).then(|| (source, JobKey { source: source.name.clone(), path }))
         })
+    }
+
+    /// Of a path that lies below no source's folder, with the mend.
+    pub fn outside(&self, place: &Place) -> String {
+        let folders: Vec<String> = self.sources.values().map(|source| source.folder.display().to_string()).collect();
+        format!(
+            "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its \
+             folder to jobs.toml",
+            folders.join(", ")
+        )
     }
 
     /// Somebody changed what may move.

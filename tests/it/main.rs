@@ -18,6 +18,7 @@ mod machine;
 mod model;
 mod old_data;
 mod once;
+mod plan;
 mod power_loss;
 mod recogniser;
 mod secrets;
