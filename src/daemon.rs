@@ -14,7 +14,9 @@ use crate::server::auth::{self, Key as ServerKey};
 use crate::server::lazy::LazyRecogniser;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::service::{self, Running, StartError};
-use crate::source::folder::{self, Scanned};
+use crate::source::folder::{Scan, Scanned};
+use crate::source::intake::Intake;
+use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
@@ -62,6 +64,8 @@ pub struct House {
     pub client: Arc<dyn Client>,
     /// Where media comes from.
     pub sources: BTreeMap<SourceName, Arc<Source>>,
+    /// The same, and whether their folders are there.
+    pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
     /// Folders in which nothing is media.
@@ -80,6 +84,7 @@ impl House {
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
         let (client, terms, embedded) = connect(config, &clock).await?;
         let sources = by_name(config);
+        let mounts = mounts(config, &sources, &clock);
         let results = Arc::new(Results::new(results_dir(config)));
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
@@ -90,43 +95,52 @@ impl House {
             clock: Arc::clone(&clock),
             results,
             params: Arc::new(ParamFiles::new(config.state.join("params"))),
-            sources: sources.clone(),
+            mounts: mounts.clone(),
             terms,
             retry: config.retry,
             seed: fastrand::u64(..),
         };
         let engine = Arc::new(Engine::new(parts));
-        Ok(Self { store, engine, client, sources, clock, embedded, own: own_folders(config), born })
+        Ok(Self { store, engine, client, sources, mounts, clock, embedded, own: own_folders(config), born })
     }
 
-    /// Looks through every source once and admits what is new.
+    /// Looks through every source once, all at a time, and admits what is new.
     ///
     /// # Errors
     /// The store's.
     pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
-        let mut scans = Vec::new();
-        for (name, source) in &self.sources {
-            let scanned = folder::scan(source, &*self.store, &*self.clock, &|| self.engine.nudge()).await?;
+        let each = self.mounts.iter().map(|(name, mount)| async move {
+            let admitted = || self.engine.nudge();
+            let (store, clock) = (&*self.store, &*self.clock);
+            let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
+            let scanned = scan.whole().await?;
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
             }
             sweep(scanned.leftovers.clone()).await;
-            scans.push((name.clone(), scanned));
-        }
-        Ok(scans)
+            Ok((name.clone(), scanned))
+        });
+        futures_util::future::try_join_all(each).await
     }
 
-    /// Looks through every source, then waits until told to stop.
+    /// Takes in what every source holds and what comes to it, until told to stop. A source whose folder is
+    /// away, or hangs, holds up no other.
     ///
     /// # Errors
     /// The store's.
     pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let admitted = || self.engine.nudge();
+        let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
+        let each = self.mounts.values().map(|mount| {
+            let (store, clock) = (&*self.store, &*self.clock);
+            let (admitted, leftovers) = (&admitted, &leftovers);
+            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
+        });
         tokio::select! {
-            scanned = self.scan() => drop(scanned?),
-            () = stop.cancelled() => return Ok(()),
+            biased;
+            () = stop.cancelled() => Ok(()),
+            ended = futures_util::future::try_join_all(each) => ended.map(drop),
         }
-        stop.cancelled().await;
-        Ok(())
     }
 
     /// What carries out what commands ask of this house, which is a daemon of this process number.
@@ -135,7 +149,7 @@ impl House {
         Hands {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
-            sources: self.sources.clone(),
+            mounts: self.mounts.clone(),
             own: self.own.clone(),
             running: Some(hands::Running { engine: Arc::clone(&self.engine), pid, since, started }),
         }
@@ -158,9 +172,7 @@ impl House {
 /// # Errors
 /// As [`open_store`].
 pub fn hands(config: &Config) -> Result<Hands, StoreError> {
-    let store = Arc::new(open_store(config, &SystemClock, false)?);
-    let (sources, own) = (by_name(config), own_folders(config));
-    Ok(Hands { store, clock: Arc::new(SystemClock), sources, own, running: None })
+    Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
 }
 
 /// As [`hands`], on a copy of the queue that is removed with the folder that is returned; `None` where
@@ -173,9 +185,26 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreEr
         StoreError::Unwritable(format!("cannot make a temporary folder for a copy of the queue: {error}"))
     })?;
     let Some(store) = sled::open_copy(&config.state, place.path())? else { return Ok(None) };
-    let (sources, own) = (by_name(config), own_folders(config));
-    let hands = Hands { store: Arc::new(store), clock: Arc::new(SystemClock), sources, own, running: None };
-    Ok(Some((hands, place)))
+    Ok(Some((hands_on(config, Arc::new(store)), place)))
+}
+
+fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    Hands { store, mounts: mounts_of(config), clock, own: own_folders(config), running: None }
+}
+
+/// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
+pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
+    mounts(config, &by_name(config), &(Arc::new(SystemClock) as Arc<dyn Clock>))
+}
+
+fn mounts(
+    config: &Config,
+    sources: &BTreeMap<SourceName, Arc<Source>>,
+    clock: &Arc<dyn Clock>,
+) -> BTreeMap<SourceName, Arc<Mount>> {
+    let mount = |source: &Arc<Source>| Arc::new(Mount::new(Arc::clone(source), &config.state, Arc::clone(clock)));
+    sources.iter().map(|(name, source)| (name.clone(), mount(source))).collect()
 }
 
 fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {

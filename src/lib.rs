@@ -84,6 +84,7 @@ pub mod config {
     pub mod keys;
     pub mod meant;
     pub mod problem;
+    pub mod schedule;
     pub mod secret;
     pub mod starter;
     pub mod template;
@@ -128,6 +129,7 @@ pub mod domain {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod header;
 }
 
 /// Files written for a job: what is in them, what they are called, how they get into their place.
@@ -146,6 +148,7 @@ pub mod pipeline {
     pub mod blocking;
     pub mod engine;
     pub mod follow;
+    pub mod hold;
     pub mod line;
     pub mod outcome;
     pub mod probe;
@@ -184,11 +187,20 @@ pub mod server {
 
 /// Where media comes from.
 pub mod source {
+    pub mod beside;
     pub mod choice;
+    pub mod disk;
     pub mod folder;
     pub mod ignore;
+    pub mod intake;
+    pub mod marker;
+    pub mod mount;
+    pub mod mount_table;
+    pub mod ours;
     pub mod stamp;
     pub mod survey;
+    pub mod tree;
+    pub mod watch;
 }
 
 /// The persistent queue.

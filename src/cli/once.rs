@@ -11,6 +11,7 @@ use crate::daemon::House;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{Ended, Engine, Patience, Tally, Until};
+use crate::source::disk::NETWORK_SETTLE;
 use crate::store::contract::{Filter, Store, StoreError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -55,7 +56,8 @@ struct Passed {
 
 /// Longer waits than were asked for that are still worth waiting for: nothing is wrong.
 fn patience(config: &Config, asked: Duration) -> Patience {
-    let settling = config.sources.iter().map(|source| source.settle).max().unwrap_or_default();
+    let settling =
+        config.sources.iter().map(|source| source.settle.unwrap_or(NETWORK_SETTLE)).max().unwrap_or_default();
     let lag = match &config.service {
         Service::Hosted(hosted) => hosted.terms.lag,
         Service::Embedded(terms) => terms.lag,

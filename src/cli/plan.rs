@@ -5,19 +5,25 @@ use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::planned::Planned;
 use crate::cli::way::{Way, strange};
-use crate::config::meant::{Config, Source};
+use crate::config::meant::{Config, Existing, Source};
 use crate::control::caller::Caller;
 use crate::control::forecast::{Forecast, forecast};
-use crate::control::request::{Answer, LOOKED_UP_AT_ONCE, Request};
+use crate::control::request::{Answer, Known, LOOKED_UP_AT_ONCE, Request};
 use crate::daemon;
-use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
+use crate::domain::stage::Skip;
 use crate::media::decode::{DecodeError, probe};
+use crate::pipeline::blocking::blocking;
+use crate::source::choice::Rule;
 use crate::source::folder::full_path;
+use crate::source::mount::Mount;
+use crate::source::ours::says_it_is_ours;
 use crate::source::survey::{Sighting, survey};
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -30,8 +36,8 @@ pub async fn run(context: &Context, args: &Plan) -> Result<u8, Failure> {
     let config = context.config()?;
     let queue = Queue::find(&config)?;
     let mut planner = Planner { context, list: args.list, queue, sum: Planned::default(), shown: spinner(context) };
-    for source in &config.sources {
-        planner.source(source).await?;
+    for mount in daemon::mounts_of(&config).values() {
+        planner.source(mount).await?;
     }
     planner.shown.finish_and_clear();
     planner.sum.tell(context)?;
@@ -57,11 +63,11 @@ impl Queue {
         Ok(copy.map_or(Self::None, |(hands, place)| Self::Copy(Way::Here(Box::new(hands)), place)))
     }
 
-    async fn jobs(&self, keys: Vec<JobKey>) -> Result<Vec<Option<Job>>, Failure> {
+    async fn known(&self, keys: Vec<JobKey>) -> Result<Vec<Known>, Failure> {
         match self {
-            Self::None => Ok(vec![None; keys.len()]),
+            Self::None => Ok(vec![Known::default(); keys.len()]),
             Self::Daemon(way) | Self::Copy(way, _) => match way.ask(Request::LookUp { keys }).await? {
-                Answer::LookedUp(jobs) => Ok(jobs),
+                Answer::LookedUp(known) => Ok(known),
                 _ => Err(strange()),
             },
         }
@@ -77,22 +83,23 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    async fn source(&mut self, source: &Source) -> Result<(), Failure> {
-        if !source.folder.is_dir() {
-            self.sum.away.push(source.folder.display().to_string());
+    async fn source(&mut self, mount: &Arc<Mount>) -> Result<(), Failure> {
+        if let Err(away) = mount.there_now().await {
+            self.sum.away.push(away.to_string());
             return Ok(());
         }
         let (to, mut sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
-        let looked = source.clone();
-        let surveyor = tokio::task::spawn_blocking(move || survey(&looked, &to));
+        let looked = Arc::clone(mount);
+        let surveyor = tokio::task::spawn_blocking(move || survey(looked.source(), looked.disk(), &to));
         let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
-            self.sightings(source, some.drain(..)).await?;
+            self.sightings(mount, some.drain(..)).await?;
         }
         surveyor.await.map_err(|error| std::io::Error::other(error).into())
     }
 
-    async fn sightings(&mut self, source: &Source, some: impl Iterator<Item = Sighting>) -> Result<(), Failure> {
+    async fn sightings(&mut self, mount: &Arc<Mount>, some: impl Iterator<Item = Sighting>) -> Result<(), Failure> {
+        let source = mount.source();
         let mut taken = Vec::new();
         for sighting in some {
             match sighting {
@@ -106,10 +113,17 @@ impl Planner<'_> {
             }
         }
         let key = |path: &RelPath| JobKey { source: source.name.clone(), path: path.clone() };
-        let jobs = self.queue.jobs(taken.iter().map(|(path, _)| key(path)).collect()).await?;
+        let known = self.queue.known(taken.iter().map(|(path, _)| key(path)).collect()).await?;
         let mut sent = Vec::new();
-        for ((path, stamp), job) in taken.into_iter().zip(jobs) {
-            let forecast = forecast(job.as_ref(), &stamp);
+        for ((path, stamp), known) in taken.into_iter().zip(known) {
+            if known.is_output {
+                self.sum.passed_over(Rule::OurOutput.to_string());
+                continue;
+            }
+            let mut forecast = forecast(known.job.as_ref(), &stamp);
+            if forecast == Forecast::New && self.is_subtitled(mount, &path).await? {
+                forecast = Forecast::Skipped(Skip::Subtitled.words().to_owned());
+            }
             let (what, why) = words(&forecast);
             self.say(source, &path, what, why)?;
             if self.sum.add(&forecast, &stamp) {
@@ -118,6 +132,24 @@ impl Planner<'_> {
         }
         self.lengths(source, sent).await;
         Ok(())
+    }
+
+    /// Whether a subtitle by someone else lies beside it, and is to be left in its place.
+    async fn is_subtitled(&self, mount: &Arc<Mount>, path: &RelPath) -> Result<bool, Failure> {
+        let source = mount.source();
+        if source.existing == Existing::Transcribe {
+            return Ok(false);
+        }
+        let (theirs, recording) = (Arc::clone(mount), path.clone());
+        let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &recording)).await;
+        let keys = found?.into_iter().map(|path| JobKey { source: source.name.clone(), path }).collect::<Vec<_>>();
+        if keys.is_empty() {
+            return Ok(false);
+        }
+        let known = self.queue.known(keys.clone()).await?;
+        let foreign: Vec<_> = keys.into_iter().zip(known).filter(|(_, known)| !known.is_output).collect();
+        let folder = source.folder.clone();
+        Ok(blocking(move || foreign.iter().any(|(key, _)| !says_it_is_ours(&folder, &key.path))).await)
     }
 
     /// How long those are that would be sent, as many at once as there are cores.

@@ -34,7 +34,7 @@ pub struct Planned {
     pub skipped: BTreeMap<String, u64>,
     /// Not taken by the source, by rule.
     pub passed_over: BTreeMap<String, u64>,
-    /// Folders of sources that are not there.
+    /// Sources whose folders are away, in words.
     pub away: Vec<String>,
     /// What could not be looked at.
     pub troubles: Vec<String>,
@@ -107,8 +107,8 @@ impl Planned {
         }
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "not taken by their source:", &self.passed_over)?;
-        for folder in &self.away {
-            context.say(&format!("the folder {folder} is not there: what lies in it is not counted"))?;
+        for words in &self.away {
+            context.say(&format!("not counted: {words}"))?;
         }
         for words in &self.troubles {
             context.say(&format!("not looked at: {words}"))?;

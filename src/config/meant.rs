@@ -2,6 +2,7 @@
 
 use super::keys;
 use super::problem::{Problem, Problems};
+use super::schedule::Schedule;
 use super::secret::{Env, Secret};
 use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
 use super::written::{Found, Refusal, Section, Spot, duration, refusal, size, some_time, text, whole, wrong_type};
@@ -150,14 +151,29 @@ pub struct Source {
     pub exclude: GlobSet,
     /// Our own folders that lie inside, relative to `folder`.
     pub own: Vec<PathBuf>,
-    /// How long a file must have been quiet.
-    pub settle: Duration,
+    /// What is done where a subtitle by someone else is there already.
+    pub existing: Existing,
+    /// How long a file must have been quiet; `None`: as its disk needs it.
+    pub settle: Option<Duration>,
+    /// How long a file that looks unfinished, or that changed after it was written, is waited for.
+    pub hold: Duration,
+    /// When the whole folder is looked through.
+    pub scan: Schedule,
     /// The parameters of the request.
     pub template: Template,
     /// What is written for each job; never empty, without repetition.
     pub outputs: Vec<Format>,
     /// How it is named.
     pub name_as: NameTemplate,
+}
+
+/// What is done where a subtitle by someone else is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing.
+    Skip,
+    /// It is transcribed all the same.
+    Transcribe,
 }
 
 /// Extensions of what the service takes (service-notes 8), as `include` where none is given.
@@ -340,7 +356,10 @@ impl Reader<'_> {
         let name = section.get("name", source_name);
         let include = globs(section, "include", &[media_glob()]);
         let exclude = globs(section, "exclude", &[]);
-        let settle = or(section.get("settle", duration), Duration::from_secs(10));
+        let existing = or(section.get("existing", existing), Existing::Skip);
+        let settle = section.get("settle", duration).map(|settle| settle.value);
+        let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
+        let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
         let template = section.get("template", |value| template::find(templates, &text(value)?));
         let outputs = outputs(section);
         let name_as = name_as(section)?;
@@ -366,7 +385,10 @@ impl Reader<'_> {
             include: set(include),
             exclude,
             own,
+            existing,
             settle,
+            hold,
+            scan,
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
@@ -479,6 +501,18 @@ fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
         "pocketsphinx" => Ok(Recogniser::Pocketsphinx),
         _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
     }
+}
+
+fn existing(value: &DeValue<'_>) -> Result<Existing, Refusal> {
+    match text(value)?.as_str() {
+        "skip" => Ok(Existing::Skip),
+        "transcribe" => Ok(Existing::Transcribe),
+        _ => Err(refusal("must be \"skip\" or \"transcribe\"", "the default is \"skip\", which never costs anything")),
+    }
+}
+
+fn scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
+    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
 }
 
 fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {

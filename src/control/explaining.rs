@@ -8,6 +8,7 @@ use crate::domain::job::JobKey;
 use crate::pipeline::blocking::blocking;
 use crate::source::choice::{Choice, Kind, Rule, choose};
 use crate::source::folder::full_path;
+use crate::source::mount::Mount;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -28,13 +29,17 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         job: None,
         paused: false,
     };
-    let Some((source, key)) = hands.key(place.path()) else {
+    let Some((mount, key)) = hands.key(place.path()) else {
         let next = "nothing: scribed looks at its sources' folders only";
         return Ok(found(Verdict::Outside, hands.outside(place), next));
     };
-    let seen = look(source, &key).await;
+    let source = mount.source();
+    let seen = look(mount, &key).await;
     let job = hands.store.find(&key).await?;
-    let (verdict, words, next) = told(source, &key, &seen);
+    let (verdict, words, next) = match hands.store.wrote(&key).await? {
+        true => (Verdict::PassedOver, Rule::OurOutput.to_string(), after(&Rule::OurOutput)),
+        false => told(source, &key, &seen),
+    };
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
     Ok(match job {
         Some(job) => Explained {
@@ -53,21 +58,23 @@ enum Seen {
     Entry(Kind),
     BehindALink(PathBuf),
     Nothing,
-    SourceAway,
+    SourceAway(String),
     Unknown(io::Error),
 }
 
-async fn look(source: &Arc<Source>, key: &JobKey) -> Seen {
-    let (folder, path) = (source.folder.clone(), key.path.clone());
+async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
+    if let Err(away) = mount.there_now().await {
+        return Seen::SourceAway(away.to_string());
+    }
+    let (folder, path) = (mount.source().folder.clone(), key.path.clone());
     let looked = blocking(move || {
         let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
-        (folder.is_dir(), link, full_path(&folder, &path).symlink_metadata())
+        (link, full_path(&folder, &path).symlink_metadata())
     });
     match looked.await {
-        (false, ..) => Seen::SourceAway,
-        (true, Some(link), _) => Seen::BehindALink(link),
-        (true, None, Ok(meta)) => Seen::Entry(meta.file_type().into()),
-        (true, None, Err(error)) => match error.kind() {
+        (Some(link), _) => Seen::BehindALink(link),
+        (None, Ok(meta)) => Seen::Entry(meta.file_type().into()),
+        (None, Err(error)) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Seen::Nothing,
             _ => Seen::Unknown(error),
         },
@@ -85,9 +92,8 @@ fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'stati
     let path = Path::new(OsStr::from_bytes(key.path.as_bytes()));
     let by = |rule: &Rule, next| (Verdict::PassedOver, rule.to_string(), next);
     match seen {
-        Seen::SourceAway => {
-            let words = format!("the folder of its source, {}, is not there", source.folder.display());
-            (Verdict::Missing, words, "nothing of this source changes until its folder is back")
+        Seen::SourceAway(words) => {
+            (Verdict::Missing, words.clone(), "nothing of this source changes until its folder is back")
         }
         Seen::Nothing => (Verdict::Missing, "nothing is there".to_owned(), "nothing, until a file is there"),
         Seen::Unknown(error) => {

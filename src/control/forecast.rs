@@ -1,7 +1,7 @@
 //! What a pass would do about a file, as far as can be told without touching it.
 
 use super::hands::Hands;
-use super::request::Refusal;
+use super::request::{Known, Refusal};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::reason::reason;
 use crate::domain::stage::{Stage, StageKind};
@@ -50,14 +50,15 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
 
 const EMPTY: &str = "the file is empty (0 bytes)";
 
-/// The jobs of these names, where there are any; in the same order.
+/// What is known of these names; in the same order.
 ///
 /// # Errors
 /// The store's.
-pub async fn look_up(hands: &Hands, keys: &[JobKey]) -> Result<Vec<Option<Job>>, Refusal> {
-    let mut jobs = Vec::with_capacity(keys.len());
+pub async fn look_up(hands: &Hands, keys: &[JobKey]) -> Result<Vec<Known>, Refusal> {
+    let mut known = Vec::with_capacity(keys.len());
     for key in keys {
-        jobs.push(hands.store.find(key).await?);
+        let (job, is_output) = (hands.store.find(key).await?, hands.store.wrote(key).await?);
+        known.push(Known { job, is_output });
     }
-    Ok(jobs)
+    Ok(known)
 }

@@ -4,11 +4,11 @@ use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{adding, explaining, forecast, listing, status, steering};
 use crate::clock::{Clock, Uptime};
-use crate::config::meant::Source;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::pipeline::engine::Engine;
+use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -21,8 +21,8 @@ pub struct Hands {
     pub store: Arc<dyn Store>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Where media comes from.
-    pub sources: BTreeMap<SourceName, Arc<Source>>,
+    /// Where media comes from, and whether it is there.
+    pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// Folders of our own, in which nothing is media.
     pub own: Vec<PathBuf>,
     /// What runs here, if this is a daemon.
@@ -84,8 +84,9 @@ impl Hands {
 
     /// The source that a path lies below, and the name that a job of it has. The source's folder may be
     /// named by a link; the file's own name may not.
-    pub fn key(&self, path: &Path) -> Option<(&Arc<Source>, JobKey)> {
-        self.sources.values().find_map(|source| {
+    pub fn key(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
+        self.mounts.values().find_map(|mount| {
+            let source = mount.source();
             let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
             let real = real_parent(path);
             // `a/../b` is not below `a`.
@@ -96,13 +97,14 @@ impl Hands {
                 .flatten()
                 .find_map(|path| folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok()))?;
             let path = RelPath::new(below.as_os_str().as_bytes());
-            (!path.as_bytes().is_empty()).then(|| (source, JobKey { source: source.name.clone(), path }))
+            (!path.as_bytes().is_empty()).then(|| (mount, JobKey { source: source.name.clone(), path }))
         })
     }
 
     /// Of a path that lies below no source's folder, with the mend.
     pub fn outside(&self, place: &Place) -> String {
-        let folders: Vec<String> = self.sources.values().map(|source| source.folder.display().to_string()).collect();
+        let folder = |mount: &Arc<Mount>| mount.source().folder.display().to_string();
+        let folders: Vec<String> = self.mounts.values().map(folder).collect();
         format!(
             "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its \
              folder to jobs.toml",

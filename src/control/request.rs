@@ -101,7 +101,7 @@ pub enum Answer {
     /// See [`Request::Explain`].
     Explained(Box<Explained>),
     /// See [`Request::LookUp`]; in the order of the names.
-    LookedUp(Vec<Option<Job>>),
+    LookedUp(Vec<Known>),
     /// See [`Request::Add`].
     Added(Box<Added>),
     /// See [`Request::Retry`].
@@ -182,6 +182,15 @@ pub struct Shown {
     /// Whether nothing new is uploaded or submitted now.
     #[serde(default)]
     pub paused: bool,
+}
+
+/// What is known of a name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// Its job.
+    pub job: Option<Job>,
+    /// Whether it is an output that was written for a job.
+    pub is_output: bool,
 }
 
 /// What there is to say of a path.

@@ -64,8 +64,8 @@ pub enum FaultKind {
     Unwritable,
     /// The source's folder is not there: a mount that is away, not a deletion.
     FolderAway,
-    /// The file changed after it was written; another transcription is bought only when it has been
-    /// quiet for long.
+    /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
+    /// for `hold`.
     Held,
     /// A person has to decide; the words say what.
     Asks,

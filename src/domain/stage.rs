@@ -137,6 +137,12 @@ pub enum Skip {
     Vanished,
     /// A folder, pipe, socket or device now stands where the file was.
     NotAFile,
+    /// A subtitle by someone else lies beside it (`existing`).
+    Subtitled,
+    /// An output that scribed itself has written.
+    OurOutput,
+    /// Most of it is not there, and did not come within `hold`.
+    Holes,
 }
 
 impl Skip {
@@ -151,6 +157,14 @@ impl Skip {
             Self::Empty => "the file is empty (0 bytes)",
             Self::Vanished => "the file was taken away before it was sent",
             Self::NotAFile => "not a regular file",
+            Self::Subtitled => {
+                "a subtitle by someone else is there already; to transcribe it all the same, set \
+                 existing = \"transcribe\" at its source"
+            }
+            Self::OurOutput => "an output that scribed itself wrote",
+            Self::Holes => {
+                "most of the file are holes (it is sparse, or a copy that never ended): nothing to transcribe"
+            }
         }
     }
 }

@@ -93,7 +93,24 @@ const KEPT: &str = "the result is kept, and the write will be tried again";
 ///
 /// On an error nothing half-done is left; outputs that were placed before it stay.
 pub fn place(folder: &Path, wanted: Vec<Wanted>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
+    place_where(folder, wanted, ours, &|| true)
+}
+
+/// As [`place`], if `is_right` says so of the folder once it is open; else the folder is gone.
+///
+/// # Errors
+///
+/// As [`place`].
+pub fn place_where(
+    folder: &Path,
+    wanted: Vec<Wanted>,
+    ours: &[(OsString, Hash)],
+    is_right: &dyn Fn() -> bool,
+) -> Result<Vec<Placed>, PlaceError> {
     let fd = temporary::open_folder(folder).map_err(|error| PlaceError::of(folder, error))?;
+    if !is_right() {
+        return Err(PlaceError::FolderGone { file: folder.to_owned() });
+    }
     let place = Place { folder, fd: &fd, ours };
     // All are written before the first is shown: a disk that fills up shows none.
     let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;

@@ -3,11 +3,12 @@
 
 use crate::client::contract::Client;
 use crate::clock::{Clock, Steady, Uptime};
-use crate::config::meant::{Source, Terms};
+use crate::config::meant::Terms;
 use crate::domain::names::SourceName;
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
 use crate::pipeline::line::Line;
+use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use lanes::{Busy, Lane};
@@ -46,8 +47,8 @@ pub struct Parts {
     pub results: Arc<Results>,
     /// The kept parameters.
     pub params: Arc<ParamFiles>,
-    /// The sources by name.
-    pub sources: BTreeMap<SourceName, Arc<Source>>,
+    /// The sources by name, and whether their folders are there.
+    pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What was agreed with the service.
     pub terms: Terms,
     /// How often and how soon.

@@ -1,58 +1,83 @@
 //! Found ▷ Settled: a file that is still being copied is not touched (design, promise 3).
 
 use crate::clock::Clock;
-use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{Event, Skip};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::hold;
 use crate::pipeline::outcome::Outcome;
+use crate::pipeline::probe::store_fault;
+use crate::source::disk::Disk;
 use crate::source::folder::full_path;
-use crate::source::stamp::{Look, ctime_is_honest, look, quiet_since_ctime};
-use std::path::Path;
+use crate::source::mount::{Away, Mount};
+use crate::source::stamp::{Look, look};
+use crate::store::contract::Store;
 use std::time::Duration;
 
-/// Looks a second time, or a first where the disk itself tells how long the file has been quiet.
-pub async fn run(source: &Source, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
-    let path = full_path(&source.folder, &job.key.path);
-    let (folder, settle) = (source.folder.clone(), source.settle);
-    let now = clock.now();
-    let (seen, honest) = blocking(move || (look(&path), ctime_is_honest(&folder))).await;
-    let stamp = match seen {
+/// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
+/// at what the file says of its own length.
+pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
+    let path = full_path(&mount.source().folder, &job.key.path);
+    let (disk, settle, now) = (mount.disk(), mount.settle(), clock.now());
+    let looked = path.clone();
+    let stamp = match blocking(move || look(&looked, disk)).await {
         Ok(Look::File(stamp)) => stamp,
-        other => return missing(&source.folder, other, now),
+        other => return missing(mount, other, now).await,
     };
-    Ok(settled(job, stamp, honest, settle, now))
+    // It was admitted in the moment in which it was written, before that was written down.
+    if store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
+        return Ok(Outcome::Step(Event::Skipped { why: Skip::OurOutput }));
+    }
+    match settled(job, stamp, disk, settle, now) {
+        Outcome::Step(Event::Settled) => hold::run(mount, clock, job, stamp).await,
+        Outcome::StepThen(Event::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
+        other => Ok(other),
+    }
 }
 
-fn settled(job: &Job, stamp: Stamp, honest: bool, settle: Duration, now: Timestamp) -> Outcome {
+fn settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, now: Timestamp) -> Outcome {
     let first_look = job.since;
-    let changed = stamp != job.seen;
+    let quiet_at = disk.quiet_at(&stamp, now, settle);
     // A first look in the future was taken by a clock that has been set back since.
-    if changed || first_look > now {
-        return Outcome::StepThen(Event::Grew { stamp }, now.after(settle));
+    if stamp != job.seen || first_look > now {
+        return Outcome::StepThen(Event::Grew { stamp }, quiet_at.unwrap_or(now.after(settle)).max(now));
     }
-    let quiet = now.since(first_look) >= settle || (honest && quiet_since_ctime(&stamp, now, settle));
-    if quiet { Outcome::Step(Event::Settled) } else { Outcome::Sleep { until: first_look.after(settle), reason: None } }
+    let second_look = first_look.after(settle);
+    let from = quiet_at.map_or(second_look, |at| at.min(second_look));
+    if from <= now { Outcome::Step(Event::Settled) } else { Outcome::Sleep { until: from, reason: None } }
+}
+
+/// The file is not as it was, unless another one is shown in the bare mount point of a share that is
+/// away.
+///
+/// # Errors
+/// A fault where the source's folder is away.
+pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -> Result<Outcome, Fault> {
+    mount.there_now().await.map_err(|away| folder_away(&away, now))?;
+    Ok(Outcome::StepThen(Event::Grew { stamp }, due))
 }
 
 /// What becomes of a job before its create whose file is not there as a file.
 ///
 /// # Errors
 /// A fault where the source's folder is away, or nothing can be told.
-pub fn missing(folder: &Path, seen: std::io::Result<Look>, now: Timestamp) -> Result<Outcome, Fault> {
+pub async fn missing(mount: &Mount, seen: std::io::Result<Look>, now: Timestamp) -> Result<Outcome, Fault> {
+    if !matches!(seen, Ok(Look::File(_))) {
+        mount.is_gone_from().await.map_err(|away| folder_away(&away, now))?;
+    }
     match seen {
         Ok(Look::File(_)) => Ok(Outcome::Sleep { until: now, reason: None }),
         Ok(Look::Other) => Ok(Outcome::Step(Event::Skipped { why: Skip::NotAFile })),
-        Ok(Look::Nothing) if !folder.is_dir() => {
-            let words =
-                format!("the source's folder {} is not there; nothing is changed until it is back", folder.display());
-            Err(Fault::new(FaultKind::FolderAway, words, now))
-        }
         Ok(Look::Nothing) => Ok(Outcome::Step(Event::Skipped { why: Skip::Vanished })),
         Err(error) => Err(Fault::new(FaultKind::Unreadable, format!("cannot look at the file: {error}"), now)),
     }
+}
+
+/// The job waits until its folder is back.
+pub fn folder_away(away: &Away, now: Timestamp) -> Fault {
+    Fault::new(FaultKind::FolderAway, away.to_string(), now)
 }
 
 #[cfg(test)]
@@ -76,35 +101,37 @@ mod tests {
     #[test]
     fn two_equal_looks_far_enough_apart_settle_it() {
         let seen = stamp(5, 0);
-        let early = settled(&job(seen, 1_000), seen, false, SETTLE, Timestamp(10_999));
+        let early = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, Timestamp(10_999));
         assert_eq!(early, Outcome::Sleep { until: Timestamp(11_000), reason: None });
-        let late = settled(&job(seen, 1_000), seen, false, SETTLE, Timestamp(11_000));
+        let late = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, Timestamp(11_000));
         assert_eq!(late, Outcome::Step(Event::Settled));
     }
 
     #[test]
     fn any_difference_starts_the_quiet_time_anew() {
         let now = stamp(6, 0);
-        let outcome = settled(&job(stamp(5, 0), 1_000), now, true, SETTLE, Timestamp(90_000));
+        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, Timestamp(90_000));
         assert_eq!(outcome, Outcome::StepThen(Event::Grew { stamp: now }, Timestamp(100_000)));
+        // Where the disk tells when it changed, the quiet time began then.
+        let now = stamp(6, 85_000);
+        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Honest, SETTLE, Timestamp(90_000));
+        assert_eq!(outcome, Outcome::StepThen(Event::Grew { stamp: now }, Timestamp(95_001)));
     }
 
     #[test]
     fn an_honest_old_ctime_is_a_first_look_and_a_future_one_is_not() {
         let old = stamp(5, 1_000);
-        assert_eq!(settled(&job(old, 50_000), old, true, SETTLE, Timestamp(50_000)), Outcome::Step(Event::Settled));
-        assert_ne!(settled(&job(old, 50_000), old, false, SETTLE, Timestamp(50_000)), Outcome::Step(Event::Settled));
+        let now = Timestamp(50_000);
+        assert_eq!(settled(&job(old, 50_000), old, Disk::Honest, SETTLE, now), Outcome::Step(Event::Settled));
+        assert_ne!(settled(&job(old, 50_000), old, Disk::Local, SETTLE, now), Outcome::Step(Event::Settled));
         let future = stamp(5, 99_000);
-        assert_ne!(
-            settled(&job(future, 50_000), future, true, SETTLE, Timestamp(50_000)),
-            Outcome::Step(Event::Settled)
-        );
+        assert_ne!(settled(&job(future, 50_000), future, Disk::Honest, SETTLE, now), Outcome::Step(Event::Settled));
     }
 
     #[test]
     fn a_clock_set_back_does_not_settle_it() {
         let seen = stamp(5, 0);
-        let outcome = settled(&job(seen, 90_000), seen, false, SETTLE, Timestamp(1_000));
+        let outcome = settled(&job(seen, 90_000), seen, Disk::Local, SETTLE, Timestamp(1_000));
         assert_eq!(outcome, Outcome::StepThen(Event::Grew { stamp: seen }, Timestamp(11_000)));
     }
 }

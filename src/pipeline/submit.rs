@@ -11,10 +11,11 @@ use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
-use crate::pipeline::settle::missing;
+use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
 use crate::pipeline::vars;
 use crate::source::folder::full_path;
+use crate::source::mount::Mount;
 use crate::source::stamp::{Look, look};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -70,21 +71,27 @@ pub struct Doors<'a> {
 /// Buys, unless it is bought already or the file has changed.
 pub async fn run(
     doors: &Doors<'_>,
-    source: &Source,
+    mount: &Mount,
     lease: &Lease,
     job: &Job,
     order: &Order,
     upload: &Upload,
 ) -> Result<Submission, Stop> {
     let now = doors.clock.now();
-    if let Some(outcome) = unfit(source, job, upload, now).await? {
+    // Only this may hang in the folder; what follows must not be dropped half-way.
+    let unfit = tokio::select! {
+        biased;
+        unfit = unfit(mount, job, upload, now) => unfit,
+        away = mount.lost() => Err(folder_away(&away, now)),
+    };
+    if let Some(outcome) = unfit? {
         return Ok(Submission::Unsent(outcome));
     }
     if let Some(outcome) = without_buying(doors.store, order, job, now).await? {
         return Ok(Submission::Unsent(outcome));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(doors, source, job, order, upload, &token, now).await?;
+    let request = request(doors, mount.source(), job, order, upload, &token, now).await?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
@@ -104,15 +111,15 @@ pub async fn run(
 }
 
 /// The file or its upload is not what would be bought.
-async fn unfit(source: &Source, job: &Job, upload: &Upload, now: Timestamp) -> Result<Option<Outcome>, Fault> {
+async fn unfit(mount: &Mount, job: &Job, upload: &Upload, now: Timestamp) -> Result<Option<Outcome>, Fault> {
     if now.since(upload.at) > UPLOAD_LASTS {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
-    let path = full_path(&source.folder, &job.key.path);
-    match blocking(move || look(&path)).await {
+    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
+    match blocking(move || look(&path, disk)).await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => Ok(Some(Outcome::StepThen(Event::Grew { stamp }, now.after(source.settle)))),
-        other => missing(&source.folder, other, now).map(Some),
+        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle()), now).await.map(Some),
+        other => missing(mount, other, now).await.map(Some),
     }
 }
 

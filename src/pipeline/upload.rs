@@ -3,7 +3,6 @@
 
 use crate::client::contract::{Client, Sent, UploadFile};
 use crate::clock::Clock;
-use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
@@ -12,9 +11,11 @@ use crate::domain::token::Order;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
-use crate::pipeline::settle::missing;
+use crate::pipeline::settle::{grew, missing};
+use crate::source::disk::Disk;
 use crate::source::folder::full_path;
-use crate::source::stamp::{Look, look, open, stamp};
+use crate::source::mount::Mount;
+use crate::source::stamp::{Look, look, open};
 use crate::store::contract::{Store, Twin};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -26,10 +27,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a file that was written once must be quiet before its new content is bought (design,
-/// promise 3, `hold`): a recorder that stalls must not buy one round a stall.
-pub const HOLD: Duration = Duration::from_secs(24 * 3600);
-
 /// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
 const PIECE: usize = 256 * 1024;
 
@@ -38,7 +35,7 @@ pub async fn run(
     store: &dyn Store,
     client: &dyn Client,
     clock: &dyn Clock,
-    source: &Source,
+    mount: &Mount,
     job: &Job,
     known: (Hash, Option<Hash>),
     sent_bytes: &Arc<AtomicU64>,
@@ -50,25 +47,26 @@ pub async fn run(
         if let Some(outcome) = without_buying(store, &order, job, clock.now()).await? {
             return Ok(outcome);
         }
-        if !job.outputs.is_empty() && clock.now() < job.since.after(HOLD) {
-            return Ok(held(job.since.after(HOLD), clock.now()));
+        // A recorder that stalls must not buy one round a stall.
+        let hold = mount.source().hold;
+        if !job.outputs.is_empty() && clock.now() < job.since.after(hold) {
+            return Ok(held(job.since.after(hold), hold, clock.now()));
         }
     }
-    let path = full_path(&source.folder, &job.key.path);
-    let before = job.seen;
-    let grew = |stamp: Stamp| Outcome::StepThen(Event::Grew { stamp }, clock.now().after(source.settle));
-    let passage = Passage::new(path.clone(), before, Arc::clone(sent_bytes));
+    let path = full_path(&mount.source().folder, &job.key.path);
+    let (before, disk) = (job.seen, mount.disk());
+    let passage = Passage::new(path.clone(), disk, before, Arc::clone(sent_bytes));
     let sent = client.upload(passage.file()).await;
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
-    match blocking(move || look(&path)).await {
+    match blocking(move || look(&path, disk)).await {
         Ok(Look::File(after)) if after == before => {}
-        Ok(Look::File(after)) => return Ok(grew(after)),
-        other => return missing(&source.folder, other, clock.now()),
+        Ok(Look::File(after)) => return anew(mount, clock, after).await,
+        other => return missing(mount, other, clock.now()).await,
     }
     let sent = sent?;
     let hash = checked(&passage, &sent, before.size, clock.now())?;
     if content.is_some_and(|known| known != hash) {
-        return Ok(grew(before)); // the same stamp, other bytes: somebody preset it
+        return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
     let upload = Upload { id: sent.upload, at: clock.now() };
@@ -93,9 +91,15 @@ pub async fn without_buying(
     }))
 }
 
-fn held(until: Timestamp, now: Timestamp) -> Outcome {
+async fn anew(mount: &Mount, clock: &dyn Clock, stamp: Stamp) -> Result<Outcome, Fault> {
+    let now = clock.now();
+    grew(mount, stamp, now.after(mount.settle()), now).await
+}
+
+fn held(until: Timestamp, hold: Duration, now: Timestamp) -> Outcome {
+    let held = humantime::format_duration(hold);
     let words =
-        "the file changed after it was transcribed; its new content is sent when it has been quiet for 24 hours";
+        format!("the file changed after it was transcribed; its new content is sent when it has been quiet for {held}");
     Outcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
@@ -116,6 +120,7 @@ fn checked(passage: &Passage, sent: &Sent, size: u64, now: Timestamp) -> Result<
 /// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
 struct Passage {
     path: PathBuf,
+    disk: Disk,
     expected: Stamp,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
@@ -128,8 +133,8 @@ struct Passed {
 }
 
 impl Passage {
-    fn new(path: PathBuf, expected: Stamp, total: Arc<AtomicU64>) -> Self {
-        Self { path, expected, state: Arc::default(), total }
+    fn new(path: PathBuf, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+        Self { path, disk, expected, state: Arc::default(), total }
     }
 
     fn passed(&self) -> (Hash, u64) {
@@ -139,21 +144,22 @@ impl Passage {
 
     fn file(&self) -> UploadFile {
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let (path, expected) = (self.path.clone(), self.expected);
+        let (path, disk, expected) = (self.path.clone(), self.disk, self.expected);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
-        let open = Arc::new(move || pieces(path.clone(), expected, Arc::clone(&state), Arc::clone(&total)));
+        let open = Arc::new(move || pieces(path.clone(), disk, expected, Arc::clone(&state), Arc::clone(&total)));
         UploadFile { name, size: self.expected.size, open }
     }
 }
 
 fn pieces(
     path: PathBuf,
+    disk: Disk,
     expected: Stamp,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
     *state.lock().unwrap_or_else(PoisonError::into_inner) = Passed::default();
-    let start = Some(Reading::Closed(path, expected));
+    let start = Some(Reading::Closed(path, disk, expected));
     stream::try_unfold(start, move |reading| {
         let (state, total) = (Arc::clone(&state), Arc::clone(&total));
         async move {
@@ -173,7 +179,7 @@ fn pieces(
 }
 
 enum Reading {
-    Closed(PathBuf, Stamp),
+    Closed(PathBuf, Disk, Stamp),
     Open(File),
 }
 
@@ -182,9 +188,9 @@ impl Reading {
     fn next(self, left: u64) -> io::Result<Option<(Bytes, File)>> {
         let mut file = match self {
             Self::Open(file) => file,
-            Self::Closed(path, expected) => {
+            Self::Closed(path, disk, expected) => {
                 let file = open(&path)?;
-                if stamp(&file.metadata()?) != expected {
+                if disk.stamp(&file.metadata()?) != expected {
                     return Err(io::Error::other("the file changed before it was sent"));
                 }
                 file

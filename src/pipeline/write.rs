@@ -11,15 +11,17 @@ use crate::domain::stage::Event;
 use crate::domain::token::Order;
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
-use crate::output::placing::{PlaceError, Wanted, place};
+use crate::output::placing::{PlaceError, Wanted, place_where};
 use crate::output::results::{OpenError, Results};
 use crate::output::subtitles::Layout;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
+use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::folder::full_path;
+use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
@@ -44,14 +46,14 @@ pub struct Doors<'a> {
 /// Renders the kept result and places it.
 pub async fn run(
     doors: &Doors<'_>,
-    source: &Arc<Source>,
+    mount: &Arc<Mount>,
     job: &Job,
     order: &Order,
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Fault> {
     let now = doors.clock.now();
-    let (results, params, source) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(source));
-    let ours = own_outputs(doors.store, &source, job, now).await?;
+    let (results, params, mount) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(mount));
+    let ours = own_outputs(doors.store, mount.source(), job, now).await?;
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     blocking(move || {
         let raw = match results.open(&transcription, RESULT_LIMIT) {
@@ -61,8 +63,8 @@ pub async fn run(
             Err(error) => return Err(unreadable(&error, now)),
         };
         let layout = layout(&params, &order);
-        let wanted = wanted(&raw, layout, &source, &job, &order, &transcription, now)?;
-        let outputs = put(&source, &job, wanted, &ours, now)?;
+        let wanted = wanted(&raw, layout, mount.source(), &job, &order, &transcription, now)?;
+        let outputs = put(&mount, &job, wanted, &ours, now)?;
         Ok(Outcome::Step(Event::Written { outputs }))
     })
     .await
@@ -153,22 +155,27 @@ fn siblings(folder: &Path, path: &RelPath) -> Vec<RelPath> {
 }
 
 fn put(
-    source: &Source,
+    mount: &Mount,
     job: &Job,
     wanted: Vec<Wanted>,
     ours: &[(OsString, Hash)],
     now: Timestamp,
 ) -> Result<Vec<Output>, Fault> {
-    let path = full_path(&source.folder, &job.key.path);
+    let path = full_path(&mount.source().folder, &job.key.path);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let placed = place(folder, wanted, ours).map_err(|error| unwritable(&error, source, now))?;
+    // Asked with the folder open: what is written then goes where it belongs, even if the share is
+    // unmounted under way, and never into its bare mount point.
+    let is_there = || mount.there_blocking().is_ok();
+    let placed = place_where(folder, wanted, ours, &is_there).map_err(|error| unwritable(&error, mount, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })
         .collect())
 }
 
-fn unwritable(error: &PlaceError, source: &Source, now: Timestamp) -> Fault {
-    let kind = if source.folder.is_dir() { FaultKind::Unwritable } else { FaultKind::FolderAway };
-    Fault::new(kind, error.to_string(), now)
+fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
+    match mount.there_blocking() {
+        Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
+        Err(away) => folder_away(&away, now),
+    }
 }

@@ -1,19 +1,18 @@
-//! A folder as a source: finding its files.
+//! A folder as a source: finding its files and admitting them. Nothing is opened: the listing and one
+//! look at each file are enough.
 
 use crate::clock::Clock;
-use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
-use crate::source::choice::{Choice, choose_entry};
-use crate::source::ignore::is_leftover;
-use crate::source::stamp::{ctime_is_honest, quiet_since_ctime, stamp};
+use crate::source::mount::Mount;
+use crate::source::tree::{OnFolder, Seen, walk};
 use crate::store::contract::{Admission, Store, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tokio::sync::mpsc;
-use walkdir::{DirEntry, WalkDir};
 
 /// The whole path of a file below a source's folder.
 pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
@@ -23,13 +22,13 @@ pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
 /// What a scan came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// Files that the source's patterns take.
+    /// Files that the source takes.
     pub files: u64,
     /// Of these, how many were new or had changed after their end.
     pub admitted: u64,
     /// What could not be read, in words; at most [`TOLD`] of them.
     pub troubles: Vec<String>,
-    /// Whether the folder itself was there.
+    /// Whether the folder itself was there, from the beginning to the end.
     pub there: bool,
     /// Folders in which a killed process left an output half-written.
     pub leftovers: BTreeSet<PathBuf>,
@@ -38,87 +37,101 @@ pub struct Scanned {
 /// So many unreadable folders are named; the rest is a number in the last line.
 pub const TOLD: usize = 20;
 
-/// Scans a folder once and admits what its patterns take, and says so by `admitted`. A folder that is not there changes nothing.
-///
-/// # Errors
-/// The store's.
-pub async fn scan(
-    source: &Source,
-    store: &dyn Store,
-    clock: &dyn Clock,
-    admitted: &(dyn Fn() + Sync),
-) -> Result<Scanned, StoreError> {
-    let mut scanned = Scanned { there: source.folder.is_dir(), ..Scanned::default() };
-    if !scanned.there {
-        scanned.troubles.push(format!("the folder {} is not there", source.folder.display()));
-        return Ok(scanned);
+/// What was seen is admitted in portions: after each the folder is asked whether it is still there.
+const PORTION: usize = 256;
+
+/// How a folder is looked through.
+pub struct Scan<'a> {
+    /// The source.
+    pub mount: &'a Arc<Mount>,
+    /// Where its files are admitted.
+    pub store: &'a dyn Store,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// Told of each file that is new.
+    pub admitted: &'a (dyn Fn() + Sync),
+    /// Told of each folder before it is read.
+    pub on_folder: Option<OnFolder>,
+}
+
+impl Scan<'_> {
+    /// Looks through all of it. A folder that is away changes nothing.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn whole(&self) -> Result<Scanned, StoreError> {
+        self.below(vec![PathBuf::new()]).await
     }
-    let honest = ctime_is_honest(&source.folder);
-    let (to, mut found) = mpsc::channel(1024);
-    let walker = walk(source, to);
-    while let Some(seen) = found.recv().await {
-        match seen {
-            Seen::File(path, stamp) => {
-                let key = JobKey { source: source.name.clone(), path };
-                scanned.files += 1;
-                let now = clock.now();
-                let quiet = honest && quiet_since_ctime(&stamp, now, source.settle);
-                let due = if quiet { now } else { now.after(source.settle) };
-                let admission = store.admit(&key, stamp, now, due).await?;
-                if !matches!(admission, Admission::Known(_)) {
-                    scanned.admitted += 1;
-                    admitted();
-                }
+
+    /// Looks at files and through folders given by their paths below the source's folder.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn below(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
+        let mut scanned = Scanned { there: self.mount.there_now().await.is_ok(), ..Scanned::default() };
+        if !scanned.there {
+            return Ok(scanned);
+        }
+        let (to, mut found) = mpsc::channel(4 * PORTION);
+        let (source, disk, on_folder) = (Arc::clone(self.mount.source()), self.mount.disk(), self.on_folder.clone());
+        // On a thread of its own: a slow mount must not hold up the rest.
+        drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
+        let mut is_marked = false;
+        loop {
+            let mut portion = Vec::new();
+            let more = tokio::select! {
+                more = found.recv_many(&mut portion, PORTION) => more,
+                _ = self.mount.lost() => 0,
+            };
+            // What was seen may have been seen in the bare mount point of a share that has just gone.
+            if self.mount.there_now().await.is_err() {
+                return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
+            if more == 0 {
+                return Ok(scanned);
+            }
+            if !is_marked && portion.iter().any(|seen| matches!(seen, Seen::File(..))) {
+                self.mark().await;
+                is_marked = true;
+            }
+            for seen in portion {
+                self.take(seen, &mut scanned).await?;
+            }
+        }
+    }
+
+    async fn mark(&self) {
+        let mount = Arc::clone(self.mount);
+        // What it has to say it says itself.
+        tokio::task::spawn_blocking(move || mount.mark()).await.ok();
+    }
+
+    async fn take(&self, seen: Seen, scanned: &mut Scanned) -> Result<(), StoreError> {
+        match seen {
+            Seen::File(path, stamp) => self.admit(path, stamp, scanned).await?,
             Seen::Trouble(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
             Seen::Trouble(_) => {}
             Seen::Leftover(folder) => {
                 scanned.leftovers.insert(folder);
             }
         }
+        Ok(())
     }
-    walker.await.ok();
-    Ok(scanned)
-}
 
-enum Seen {
-    File(RelPath, Stamp),
-    Trouble(String),
-    Leftover(PathBuf),
-}
-
-/// Walks on a thread of its own: a slow mount must not hold up the rest.
-fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> {
-    let source = source.clone();
-    tokio::task::spawn_blocking(move || {
-        let entries = WalkDir::new(&source.folder).follow_links(false).into_iter();
-        let goes_on = |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || is_taken(&source, entry);
-        for entry in entries.filter_entry(goes_on) {
-            let seen = match entry {
-                Ok(entry) if !entry.file_type().is_file() => None,
-                Ok(entry) if is_leftover(entry.file_name()) => entry.path().parent().map(|p| Seen::Leftover(p.into())),
-                Ok(entry) if is_taken(&source, &entry) => look_at(&source.folder, &entry),
-                Ok(_) => None,
-                Err(error) => Some(Seen::Trouble(error.to_string())),
-            };
-            if let Some(seen) = seen
-                && to.blocking_send(seen).is_err()
-            {
-                return;
-            }
+    async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
+        let key = JobKey { source: self.mount.source().name.clone(), path };
+        if self.store.wrote(&key).await? {
+            return Ok(()); // an output of ours, whatever the patterns say
         }
-    })
-}
-
-fn is_taken(source: &Source, entry: &DirEntry) -> bool {
-    let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
-    choose_entry(source, path, entry.file_type().into()) == Choice::Taken
-}
-
-fn look_at(folder: &Path, entry: &DirEntry) -> Option<Seen> {
-    let path = entry.path().strip_prefix(folder).ok()?;
-    Some(match entry.metadata() {
-        Ok(meta) => Seen::File(RelPath::new(path.as_os_str().as_bytes()), stamp(&meta)),
-        Err(error) => Seen::Trouble(error.to_string()),
-    })
+        scanned.files += 1;
+        let (now, settle) = (self.clock.now(), self.mount.settle());
+        let quiet_at = self.mount.disk().quiet_at(&stamp, now, settle);
+        let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
+        let admission = self.store.admit(&key, stamp, now, due).await?;
+        if !matches!(admission, Admission::Known(_)) {
+            scanned.admitted += 1;
+            (self.admitted)();
+        }
+        Ok(())
+    }
 }

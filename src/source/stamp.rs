@@ -1,11 +1,11 @@
 //! Looking at a file without reading it, and reading it once.
 
 use crate::domain::job::Stamp;
-use crate::domain::names::{Hash, Timestamp};
+use crate::domain::names::Hash;
+use crate::source::disk::Disk;
 use rustix::fs::{Mode, OFlags};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What stands at a path.
@@ -19,44 +19,18 @@ pub enum Look {
     Nothing,
 }
 
-/// Looks at a path. Links are not followed.
+/// Looks at a path on this disk. Links are not followed.
 ///
 /// # Errors
 /// What the file system says, except that nothing is there.
-pub fn look(path: &Path) -> io::Result<Look> {
+pub fn look(path: &Path, disk: Disk) -> io::Result<Look> {
     match std::fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_file() => Ok(Look::File(stamp(&meta))),
+        Ok(meta) if meta.is_file() => Ok(Look::File(disk.stamp(&meta))),
         Ok(_) => Ok(Look::Other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Nothing),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Look::Nothing),
         Err(error) => Err(error),
     }
-}
-
-/// The stamp of an open or listed file.
-pub fn stamp(meta: &Metadata) -> Stamp {
-    let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-    Stamp {
-        size: meta.len(),
-        mtime_ns: nanos(meta.mtime(), meta.mtime_nsec()),
-        ctime_ns: nanos(meta.ctime(), meta.ctime_nsec()),
-        inode: meta.ino(),
-    }
-}
-
-/// Whether a file's ctime can be trusted to say when it last changed: on local disks nobody can
-/// preset it (design, promise 3).
-pub fn ctime_is_honest(folder: &Path) -> bool {
-    const EXT4: i64 = 0xEF53;
-    const XFS: i64 = 0x5846_5342;
-    const BTRFS: i64 = 0x9123_683E;
-    rustix::fs::statfs(folder).is_ok_and(|fs| matches!(fs.f_type, EXT4 | XFS | BTRFS))
-}
-
-/// Whether a file with an honest ctime has been quiet for `settle`, without a second look.
-pub fn quiet_since_ctime(stamp: &Stamp, now: Timestamp, settle: std::time::Duration) -> bool {
-    let changed = Timestamp(stamp.ctime_ns.div_euclid(1_000_000));
-    changed <= now && now.since(changed) > settle
 }
 
 /// Opens what was seen as a regular file. Whatever has taken its place since, a link is not followed

@@ -155,7 +155,8 @@ pub enum StoreError {
 #[async_trait::async_trait]
 pub trait Store: Send + Sync {
     /// A file was seen. New ones become a job that is due at `due`; one whose job has ended and that
-    /// looks different now starts over. A crash before it is kept costs a rescan.
+    /// looks different now starts over. One that waits for its folder to be back is due now: it has been
+    /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
 
     /// Up to `n` jobs at these stages that are due and that nobody holds, the longest due first,
@@ -231,6 +232,9 @@ pub trait Store: Send + Sync {
 
     /// A job by its name.
     async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
+
+    /// Whether this is the name of a file that was written for a job.
+    async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError>;
 
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;

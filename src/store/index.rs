@@ -1,8 +1,8 @@
 //! What a store of one process keeps in memory beside its rows: some 150 bytes a job, rebuilt by one
 //! scan when it is opened.
 
-use crate::domain::job::{Job, JobTag};
-use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
+use crate::domain::job::{Job, JobKey, JobTag};
+use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease};
@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Debug, Default)]
 pub struct Index {
     by_tag: HashMap<JobTag, JobId>,
+    /// Who wrote the files of a folder that have this name without its ending.
+    writers: HashMap<u64, JobId>,
     due: BTreeMap<StageKind, BTreeSet<(Timestamp, JobId)>>,
     counts: Counts,
     sizes: HashMap<u64, u32>,
@@ -44,6 +46,10 @@ impl Index {
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
         self.by_tag.insert(job.key.tag(), job.id);
+        for output in &job.outputs {
+            let (folder, _) = split(job.key.path.as_bytes());
+            self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
+        }
         self.count(job, 1);
         *self.sizes.entry(job.seen.size).or_default() += 1;
         self.add_due(job.id, job.stage.kind(), job.due);
@@ -91,6 +97,13 @@ impl Index {
             }
             _ => {}
         }
+    }
+
+    /// The job that may have written a file of this name: files of one folder that differ in their ending
+    /// only share an entry, and an entry is never forgotten.
+    pub fn writer(&self, key: &JobKey) -> Option<JobId> {
+        let (folder, name) = split(key.path.as_bytes());
+        self.writers.get(&written(&key.source, folder, name)).copied()
     }
 
     fn count(&mut self, job: &Job, by: i64) {
@@ -246,4 +259,19 @@ fn short(hash: Hash) -> [u8; 16] {
     let mut short = [0; 16];
     short.copy_from_slice(&hash.0[..16]);
     short
+}
+
+/// A path's folder, with its last slash, and its name.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    path.split_at(path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1))
+}
+
+/// Stands for a folder and a name without its ending. Small: there is one for each job, and the row
+/// tells whether it is right.
+fn written(source: &SourceName, folder: &[u8], name: &[u8]) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher};
+    let stem = name.iter().rposition(|byte| *byte == b'.').map_or(name, |point| &name[..point]);
+    let mut hasher = DefaultHasher::new();
+    (source.as_str(), folder, stem).hash(&mut hasher);
+    hasher.finish()
 }

@@ -1,11 +1,13 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
-use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::fault::FaultKind;
+use crate::domain::format::Format;
+use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
-use crate::store::index::Index;
+use crate::store::index::{Index, split};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the rows are: memory or sled.
@@ -127,7 +129,14 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
-        if !old.stage.is_end() || (old.is_file(&seen) && !is_back) {
+        let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        if !old.stage.is_end() {
+            if was_away && old.due.is_some_and(|due| due > now) {
+                self.bring_forward(id, now)?;
+            }
+            return Ok(Admission::Known(id));
+        }
+        if old.is_file(&seen) && !is_back {
             return Ok(Admission::Known(id));
         }
         let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {
@@ -135,6 +144,18 @@ impl Queue {
         };
         self.put(Some(&old), &new.resting(Some(due), None))?;
         Ok(Admission::Reopened(id))
+    }
+
+    /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
+    /// round under another language is still ours.
+    fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
+        let Some(id) = self.index.writer(key) else { return Ok(false) };
+        let Some(job) = self.rows.load(id)? else { return Ok(false) };
+        let (folder, name) = split(key.path.as_bytes());
+        let beside = job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        let is_output = |output: &Output| output.name.as_bytes() == name;
+        let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
+        Ok(beside && (has_format || job.outputs.iter().any(is_output)))
     }
 
     fn claim(
@@ -389,6 +410,10 @@ impl Store for QueueStore {
             Some(id) => queue.rows.load(id),
             None => Ok(None),
         }
+    }
+
+    async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
+        self.queue().wrote(key)
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {

@@ -1,6 +1,6 @@
 //! `scribed plan` and `scribed explain`, by the real binary: they tell, and change nothing.
 
-use crate::support::bed::{Bed, QUICK, Running, eventually, files};
+use crate::support::bed::{Bed, QUICK, Running, eventually, ffmpeg, files};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,17 +45,22 @@ fn a_plan_tells_what_once_would_do_and_changes_nothing() {
     fs::remove_file(bed.path("inbox/broken.wav")).unwrap();
     bed.once(0);
     bed.drop_in(2, "later.wav");
+    bed.drop_in(3, "subtitled.wav");
+    fs::write(bed.path("inbox/subtitled.srt"), "1\n00:00:00,000 --> 00:00:01,000\na person's own\n").unwrap();
+    ffmpeg(["-i", bed.path("inbox/talk.wav").to_str().unwrap()], &bed.path("inbox/talk.flac"));
     let state = contents(&bed.path("state"));
     let after = plan(&bed);
     assert_eq!(contents(&bed.path("state")), state);
-    assert_eq!((&after["files"], &after["new"], &after["done"]), (&json!(1), &json!(1), &json!(2)), "{after}");
+    assert_eq!((&after["files"], &after["new"], &after["done"]), (&json!(2), &json!(2), &json!(2)), "{after}");
+    let skipped: Vec<_> = after["skipped"].as_object().unwrap().keys().collect();
+    assert!(skipped.iter().any(|why| why.contains("subtitle")), "{after}");
     let listed = bed.run(["plan", "--list"]).stdout;
-    for line in ["new             inbox/later.wav", "done            inbox/talk.wav", "would be sent: 1 files"] {
+    for line in ["new             inbox/later.wav", "done            inbox/talk.wav", "would be sent: 2 files"] {
         assert!(listed.lines().any(|said| said.starts_with(line)), "{line}: {listed}");
     }
 
     let running = daemon(&bed);
-    eventually("the daemon knows them all", || plan(&bed)["done"] == 3);
+    eventually("the daemon knows them all", || plan(&bed)["done"] == 4);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
     fs::remove_dir_all(bed.path("inbox")).unwrap();

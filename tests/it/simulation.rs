@@ -20,6 +20,7 @@ use scribed::domain::stage::{Stage, StageKind};
 use scribed::output::results::Results;
 use scribed::pipeline::engine::{Engine, Parts, Until};
 use scribed::source::folder::full_path;
+use scribed::source::mount::Mount;
 use scribed::source::stamp::{Look, look};
 use scribed::store::contract::{Filter, Store};
 use scribed::store::params::ParamFiles;
@@ -44,6 +45,7 @@ struct Sim {
     plan: Plan,
     world: Arc<World>,
     config: Config,
+    mounts: BTreeMap<SourceName, Arc<Mount>>,
     mutation: Mutation,
     /// Events that are over.
     over: std::sync::atomic::AtomicUsize,
@@ -52,6 +54,15 @@ struct Sim {
     /// How often the key was changed.
     keys: AtomicU64,
     wrongs: std::sync::Mutex<Vec<String>>,
+}
+
+/// With its marker: an emptied folder is just empty.
+fn mount(source: &meant::Source, config: &Config, world: &World) -> (SourceName, Arc<Mount>) {
+    let clock = Arc::<crate::sim::clock::SimClock>::clone(&world.clock);
+    let mount = Mount::new(Arc::new(source.clone()), &config.state, clock);
+    mount.there_blocking().unwrap();
+    mount.mark();
+    (source.name.clone(), Arc::new(mount))
 }
 
 fn run(seed: u64, mutation: Mutation) -> Report {
@@ -76,10 +87,12 @@ impl Sim {
             std::fs::create_dir_all(dir.join(folder)).unwrap();
         }
         let config = config(dir, &plan, mutation);
+        let mounts = config.sources.iter().map(|source| mount(source, &config, &world)).collect();
         Self {
             plan,
             world,
             config,
+            mounts,
             mutation,
             over: 0.into(),
             present: Default::default(),
@@ -147,7 +160,6 @@ impl Sim {
             mutation: self.mutation,
         };
         let (Meant::Embedded(terms) | Meant::Hosted(meant::Hosted { terms, .. })) = &self.config.service;
-        let sources = self.config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone())));
         let store: Arc<dyn Store> = Arc::<SimStore>::clone(store);
         Parts {
             store,
@@ -155,7 +167,7 @@ impl Sim {
             clock: Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
-            sources: sources.collect(),
+            mounts: self.mounts.clone(),
             terms: *terms,
             retry: self.config.retry,
             seed: u64::from(life),
@@ -225,6 +237,10 @@ impl Sim {
         self.config.sources.iter().find(|source| source.name.as_str() == file.source).unwrap()
     }
 
+    fn mount(&self, file: &FilePlan) -> &Mount {
+        &self.mounts[&self.source(file).name]
+    }
+
     /// Every write has its own time: two of them in one tick of the disk's clock would look the same.
     fn write(&self, n: usize, content: &[u8]) {
         let path = self.path(&self.plan.files[n]);
@@ -245,9 +261,9 @@ impl Sim {
         let present: Vec<usize> = self.present.lock().unwrap().keys().copied().collect();
         for n in present {
             let file = &self.plan.files[n];
-            let Ok(Look::File(stamp)) = look(&self.path(file)) else { continue };
+            let Ok(Look::File(stamp)) = look(&self.path(file), self.mount(file).disk()) else { continue };
             let now = self.world.clock.now();
-            let due = now.after(self.source(file).settle);
+            let due = now.after(self.mount(file).settle());
             if let Err(error) = store.admit(&key(file), stamp, now, due).await {
                 self.wrong(format!("[{life}] admit: {error}"));
             }

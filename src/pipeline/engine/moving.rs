@@ -1,13 +1,14 @@
 //! One claim, one move, one commit.
 
 use super::{Engine, LEASE, Parts};
-use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::pipeline::outcome::Outcome;
+use crate::pipeline::settle::folder_away;
 use crate::pipeline::submit::{Doors, Stop, Submission};
 use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
+use crate::source::mount::{Away, Mount};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
 
@@ -56,17 +57,23 @@ impl Engine {
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
         let Parts { store, client, clock, results, params, .. } = &self.parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
-        let source = self.source(job)?;
+        let mount = self.mount(job)?;
         let outcome = match &job.stage {
-            Stage::Found => settle::run(source, clock, job).await?,
-            Stage::Settled => probe::run(store, params, source, clock, job).await?,
+            Stage::Found => self.in_folder(mount, settle::run(mount, store, clock, job)).await?,
+            Stage::Settled => {
+                let service = &client.identity().service;
+                self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await?
+            }
             Stage::Probed { params, content } => {
-                upload::run(store, client, clock, source, job, (*params, *content), &self.sent_bytes).await?
+                let known = (*params, *content);
+                let uploading = upload::run(store, client, clock, mount, job, known, &self.sent_bytes);
+                self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
+                mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let doors = Doors { store, client, clock, params };
                 let on_its_way = self.on_its_way(job.id);
-                let submission = submit::run(&doors, source, lease, job, order, upload).await;
+                let submission = submit::run(&doors, mount, lease, job, order, upload).await;
                 drop(on_its_way);
                 return self.submitted(lease, submission?).await;
             }
@@ -75,7 +82,7 @@ impl Engine {
             }
             Stage::Fetched { order, transcription, .. } => {
                 let doors = write::Doors { store, clock, results, params };
-                write::run(&doors, source, job, order, transcription).await?
+                self.in_folder(mount, write::run(&doors, mount, job, order, transcription)).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. }
@@ -90,8 +97,24 @@ impl Engine {
         Ok(Moved::Outcome(outcome))
     }
 
-    fn source(&self, job: &Job) -> Result<&Arc<Source>, Fault> {
-        self.parts.sources.get(&job.key.source).ok_or_else(|| {
+    /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A
+    /// share whose server is dead would hold it for ever.
+    async fn in_folder(
+        &self,
+        mount: &Mount,
+        moving: impl Future<Output = Result<Outcome, Fault>>,
+    ) -> Result<Outcome, Fault> {
+        let away = |away: Away| folder_away(&away, self.parts.clock.now());
+        mount.there().await.map_err(away)?;
+        tokio::select! {
+            biased;
+            moved = moving => moved,
+            lost = mount.lost() => Err(away(lost)),
+        }
+    }
+
+    fn mount(&self, job: &Job) -> Result<&Arc<Mount>, Fault> {
+        self.parts.mounts.get(&job.key.source).ok_or_else(|| {
             let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
             Fault::new(FaultKind::FolderAway, words, self.parts.clock.now())
         })

@@ -185,6 +185,10 @@ impl Store for SimStore {
         self.inner.find(key).await
     }
 
+    async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
+        self.inner.wrote(key).await
+    }
+
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
         self.inner.page(filter).await
     }

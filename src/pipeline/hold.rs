@@ -1,0 +1,174 @@
+//! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
+//! recording without its index, a file of holes (design, promise 3, `hold`).
+
+use crate::clock::Clock;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::Timestamp;
+use crate::domain::stage::{Event, Skip};
+use crate::media::header::{Promise, promise};
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::settle::{grew, missing};
+use crate::source::disk::Disk;
+use crate::source::folder::full_path;
+use crate::source::mount::Mount;
+use crate::source::stamp::{Look, look, open};
+use humantime::format_duration;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+/// A file that looks unfinished is looked at again at the latest after so long.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Why a quiet file looks unfinished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doubt {
+    Short { has: u64, promised: u64 },
+    NoIndex,
+    Holes { size: u64 },
+}
+
+/// What a file turned out to be when it was opened.
+enum Opened {
+    Changed(Stamp),
+    Same(Option<Doubt>),
+}
+
+/// A file that has been quiet for `settle`: goes on, unless it looks unfinished and has not been quiet
+/// for `hold`. It is opened once for as long as it does not change.
+pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<Outcome, Fault> {
+    let (now, hold) = (clock.now(), mount.source().hold);
+    let quiet = quiet_for(job, &stamp, mount.disk(), now);
+    if let Some(known) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)
+        && quiet < hold
+    {
+        return Ok(waits(job, known.words.clone(), quiet, hold, mount.settle(), now));
+    }
+    let path = full_path(&mount.source().folder, &job.key.path);
+    let (disk, opened) = (mount.disk(), path.clone());
+    let doubt = match blocking(move || inspect(&opened, disk, stamp)).await {
+        Ok(Opened::Same(None)) => return Ok(Outcome::Step(Event::Settled)),
+        Ok(Opened::Same(Some(doubt))) => doubt,
+        Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(mount.settle()), now).await,
+        Err(error) => return unreadable(mount, &path, &error, now).await,
+    };
+    if quiet < hold {
+        let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));
+        return Ok(waits(job, words, quiet, hold, mount.settle(), now));
+    }
+    if matches!(doubt, Doubt::Holes { .. }) {
+        return Ok(Outcome::Step(Event::Skipped { why: Skip::Holes }));
+    }
+    let held = format_duration(hold);
+    let reason = doubt.words();
+    tracing::warn!(job = %job.id, path = %job.key.path, %reason, "sent as it is: it has not changed for {held}");
+    Ok(Outcome::Step(Event::Settled))
+}
+
+fn goes_on(doubt: &Doubt, hold: Duration) -> String {
+    let held = format_duration(hold);
+    match doubt {
+        Doubt::Holes { .. } => format!("it is looked at again, and skipped when it has not changed for {held}"),
+        _ => format!("it is looked at again, and sent as it is when it has not changed for {held}"),
+    }
+}
+
+/// How long it has not changed: since the first look, or longer where the disk itself tells.
+fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, now: Timestamp) -> Duration {
+    let by_disk = disk.quiet_at(stamp, now, Duration::ZERO).map_or(Duration::ZERO, |changed| now.since(changed));
+    now.since(job.since).max(by_disk)
+}
+
+/// The longer it has been waited for, the rarer it is looked at.
+fn waits(job: &Job, words: String, quiet: Duration, hold: Duration, settle: Duration, now: Timestamp) -> Outcome {
+    let shortest = settle.max(Duration::from_secs(1)).min(LONGEST);
+    let wait = now.since(job.since).clamp(shortest, LONGEST).min(hold.saturating_sub(quiet));
+    // Not the very millisecond: the look there would come too early by as much.
+    let until = now.after(wait.max(Duration::from_millis(10)));
+    Outcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
+}
+
+fn inspect(path: &Path, disk: Disk, expected: Stamp) -> io::Result<Opened> {
+    let file = open(path)?;
+    let meta = file.metadata()?;
+    let stamp = disk.stamp(&meta);
+    if stamp != expected || !meta.is_file() {
+        return Ok(Opened::Changed(stamp));
+    }
+    let size = meta.len();
+    Ok(Opened::Same(match promise(&file, size)? {
+        Promise::Longer(promised) => Some(Doubt::Short { has: size, promised }),
+        Promise::NoIndex => Some(Doubt::NoIndex),
+        Promise::None if disk.mostly_holes(&meta) => Some(Doubt::Holes { size }),
+        Promise::None | Promise::Kept => None,
+    }))
+}
+
+/// It was there a moment ago.
+async fn unreadable(mount: &Mount, path: &Path, error: &io::Error, now: Timestamp) -> Result<Outcome, Fault> {
+    let (disk, path) = (mount.disk(), path.to_owned());
+    match blocking(move || look(&path, disk)).await {
+        Ok(Look::File(_)) => {
+            mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;
+            Err(Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))
+        }
+        other => missing(mount, other, now).await,
+    }
+}
+
+impl Doubt {
+    fn words(&self) -> String {
+        match self {
+            Self::Short { has, promised } => {
+                format!("the file looks unfinished: its header promises {promised} bytes, and {has} are there")
+            }
+            Self::NoIndex => {
+                "the file looks unfinished: its index (`moov`), which is written last, is missing".to_owned()
+            }
+            Self::Holes { size } => {
+                format!("the file looks unfinished: most of its {size} bytes are holes, as in a copy that is under way")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::JobKey;
+    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::path::RelPath;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const STAMP: Stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 1_000_000_000, inode: 1 };
+
+    fn job() -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        Job::found(JobId(1), key, STAMP, Timestamp(1_000), Timestamp(1_000))
+    }
+
+    fn next(after: Duration) -> Duration {
+        let now = Timestamp(1_000).after(after);
+        let waits = waits(&job(), String::new(), after, HOUR, Duration::from_secs(10), now);
+        let Outcome::Sleep { until, .. } = waits else { panic!("{waits:?}") };
+        until.since(now)
+    }
+
+    #[test]
+    fn it_is_looked_at_more_and_more_rarely_and_once_at_the_end() {
+        assert_eq!(next(Duration::from_secs(3)), Duration::from_secs(10));
+        assert_eq!(next(Duration::from_secs(60)), Duration::from_secs(60));
+        assert_eq!(next(Duration::from_secs(1_000)), LONGEST);
+        assert_eq!(next(HOUR - Duration::from_secs(5)), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn an_old_ctime_that_cannot_be_preset_counts() {
+        let now = Timestamp(10_000_000);
+        let job = Job { since: now, ..job() };
+        assert!(quiet_for(&job, &STAMP, Disk::Honest, now) > HOUR * 2);
+        assert_eq!(quiet_for(&job, &STAMP, Disk::Local, now), Duration::ZERO);
+    }
+}

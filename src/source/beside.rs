@@ -1,0 +1,196 @@
+//! Subtitles that lie beside a recording, whoever wrote them.
+
+use crate::clock::{Clock, Uptime};
+use crate::domain::path::RelPath;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The endings of subtitles.
+const ENDINGS: [&str; 2] = [".srt", ".vtt"];
+
+/// What may stand between a recording's stem and the ending beside a language's code.
+const FLAGS: [&str; 8] = ["forced", "sdh", "cc", "hi", "default", "foreign", "full", "auto"];
+
+/// Languages as people write them out.
+const LANGUAGES: [&str; 24] = [
+    "english",
+    "german",
+    "deutsch",
+    "french",
+    "francais",
+    "spanish",
+    "espanol",
+    "italian",
+    "italiano",
+    "portuguese",
+    "dutch",
+    "nederlands",
+    "danish",
+    "swedish",
+    "norwegian",
+    "finnish",
+    "polish",
+    "czech",
+    "russian",
+    "turkish",
+    "arabic",
+    "hebrew",
+    "chinese",
+    "japanese",
+];
+
+/// So many folders are remembered: those that are being worked in.
+const FOLDERS: usize = 8;
+
+/// A listing holds for so many times as long as it took: a folder of a million files is not listed anew
+/// for each of them, and a small one always is.
+const WORTH: u32 = 20;
+
+/// The subtitles of the folders that were asked for last.
+pub struct Beside {
+    clock: Arc<dyn Clock>,
+    listings: Mutex<VecDeque<Listing>>,
+}
+
+struct Listing {
+    folder: PathBuf,
+    until: Uptime,
+    /// Sorted.
+    subtitles: Arc<Vec<OsString>>,
+}
+
+impl Beside {
+    /// Nothing is listed yet.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, listings: Mutex::default() }
+    }
+
+    /// The subtitles for the recording at `path` below `root`, as paths below it. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn subtitles(&self, root: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
+        let all = self.listed(&root.join(parent))?;
+        let stem = Path::new(name).file_stem().unwrap_or_default().as_bytes();
+        let from = all.partition_point(|subtitle| subtitle.as_bytes() < stem);
+        let near = all[from..].iter().take_while(|subtitle| subtitle.as_bytes().starts_with(stem));
+        let fitting = near.filter(|subtitle| is_subtitle_of(subtitle.as_bytes(), name));
+        Ok(fitting.map(|subtitle| RelPath::new(parent.join(subtitle).into_os_string().into_vec())).collect())
+    }
+
+    fn listed(&self, folder: &Path) -> io::Result<Arc<Vec<OsString>>> {
+        let now = self.clock.uptime();
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.retain(|listing| listing.until > now);
+        if let Some(listing) = listings.iter().find(|listing| listing.folder == folder) {
+            return Ok(Arc::clone(&listing.subtitles));
+        }
+        drop(listings);
+        let subtitles = Arc::new(list(folder)?);
+        let then = self.clock.uptime();
+        let listing = Listing {
+            folder: folder.to_owned(),
+            until: then.after(then.since(now) * WORTH),
+            subtitles: Arc::clone(&subtitles),
+        };
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.push_front(listing);
+        listings.truncate(FOLDERS);
+        Ok(subtitles)
+    }
+}
+
+fn list(folder: &Path) -> io::Result<Vec<OsString>> {
+    let names = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
+    let is_subtitle = |name: &io::Result<OsString>| name.as_ref().is_ok_and(|name| ending(name.as_bytes()).is_some());
+    let mut subtitles = names.filter(is_subtitle).collect::<io::Result<Vec<OsString>>>()?;
+    subtitles.sort_unstable();
+    Ok(subtitles)
+}
+
+fn ending(name: &[u8]) -> Option<&[u8]> {
+    ENDINGS.iter().find_map(|ending| {
+        let (stem, tail) = name.split_at_checked(name.len().checked_sub(ending.len())?)?;
+        (tail.eq_ignore_ascii_case(ending.as_bytes()) && !stem.is_empty()).then_some(stem)
+    })
+}
+
+/// `talk.srt`, `talk.en.srt`, `talk.pt-BR.forced.vtt`, `talk.mp4.en.srt` for `talk.mp4`; not
+/// `talk.part2.srt`, which is another recording's.
+fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
+    let Some(stem) = ending(subtitle) else { return false };
+    let recording_stem = Path::new(recording).file_stem().unwrap_or_default().as_bytes();
+    let between = [recording.as_bytes(), recording_stem].into_iter().find_map(|start| {
+        let rest = stem.strip_prefix(start)?;
+        (rest.is_empty() || rest[0] == b'.').then_some(rest)
+    });
+    let Some(between) = between.and_then(|between| std::str::from_utf8(between).ok()) else { return false };
+    between.split('.').skip(1).all(is_language_or_flag)
+}
+
+fn is_language_or_flag(part: &str) -> bool {
+    let part = part.to_ascii_lowercase();
+    let mut pieces = part.split(['-', '_']);
+    let code = pieces.next().unwrap_or_default();
+    let is_code = matches!(code.len(), 2 | 3) && code.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_region =
+        |piece: &str| (2..=8).contains(&piece.len()) && piece.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_code && pieces.all(is_region)) || FLAGS.contains(&part.as_str()) || LANGUAGES.contains(&part.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+
+    #[test]
+    fn a_subtitle_is_known_by_its_recordings_stem() {
+        let of = |subtitle: &str| is_subtitle_of(subtitle.as_bytes(), OsStr::new("talk.mp4"));
+        let its = [
+            "talk.srt",
+            "talk.SRT",
+            "talk.en.srt",
+            "talk.en.forced.srt",
+            "talk.pt-BR.vtt",
+            "talk.eng.sdh.srt",
+            "talk.mp4.srt",
+            "talk.mp4.de.vtt",
+            "talk.zh_Hans.srt",
+            "talk.English.srt",
+        ];
+        assert!(its.iter().all(|name| of(name)), "{:?}", its.iter().find(|name| !of(name)));
+        let others = [
+            "talk2.srt",
+            "talk.part2.srt",
+            "talk.txt",
+            "talk.2.srt",
+            "talks.en.srt",
+            "talk-en.srt",
+            "talk.interview.srt",
+            "talk.mp4",
+            ".srt",
+            "tal.srt",
+        ];
+        assert!(others.iter().all(|name| !of(name)), "{:?}", others.iter().find(|name| of(name)));
+    }
+
+    #[test]
+    fn they_are_found_in_the_recordings_own_folder() {
+        let root = tempfile::TempDir::new().unwrap();
+        std::fs::create_dir(root.path().join("a")).unwrap();
+        for name in ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt", "a/talking.srt", "talk.srt", "a/talk.json"] {
+            std::fs::write(root.path().join(name), "").unwrap();
+        }
+        let beside = Beside::new(Arc::new(SystemClock));
+        let found = beside.subtitles(root.path(), &RelPath::new("a/talk.wav")).unwrap();
+        let found: Vec<String> = found.iter().map(|path| path.lossy().into_owned()).collect();
+        assert_eq!(found, ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt"]);
+        assert!(beside.subtitles(root.path(), &RelPath::new("gone/talk.wav")).is_err());
+    }
+}

@@ -1,0 +1,241 @@
+//! How a source's folder is known again: by a marker in it, or on read-only media by its file system.
+//! What is known is kept in the state directory.
+
+use crate::domain::names::{Hash, SourceName};
+use crate::domain::path::RelPath;
+use crate::source::ignore::MARKER;
+use crate::source::mount_table;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a folder is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Known {
+    /// The id in its marker.
+    Marker(String),
+    /// Its file system: it could not be written when it was first seen.
+    FileSystem(String),
+}
+
+/// Where it is kept: one small file for each source.
+#[derive(Debug)]
+pub struct Memory {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// Another folder under the same name of a source is another story.
+    folder: RelPath,
+    known: Known,
+}
+
+impl Memory {
+    /// What the state directory keeps for this source.
+    pub fn new(state: &Path, source: &SourceName, folder: &Path) -> Self {
+        let hash = Hash::of(source.as_str().as_bytes()).to_string();
+        Self { folder: folder.to_owned(), file: state.join("folders").join(format!("{hash}.json")) }
+    }
+
+    /// What the folder was known by; `None` where it was never seen with anything in it.
+    ///
+    /// # Errors
+    /// What the file system says, and `InvalidData`.
+    pub fn load(&self) -> io::Result<Option<Known>> {
+        let bytes = match fs::read(&self.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        let kept: Kept = serde_json::from_slice(&bytes)?;
+        Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
+    }
+
+    /// Durable when it returns.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn keep(&self, known: &Known) -> io::Result<()> {
+        let dir = self.file.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(dir)?;
+        let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        file.write_all(&serde_json::to_vec(&kept)?)?;
+        file.as_file().sync_all()?;
+        file.persist(&self.file)?;
+        File::open(dir)?.sync_all()
+    }
+}
+
+/// Why a folder is not the one that is known. In words, after "the folder /srv/media".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Stranger {
+    /// It cannot be looked at.
+    #[error("{0}")]
+    Away(String),
+    /// It is there, without what it was known by.
+    #[error(
+        "has lost its marker: the file {MARKER} in it is gone, so this may be the bare mount point of a share \
+             that is not mounted; if it was emptied on purpose, make an empty file {MARKER} in it"
+    )]
+    NoMarker,
+    /// It has somebody else's.
+    #[error(
+        "has another marker than it had, so another disk or share may be mounted there; if it is the right \
+             one, empty the file {MARKER} in it"
+    )]
+    OtherMarker,
+    /// It lies on another file system.
+    #[error(
+        "lies on another file system ({now}) than it did ({before}): mount the right one; if this is the right \
+             one, make an empty file {MARKER} in it"
+    )]
+    OtherFileSystem {
+        /// What it lies on.
+        now: String,
+        /// What it lay on.
+        before: String,
+    },
+}
+
+/// Whether this is the folder that is known. An empty marker is a person's word that it is.
+///
+/// # Errors
+/// [`Stranger`].
+pub fn recognise(folder: &Path, known: Option<&Known>) -> Result<(), Stranger> {
+    let away = |error: io::Error| Stranger::Away(words(&error));
+    let meta = fs::metadata(folder).map_err(away)?;
+    if !meta.is_dir() {
+        return Err(Stranger::Away("is not a folder".to_owned()));
+    }
+    let Some(known) = known else { return Ok(()) };
+    let marker = read(folder).map_err(away)?;
+    match (known, marker.as_deref()) {
+        (_, Some("")) => Ok(()),
+        (Known::Marker(id), Some(found)) if found == id => Ok(()),
+        (Known::Marker(_), Some(_)) => Err(Stranger::OtherMarker),
+        (Known::Marker(_), None) => Err(Stranger::NoMarker),
+        (Known::FileSystem(before), _) => match mount_table::identity(folder) {
+            Some(now) if now != *before => Err(Stranger::OtherFileSystem { now, before: before.clone() }),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Whether a person has said by an empty marker that this is the right folder: it needs an id.
+pub fn is_blank(folder: &Path) -> bool {
+    read(folder).is_ok_and(|id| id.as_deref() == Some(""))
+}
+
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "is not there".to_owned(),
+        _ => format!("does not answer: {error}"),
+    }
+}
+
+/// Learns what a folder is to be known by: the marker it has, or a new one, or its file system where
+/// nothing can be written.
+///
+/// # Errors
+/// What the file system says; then the folder is known by nothing yet.
+pub fn learn(folder: &Path) -> io::Result<Known> {
+    match read(folder)? {
+        Some(id) if !id.is_empty() => Ok(Known::Marker(id)),
+        found => match write(folder, found.is_some()) {
+            Ok(id) => Ok(Known::Marker(id)),
+            Err(error) if is_read_only(&error) => mount_table::identity(folder).map(Known::FileSystem).ok_or(error),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP))
+}
+
+/// The id in the marker: its first line; `None` where there is no such file.
+fn read(folder: &Path) -> io::Result<Option<String>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(folder.join(MARKER), flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        opened => File::from(opened?),
+    };
+    let mut text = Vec::new();
+    file.take(200).read_to_end(&mut text)?;
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(Some(String::from_utf8_lossy(line).trim().to_owned()))
+}
+
+/// A new marker, or an id into an empty one. A crash may leave it empty: then it is filled another time.
+fn write(folder: &Path, is_there: bool) -> io::Result<String> {
+    let id = uuid::Uuid::new_v4().simple().to_string();
+    let new = if is_there { OFlags::empty() } else { OFlags::CREATE | OFlags::EXCL };
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | new;
+    let mut file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
+    file.write_all(format!("{id}\n{EXPLAINED}").as_bytes())?;
+    file.sync_all()?;
+    Ok(id)
+}
+
+const EXPLAINED: &str = "scribed knows this folder by this file. Where the file is missing, scribed takes the share or \
+                         disk to be away and leaves everything as it is. Please leave it here.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_folder_is_known_by_its_marker() {
+        let folder = TempDir::new().unwrap();
+        assert_eq!(recognise(folder.path(), None), Ok(()));
+        let known = learn(folder.path()).unwrap();
+        assert_eq!(learn(folder.path()).unwrap(), known, "another scribed takes the marker as it is");
+        assert_eq!(recognise(folder.path(), Some(&known)), Ok(()));
+        let marker = folder.path().join(MARKER);
+        fs::write(&marker, "somebody else's\n").unwrap();
+        assert_eq!(recognise(folder.path(), Some(&known)), Err(Stranger::OtherMarker));
+        fs::remove_file(&marker).unwrap();
+        assert_eq!(recognise(folder.path(), Some(&known)), Err(Stranger::NoMarker));
+        fs::write(&marker, "").unwrap();
+        assert_eq!(recognise(folder.path(), Some(&known)), Ok(()), "a person's word");
+        assert_ne!(learn(folder.path()).unwrap(), known, "and it gets an id");
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_marked_is_known_by_its_file_system() {
+        let folder = TempDir::new().unwrap();
+        let here = Known::FileSystem(mount_table::identity(folder.path()).unwrap());
+        assert_eq!(recognise(folder.path(), Some(&here)), Ok(()));
+        let other = Known::FileSystem("nfs4 nas:/export".to_owned());
+        assert!(matches!(recognise(folder.path(), Some(&other)), Err(Stranger::OtherFileSystem { .. })));
+    }
+
+    #[test]
+    fn what_is_no_folder_is_away() {
+        let folder = TempDir::new().unwrap();
+        let nothing = recognise(&folder.path().join("none"), None).unwrap_err();
+        assert_eq!(nothing.to_string(), "is not there");
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(matches!(recognise(&folder.path().join("file"), None), Err(Stranger::Away(_))));
+    }
+
+    #[test]
+    fn what_is_known_is_kept_for_this_folder_only() {
+        let state = TempDir::new().unwrap();
+        let name = SourceName::new("talks");
+        let memory = Memory::new(state.path(), &name, Path::new("/srv/a"));
+        assert_eq!(memory.load().unwrap(), None);
+        let known = Known::Marker("id".to_owned());
+        memory.keep(&known).unwrap();
+        assert_eq!(memory.load().unwrap(), Some(known));
+        assert_eq!(Memory::new(state.path(), &name, Path::new("/srv/b")).load().unwrap(), None);
+    }
+}

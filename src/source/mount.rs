@@ -1,0 +1,318 @@
+//! Whether a source's folder is there: a mount that is away is not a deletion (design, promise 6).
+
+use crate::clock::{Clock, Uptime};
+use crate::config::meant::Source;
+use crate::source::beside::Beside;
+use crate::source::disk::{Disk, NETWORK_SETTLE};
+use crate::source::marker::{self, Known, Memory, Stranger};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::watch;
+
+/// A folder that was there is not asked again for so long.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A folder that does not answer for so long is away: a dead server hangs for ever.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often whoever works in the folder asks whether it is still there.
+const WHILE_WORKING: Duration = Duration::from_secs(10);
+
+/// A source's folder is away; what is done in it waits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the folder {} {why}; nothing is changed until it is back", folder.display())]
+pub struct Away {
+    folder: std::path::PathBuf,
+    why: String,
+}
+
+type Look = Arc<dyn Fn(&Path, Option<&Known>) -> Result<Disk, Stranger> + Send + Sync>;
+
+/// A source and whether its folder is there.
+pub struct Mount {
+    source: Arc<Source>,
+    memory: Memory,
+    beside: Beside,
+    clock: Arc<dyn Clock>,
+    look: Look,
+    /// One look at a time; one that hangs is not followed by another.
+    turn: tokio::sync::Mutex<()>,
+    hangs: Arc<AtomicBool>,
+    state: Mutex<State>,
+    away: watch::Sender<Option<Away>>,
+}
+
+struct State {
+    known: Option<Known>,
+    disk: Option<Disk>,
+    there_at: Option<Uptime>,
+}
+
+impl Mount {
+    /// As the state directory remembers it. Nothing is looked at yet.
+    pub fn new(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>) -> Self {
+        Self::with_look(source, state, clock, Arc::new(look))
+    }
+
+    fn with_look(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>, look: Look) -> Self {
+        let memory = Memory::new(state, &source.name, &source.folder);
+        let known = memory.load().unwrap_or_else(|error| {
+            let words = "what the folder is known by cannot be read; it is learnt anew";
+            tracing::warn!(source = %source.name, %error, "{words}");
+            None
+        });
+        Self {
+            source,
+            memory,
+            beside: Beside::new(Arc::clone(&clock)),
+            clock,
+            look,
+            turn: tokio::sync::Mutex::default(),
+            hangs: Arc::default(),
+            state: Mutex::new(State { known, disk: None, there_at: None }),
+            away: watch::Sender::new(None),
+        }
+    }
+
+    /// The source.
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// The subtitles in its folder.
+    pub fn beside(&self) -> &Beside {
+        &self.beside
+    }
+
+    /// What its folder lies on, as it was last seen. Until then the one that can be relied on least.
+    pub fn disk(&self) -> Disk {
+        self.state().disk.unwrap_or(Disk::Remote)
+    }
+
+    /// How long a file must be quiet here: as set, or as the disk needs it.
+    pub fn settle(&self) -> Duration {
+        self.source.settle.unwrap_or_else(|| self.state().disk.map_or(NETWORK_SETTLE, Disk::settle))
+    }
+
+    /// Why it is away, if it was when it was last looked at.
+    pub fn away(&self) -> Option<Away> {
+        self.away.borrow().clone()
+    }
+
+    /// Whether the folder is there. A good answer holds for a second, a bad one is asked again.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub async fn there(&self) -> Result<(), Away> {
+        let now = self.clock.uptime();
+        let fresh = self.state().there_at.is_some_and(|at| now.since(at) < FRESH);
+        if fresh { Ok(()) } else { self.there_now().await }
+    }
+
+    /// Whether the folder is there now: for whoever is about to conclude something from what is not in it.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub async fn there_now(&self) -> Result<(), Away> {
+        let _turn = self.turn.lock().await;
+        if self.hangs.load(Ordering::Acquire) {
+            return self.note(Err(hangs()));
+        }
+        let looked = self.looked().await;
+        self.note(looked)
+    }
+
+    /// The same in place, for whoever blocks already.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub fn there_blocking(&self) -> Result<(), Away> {
+        let known = self.state().known.clone();
+        let looked = (self.look)(&self.source.folder, known.as_ref());
+        self.note(looked)
+    }
+
+    /// Whether what is missing in the folder is really gone: the folder is there, and it is either known
+    /// or not bare. A folder that was never known and has nothing in it may be a bare mount point.
+    ///
+    /// # Errors
+    /// [`Away`].
+    pub async fn is_gone_from(&self) -> Result<(), Away> {
+        self.there_now().await?;
+        if self.state().known.is_some() || !is_bare(&self.source.folder) {
+            return Ok(());
+        }
+        let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
+        Err(Away { folder: self.source.folder.clone(), why: why.to_owned() })
+    }
+
+    /// Learns what the folder is known by, unless that is known. To be called when something of the
+    /// user's was seen in it: the bare mount point of a share that is away has nothing in it. Blocks.
+    pub fn mark(&self) {
+        let folder = &self.source.folder;
+        if self.state().known.is_some() && !marker::is_blank(folder) {
+            return;
+        }
+        let learnt = marker::learn(folder).and_then(|known| self.memory.keep(&known).map(|()| known));
+        match learnt {
+            Ok(known) => self.state().known = Some(known),
+            Err(error) => {
+                let words =
+                    "the folder cannot be marked yet: if it were unmounted now, that would look like a deletion";
+                tracing::warn!(source = %self.source.name, %error, "{words}");
+            }
+        }
+    }
+
+    /// Returns when the folder is found to be away: what is done in it would hang, or come to nothing.
+    pub async fn lost(&self) -> Away {
+        loop {
+            self.clock.sleep(WHILE_WORKING).await;
+            if let Err(away) = self.there().await {
+                return away;
+            }
+        }
+    }
+
+    /// Follows whether it is away.
+    pub fn follow(&self) -> watch::Receiver<Option<Away>> {
+        self.away.subscribe()
+    }
+
+    async fn looked(&self) -> Result<Disk, Stranger> {
+        let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.state().known.clone());
+        if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+            return look(&folder, known.as_ref()); // so that a simulation is the same every time
+        }
+        let hangs_flag = Arc::clone(&self.hangs);
+        hangs_flag.store(true, Ordering::Release);
+        let looking = tokio::task::spawn_blocking(move || {
+            let looked = look(&folder, known.as_ref());
+            hangs_flag.store(false, Ordering::Release);
+            looked
+        });
+        tokio::select! {
+            biased;
+            looked = looking => looked.unwrap_or_else(|_| Err(hangs())),
+            () = self.clock.sleep(ANSWERS_WITHIN) => Err(hangs()),
+        }
+    }
+
+    /// One alarm when it goes, one word when it is back.
+    fn note(&self, looked: Result<Disk, Stranger>) -> Result<(), Away> {
+        let (name, folder) = (&self.source.name, &self.source.folder);
+        match looked {
+            Ok(disk) => {
+                let mut state = self.state();
+                state.disk = Some(disk);
+                state.there_at = Some(self.clock.uptime());
+                drop(state);
+                let was_away = self.away.send_if_modified(|away| away.take().is_some());
+                if was_away {
+                    tracing::info!(source = %name, folder = %folder.display(), "the source's folder is back");
+                }
+                Ok(())
+            }
+            Err(stranger) => {
+                let away = Away { folder: folder.clone(), why: stranger.to_string() };
+                self.state().there_at = None;
+                let is_news = self.away.send_if_modified(|known| known.replace(away.clone()).is_none());
+                if is_news {
+                    tracing::error!(source = %name, reason = %away, "the source is frozen");
+                }
+                Err(away)
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn hangs() -> Stranger {
+    Stranger::Away(format!("does not answer within {} s", ANSWERS_WITHIN.as_secs()))
+}
+
+fn look(folder: &Path, known: Option<&Known>) -> Result<Disk, Stranger> {
+    marker::recognise(folder, known)?;
+    Disk::of(folder).map_err(|error| Stranger::Away(format!("does not answer: {error}")))
+}
+
+fn is_bare(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::config::meant;
+    use tempfile::TempDir;
+
+    fn mount(folder: &Path, state: &Path, look: Look) -> Mount {
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\n");
+        let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        Mount::with_look(Arc::new(source), state, Arc::new(SystemClock), look)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_folder_that_hangs_is_away_and_is_not_asked_by_a_second_thread() {
+        let dirs = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (wait, asked) = (Mutex::new(wait), Arc::new(Mutex::new(0)));
+        let count = Arc::clone(&asked);
+        let look: Look = Arc::new(move |_, _| {
+            *count.lock().unwrap() += 1;
+            let _ = wait.lock().unwrap().recv();
+            Ok(Disk::Local)
+        });
+        let mount = Mount { clock: Arc::new(Hasty), ..mount(dirs[0].path(), dirs[1].path(), look) };
+        for _ in 0..5 {
+            assert!(mount.there().await.unwrap_err().to_string().contains("does not answer within 10 s"));
+        }
+        assert_eq!(*asked.lock().unwrap(), 1);
+        drop(go); // the server answers again
+        while mount.there_now().await.is_err() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(mount.away(), None);
+    }
+
+    /// Does not wait.
+    struct Hasty;
+
+    #[async_trait::async_trait]
+    impl Clock for Hasty {
+        fn now(&self) -> crate::domain::names::Timestamp {
+            SystemClock.now()
+        }
+        fn uptime(&self) -> Uptime {
+            SystemClock.uptime()
+        }
+        async fn sleep(&self, _: Duration) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_marked_is_missed_and_what_is_only_empty_is_not() {
+        let (state, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let mount = mount(folder.path(), state.path(), Arc::new(look));
+        assert_eq!(mount.there_now().await, Ok(()), "an empty new folder is no alarm");
+        assert!(mount.is_gone_from().await.is_err(), "but nothing is concluded from it");
+        mount.mark();
+        assert_eq!(mount.is_gone_from().await, Ok(()), "with its marker it is just empty");
+        std::fs::remove_file(folder.path().join(".scribed")).unwrap();
+        assert!(mount.there_now().await.unwrap_err().to_string().contains("make an empty file .scribed"));
+        assert!(mount.away().is_some());
+        std::fs::write(folder.path().join(".scribed"), "").unwrap();
+        assert_eq!((mount.there_now().await, mount.away()), (Ok(()), None));
+        mount.mark();
+        std::fs::write(folder.path().join(".scribed"), "other\n").unwrap();
+        assert!(mount.there_now().await.is_err(), "the empty marker got an id");
+    }
+}

@@ -1,0 +1,237 @@
+//! Watching a folder for changes. A hint only: the system drops events, and some disks send none.
+
+use crate::config::meant::Source;
+use crate::source::choice::{Choice, Kind, choose};
+use crate::source::ignore::is_leftover;
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// So many changed paths are kept; with more the whole folder is looked through.
+const KEPT: usize = 1_024;
+
+/// What is known to have changed since it was last asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Files and folders, relative to the source's folder.
+    pub paths: BTreeSet<PathBuf>,
+    /// More than is known.
+    pub overflowed: bool,
+    /// The source's folder itself went away, or another took its place.
+    pub replaced: bool,
+    /// No more will be told, for this reason.
+    pub broken: Option<String>,
+}
+
+/// Changes as they come in, bounded.
+#[derive(Default)]
+pub struct Hints {
+    changed: Mutex<Changed>,
+    some: Notify,
+}
+
+impl Hints {
+    /// Returns when something has changed.
+    pub async fn some(&self) {
+        loop {
+            let notified = self.some.notified();
+            if *self.changed() != Changed::default() {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// What has changed since the last call.
+    pub fn take(&self) -> Changed {
+        std::mem::take(&mut *self.changed())
+    }
+
+    fn add(&self, path: PathBuf) {
+        let mut changed = self.changed();
+        if changed.overflowed {
+            return;
+        }
+        if changed.paths.len() < KEPT {
+            changed.paths.insert(path);
+        } else {
+            changed.paths.clear();
+            changed.overflowed = true;
+        }
+        drop(changed);
+        self.some.notify_one();
+    }
+
+    fn tell(&self, what: impl FnOnce(&mut Changed)) {
+        what(&mut self.changed());
+        self.some.notify_one();
+    }
+
+    fn changed(&self) -> MutexGuard<'_, Changed> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A watch over one source's folder.
+pub struct Watch {
+    watcher: Mutex<RecommendedWatcher>,
+    hints: Arc<Hints>,
+}
+
+impl Watch {
+    /// Over nothing yet: each folder is added by [`Watch::over`] before it is read, so that nothing
+    /// falls between.
+    ///
+    /// # Errors
+    /// What the system says, in words.
+    pub fn new(source: &Arc<Source>) -> Result<Self, String> {
+        let hints = Arc::<Hints>::default();
+        let (source, told) = (Arc::clone(source), Arc::clone(&hints));
+        let config = notify::Config::default().with_follow_symlinks(false);
+        let handler = move |event: notify::Result<Event>| match event {
+            Ok(event) => hear(&source, &told, &event),
+            Err(error) => told.tell(|changed| changed.broken = Some(words(&error))),
+        };
+        let watcher = RecommendedWatcher::new(handler, config).map_err(|error| words(&error))?;
+        Ok(Self { watcher: Mutex::new(watcher), hints })
+    }
+
+    /// Over this folder, too; not over what lies below it.
+    pub fn over(&self, folder: &Path) {
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        match watcher.watch(folder, RecursiveMode::NonRecursive) {
+            Ok(()) => {}
+            // Gone again.
+            Err(error) if is_gone(&error) => {}
+            Err(error) => self.hints.tell(|changed| changed.broken = Some(words(&error))),
+        }
+    }
+
+    /// What it has noticed.
+    pub fn hints(&self) -> &Hints {
+        &self.hints
+    }
+}
+
+fn is_gone(error: &notify::Error) -> bool {
+    match &error.kind {
+        notify::ErrorKind::PathNotFound => true,
+        notify::ErrorKind::Io(error) => error.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn words(error: &notify::Error) -> String {
+    match &error.kind {
+        notify::ErrorKind::MaxFilesWatch => {
+            "the system's limit of watched folders is reached (sysctl fs.inotify.max_user_watches)".to_owned()
+        }
+        notify::ErrorKind::Io(error) if error.raw_os_error() == Some(24) => {
+            "the system's limit of watchers is reached (sysctl fs.inotify.max_user_instances)".to_owned()
+        }
+        _ => format!("the system does not watch it: {error}"),
+    }
+}
+
+/// Keeps what may be a file that has become whole, or a new folder.
+fn hear(source: &Source, hints: &Hints, event: &Event) {
+    if event.need_rescan() {
+        hints.tell(|changed| changed.overflowed = true);
+        return;
+    }
+    let Some(kind) = kind(&event.kind) else { return };
+    for path in &event.paths {
+        let Ok(path) = path.strip_prefix(&source.folder) else { continue };
+        if path.as_os_str().is_empty() {
+            let is_its_end = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+            if is_its_end {
+                hints.tell(|changed| changed.replaced = true);
+            }
+        } else if is_wanted(source, path, kind) {
+            hints.add(path.to_owned());
+        }
+    }
+}
+
+/// What is worth a look: a name that is new, a file that its writer has closed, another mode or time.
+/// Not each write to a file: it is looked at when it is closed, or by its own quiet time. The inner
+/// `None`: a file or a folder, who knows.
+fn kind(event: &EventKind) -> Option<Option<Kind>> {
+    match event {
+        EventKind::Create(CreateKind::File) | EventKind::Access(AccessKind::Close(AccessMode::Write)) => {
+            Some(Some(Kind::File))
+        }
+        EventKind::Create(CreateKind::Folder) => Some(Some(Kind::Folder)),
+        EventKind::Create(_)
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Any | RenameMode::From))
+        | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Any)
+        | EventKind::Remove(_)
+        | EventKind::Any => Some(None),
+        _ => None,
+    }
+}
+
+fn is_wanted(source: &Source, path: &Path, kind: Option<Kind>) -> bool {
+    let takes = |kind| choose(source, path, kind) == Choice::Taken;
+    let is_ours = path.file_name().is_some_and(is_leftover);
+    !is_ours && kind.map_or_else(|| takes(Kind::Folder) || takes(Kind::File), takes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::meant;
+    use notify::event::{DataChange, Flag, MetadataKind, RemoveKind};
+
+    fn source() -> Source {
+        let text = "[[source]]\nfolder = \"/srv/media\"\nexclude = [\"**/rushes/**\"]\n";
+        meant::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    fn heard(kind: EventKind, path: &str) -> Changed {
+        let hints = Hints::default();
+        hear(&source(), &hints, &Event::new(kind).add_path(PathBuf::from(path)));
+        hints.take()
+    }
+
+    #[test]
+    fn what_may_be_a_whole_file_or_a_new_folder_is_kept() {
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let to = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+        let kept = |kind, path: &str| !heard(kind, &format!("/srv/media/{path}")).paths.is_empty();
+        assert!(kept(EventKind::Create(CreateKind::Folder), "a"));
+        assert!(kept(EventKind::Create(CreateKind::File), "a/talk.wav"));
+        assert!(kept(closed, "talk.wav") && kept(to, "talk.wav") && kept(to, "folder"));
+        assert!(kept(EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)), "talk.wav"));
+        assert!(!kept(closed, "talk.en.srt") && !kept(closed, "rushes/talk.wav") && !kept(to, ".git"));
+        assert!(!kept(to, ".0123456789abcdef0123456789abcdef.scribed-tmp"));
+        assert!(!kept(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "talk.wav"));
+    }
+
+    #[test]
+    fn the_folders_own_end_and_a_queue_that_overflowed_are_told() {
+        assert!(heard(EventKind::Remove(RemoveKind::Folder), "/srv/media").replaced);
+        assert!(heard(EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/srv/media").replaced);
+        let hints = Hints::default();
+        hear(&source(), &hints, &Event::new(EventKind::Other).set_flag(Flag::Rescan));
+        assert!(hints.take().overflowed);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_nothing_is_forgotten_in_silence() {
+        let hints = Hints::default();
+        for n in 0..KEPT {
+            hints.add(PathBuf::from(format!("{n}.wav")));
+        }
+        let all = hints.take();
+        assert!(all.paths.len() == KEPT && !all.overflowed);
+        for n in 0..=3 * KEPT {
+            hints.add(PathBuf::from(format!("{n}.wav")));
+        }
+        assert_eq!(hints.take(), Changed { overflowed: true, ..Changed::default() });
+    }
+}
