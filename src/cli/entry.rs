@@ -4,7 +4,7 @@ use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{add, cancel, check, explain, init, jobs, once, pause, plan, retry, run, serve, show, status};
-use crate::config::meant::{Config, load};
+use crate::config::meant::{Config, load, load_without_secrets};
 use crate::control::request::Request;
 use clap::Parser;
 use std::io::{self, IsTerminal, Write};
@@ -26,6 +26,15 @@ impl Context {
     /// Everything that is wrong with it.
     pub fn config(&self) -> Result<Config, Failure> {
         Ok(load(&self.common.config)?)
+    }
+
+    /// The same without its secrets, for commands that ask no service: whoever types them need not have
+    /// the key.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config_without_secrets(&self) -> Result<Config, Failure> {
+        Ok(load_without_secrets(&self.common.config)?)
     }
 
     /// A line for people on stdout; nothing with `--json`.

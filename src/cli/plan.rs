@@ -33,7 +33,7 @@ use tokio::sync::mpsc;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Plan) -> Result<u8, Failure> {
-    let config = context.config()?;
+    let config = context.config_without_secrets()?;
     let queue = Queue::find(&config)?;
     let mut planner = Planner { context, list: args.list, queue, sum: Planned::default(), shown: spinner(context) };
     for mount in daemon::mounts_of(&config).values() {
