@@ -3,9 +3,10 @@
 
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, Uptime};
 use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
-use crate::domain::names::{ServiceName, SourceName};
+use crate::control::hands::{self, Hands};
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
@@ -25,6 +26,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The name of the one service there is in `jobs.toml`.
@@ -66,6 +68,9 @@ pub struct House {
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
+    /// Folders in which nothing is media.
+    own: Vec<PathBuf>,
+    born: (Timestamp, Uptime),
 }
 
 impl House {
@@ -75,12 +80,11 @@ impl House {
     /// See [`OpenError`]; nothing is left running.
     pub async fn open(config: &Config, rebuild: bool) -> Result<Self, OpenError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
         let (client, terms, embedded) = connect(config, &clock).await?;
-        let sources: BTreeMap<_, _> =
-            config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect();
-        let mount = |source: &Arc<Source>| Arc::new(Mount::new(Arc::clone(source), &config.state, Arc::clone(&clock)));
-        let mounts: BTreeMap<_, _> = sources.iter().map(|(name, source)| (name.clone(), mount(source))).collect();
+        let sources = by_name(config);
+        let mounts = mounts(config, &sources, &clock);
         let results = Arc::new(Results::new(results_dir(config)));
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
@@ -96,7 +100,8 @@ impl House {
             retry: config.retry,
             seed: fastrand::u64(..),
         };
-        Ok(Self { store, engine: Arc::new(Engine::new(parts)), client, sources, mounts, clock, embedded })
+        let engine = Arc::new(Engine::new(parts));
+        Ok(Self { store, engine, client, sources, mounts, clock, embedded, own: own_folders(config), born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -138,6 +143,18 @@ impl House {
         }
     }
 
+    /// What carries out what commands ask of this house, which is a daemon of this process number.
+    pub fn hands(&self, pid: u32) -> Hands {
+        let (since, started) = self.born;
+        Hands {
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            mounts: self.mounts.clone(),
+            own: self.own.clone(),
+            running: Some(hands::Running { engine: Arc::clone(&self.engine), pid, since, started }),
+        }
+    }
+
     /// Everything acknowledged is on the disk, and the embedded service has stopped, when this returns.
     ///
     /// # Errors
@@ -148,6 +165,54 @@ impl House {
         }
         self.store.settle().await
     }
+}
+
+/// What carries out what a command asks where no daemon runs: the store is opened for it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn hands(config: &Config) -> Result<Hands, StoreError> {
+    Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
+}
+
+/// As [`hands`], on a copy of the queue that is removed with the folder that is returned; `None` where
+/// there is no queue. Nothing is changed by it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreError> {
+    let place = tempfile::Builder::new().prefix("scribed-plan-").tempdir().map_err(|error| {
+        StoreError::Unwritable(format!("cannot make a temporary folder for a copy of the queue: {error}"))
+    })?;
+    let Some(store) = sled::open_copy(&config.state, place.path())? else { return Ok(None) };
+    Ok(Some((hands_on(config, Arc::new(store)), place)))
+}
+
+fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    Hands { store, mounts: mounts_of(config), clock, own: own_folders(config), running: None }
+}
+
+/// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
+pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
+    mounts(config, &by_name(config), &(Arc::new(SystemClock) as Arc<dyn Clock>))
+}
+
+fn mounts(
+    config: &Config,
+    sources: &BTreeMap<SourceName, Arc<Source>>,
+    clock: &Arc<dyn Clock>,
+) -> BTreeMap<SourceName, Arc<Mount>> {
+    let mount = |source: &Arc<Source>| Arc::new(Mount::new(Arc::clone(source), &config.state, Arc::clone(clock)));
+    sources.iter().map(|(name, source)| (name.clone(), mount(source))).collect()
+}
+
+fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {
+    config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect()
+}
+
+fn own_folders(config: &Config) -> Vec<PathBuf> {
+    vec![config.state.clone(), config.serve.data.clone()]
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.
@@ -186,6 +251,20 @@ async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Connected, O
             let (client, running) = embedded(config, clock).await?;
             Ok((Arc::new(client), *terms, Some(running)))
         }
+    }
+}
+
+/// The way to a service elsewhere, for a look at it beside a daemon that has the queue; `None` for the
+/// embedded one, which only its own daemon reaches.
+///
+/// # Errors
+/// [`OpenError::Client`].
+pub fn visitor(config: &Config) -> Result<Option<Arc<dyn Client>>, OpenError> {
+    match &config.service {
+        Service::Hosted(hosted) => {
+            Ok(Some(Arc::new(hosted_client(hosted, &(Arc::new(SystemClock) as Arc<dyn Clock>))?)))
+        }
+        Service::Embedded(_) => Ok(None),
     }
 }
 

@@ -112,6 +112,10 @@ impl Job {
             // A round of this job is never used twice: its tokens would be equal.
             Event::Adopted { round, .. } => self.round = self.round.max(*round),
             Event::Anew => self.round += 1,
+            Event::PaidAgain => {
+                self.attempts = 0;
+                self.round += 1;
+            }
             Event::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());
@@ -128,6 +132,15 @@ impl Job {
         self.since = now;
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    /// Whether this file is still the one that was seen. What a person has cancelled must not be bought
+    /// because somebody touched or moved it: only another length is another content then.
+    pub fn is_file(&self, stamp: &Stamp) -> bool {
+        match self.stage {
+            Stage::Cancelled { .. } => self.seen.size == stamp.size,
+            _ => self.seen == *stamp,
+        }
     }
 
     /// Money is or may be spent for it, but nothing tells that it will end: it waits for a person, or

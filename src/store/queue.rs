@@ -4,7 +4,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
-use crate::domain::stage::{Event, IllegalMove, Skip, Stage, StageKind};
+use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
 use crate::store::index::{Index, split};
@@ -30,6 +30,10 @@ pub trait Rows: Send {
     fn suspect(&self) -> Result<bool, StoreError>;
     /// No longer so.
     fn set_trusted(&mut self) -> Result<(), StoreError>;
+    /// Whether nothing new is uploaded or submitted.
+    fn paused(&self) -> Result<bool, StoreError>;
+    /// From now on so, or no longer.
+    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError>;
 }
 
 /// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
@@ -124,7 +128,7 @@ impl Queue {
         };
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
-        let is_back = matches!(old.stage, Stage::Skipped { why: Skip::Vanished | Skip::NotAFile });
+        let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
         let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
         if !old.stage.is_end() {
             if was_away && old.due.is_some_and(|due| due > now) {
@@ -132,7 +136,7 @@ impl Queue {
             }
             return Ok(Admission::Known(id));
         }
-        if old.seen == seen && !is_back {
+        if old.is_file(&seen) && !is_back {
             return Ok(Admission::Known(id));
         }
         let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {
@@ -261,15 +265,24 @@ impl Queue {
         }
     }
 
-    fn revive(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        let Some(old) = self.rows.load(id)? else { return Ok(false) };
-        match old.clone().on(Event::Revived, now) {
-            Ok(new) => {
-                self.settle_purchase(&old, &new)?;
-                self.put(Some(&old), &new)?;
-                Ok(true)
-            }
-            Err(IllegalMove { .. }) => Ok(false),
+    fn overrule(&mut self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(seen.id)? else { return Ok(false) };
+        if (&old.stage, old.round) != (&seen.stage, seen.round) {
+            return Ok(false);
+        }
+        let Ok(new) = old.clone().on(event, now) else { return Ok(false) };
+        self.settle_purchase(&old, &new)?;
+        // First: whoever holds the job may not put back what the person has ended.
+        self.index.release(old.id);
+        self.put(Some(&old), &new)?;
+        self.wake_followers(&new)?;
+        Ok(true)
+    }
+
+    fn look_again(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.rows.load(id)? {
+            Some(job) if !job.stage.is_end() => self.bring_forward(id, now).map(|()| true),
+            _ => Ok(false),
         }
     }
 
@@ -362,8 +375,25 @@ impl Store for QueueStore {
         self.queue().hasten(transcription, now)
     }
 
-    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        self.queue().revive(job, now)
+    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+        let done = self.queue().overrule(seen, event, now)?;
+        if done {
+            self.barrier.durable().await?;
+        }
+        Ok(done)
+    }
+
+    async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.queue().look_again(job, now)
+    }
+
+    async fn paused(&self) -> Result<bool, StoreError> {
+        self.queue().rows.paused()
+    }
+
+    async fn set_paused(&self, paused: bool) -> Result<(), StoreError> {
+        self.queue().rows.set_paused(paused)?;
+        self.barrier.durable().await
     }
 
     async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {

@@ -4,6 +4,7 @@
 
 mod client;
 mod commands;
+mod daemon;
 mod desk;
 mod floors;
 mod hostile;
@@ -19,6 +20,7 @@ mod model;
 mod mounts;
 mod old_data;
 mod once;
+mod plan;
 mod power_loss;
 mod recogniser;
 mod secrets;
@@ -27,9 +29,11 @@ mod server_hostile;
 mod service;
 mod sim;
 mod simulation;
+mod systemd;
 mod walking;
 
 mod support {
     pub mod bed;
+    pub mod proxy;
     pub mod scripted;
 }

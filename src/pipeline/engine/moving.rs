@@ -45,7 +45,10 @@ impl Engine {
     /// Renews the lease until it is lost.
     async fn keep(&self, lease: &Lease) -> Result<(), StoreError> {
         loop {
-            self.parts.clock.sleep(LEASE / 3).await;
+            tokio::select! {
+                () = self.parts.clock.sleep(LEASE / 3) => {}
+                () = self.recalled.notified() => {}
+            }
             self.parts.store.renew(lease, self.parts.clock.now().after(LEASE)).await?;
         }
     }
@@ -82,7 +85,11 @@ impl Engine {
                 self.in_folder(mount, write::run(&doors, mount, job, order, transcription)).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
-            Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {
+            Stage::Submitting { .. }
+            | Stage::Written { .. }
+            | Stage::Skipped { .. }
+            | Stage::Failed { .. }
+            | Stage::Cancelled { .. } => {
                 let words = "a job was claimed that nobody moves alone";
                 return Err(Stop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
             }
