@@ -26,6 +26,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The name of the one service there is in `jobs.toml`.
@@ -83,8 +84,7 @@ impl House {
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
         let (client, terms, embedded) = connect(config, &clock).await?;
         let sources = by_name(config);
-        let mount = |source: &Arc<Source>| Arc::new(Mount::new(Arc::clone(source), &config.state, Arc::clone(&clock)));
-        let mounts: BTreeMap<_, _> = sources.iter().map(|(name, source)| (name.clone(), mount(source))).collect();
+        let mounts = mounts(config, &sources, &clock);
         let results = Arc::new(Results::new(results_dir(config)));
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
@@ -150,7 +150,7 @@ impl House {
         Hands {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
-            sources: self.sources.clone(),
+            mounts: self.mounts.clone(),
             own: self.own.clone(),
             running: Some(hands::Running { engine: Arc::clone(&self.engine), pid, since, started }),
         }
@@ -173,9 +173,39 @@ impl House {
 /// # Errors
 /// As [`open_store`].
 pub fn hands(config: &Config) -> Result<Hands, StoreError> {
-    let store = Arc::new(open_store(config, &SystemClock, false)?);
-    let (sources, own) = (by_name(config), own_folders(config));
-    Ok(Hands { store, clock: Arc::new(SystemClock), sources, own, running: None })
+    Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
+}
+
+/// As [`hands`], on a copy of the queue that is removed with the folder that is returned; `None` where
+/// there is no queue. Nothing is changed by it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreError> {
+    let place = tempfile::Builder::new().prefix("scribed-plan-").tempdir().map_err(|error| {
+        StoreError::Unwritable(format!("cannot make a temporary folder for a copy of the queue: {error}"))
+    })?;
+    let Some(store) = sled::open_copy(&config.state, place.path())? else { return Ok(None) };
+    Ok(Some((hands_on(config, Arc::new(store)), place)))
+}
+
+fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    Hands { store, mounts: mounts_of(config), clock, own: own_folders(config), running: None }
+}
+
+/// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
+pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
+    mounts(config, &by_name(config), &(Arc::new(SystemClock) as Arc<dyn Clock>))
+}
+
+fn mounts(
+    config: &Config,
+    sources: &BTreeMap<SourceName, Arc<Source>>,
+    clock: &Arc<dyn Clock>,
+) -> BTreeMap<SourceName, Arc<Mount>> {
+    let mount = |source: &Arc<Source>| Arc::new(Mount::new(Arc::clone(source), &config.state, Arc::clone(clock)));
+    sources.iter().map(|(name, source)| (name.clone(), mount(source))).collect()
 }
 
 fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {

@@ -44,11 +44,14 @@ pub mod cli {
     pub mod check;
     pub mod each;
     pub mod entry;
+    pub mod explain;
     pub mod failure;
     pub mod init;
     pub mod jobs;
     pub mod once;
     pub mod pause;
+    pub mod plan;
+    pub mod planned;
     pub mod progress;
     pub mod retry;
     pub mod row;
@@ -94,6 +97,8 @@ pub mod config {
 pub mod control {
     pub mod adding;
     pub mod caller;
+    pub mod explaining;
+    pub mod forecast;
     pub mod hands;
     pub mod listing;
     pub mod place;
@@ -192,7 +197,9 @@ pub mod source {
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
+    pub mod ours;
     pub mod stamp;
+    pub mod survey;
     pub mod tree;
     pub mod watch;
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others are taken.
 pub async fn run(context: &Context, args: &Add) -> Result<u8, Failure> {
-    let way = Way::find(&context.config()?)?;
+    let way = Way::find(&context.config_without_secrets()?)?;
     let mut each = Each::default();
     for typed in &args.paths {
         let put = match is_url(typed) {

@@ -72,6 +72,10 @@ pub enum Command {
     Jobs(Jobs),
     /// One job: where it is, why, what happens next, and its history
     Show(Show),
+    /// Why a file is where it is, and what happens next; also of files that nobody transcribes
+    Explain(Explain),
+    /// What `once` would do: files, bytes, hours of audio, and what is passed over; changes nothing
+    Plan(Plan),
     /// Takes files below a source's folder, whatever its patterns say
     Add(Add),
     /// Jobs that failed, were cancelled or wait go on now
@@ -133,6 +137,22 @@ pub struct Show {
     /// The job's number, or the path of its recording
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
+}
+
+/// `scribed explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The path of a file
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+}
+
+/// `scribed plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// Every file by name, and what becomes of it
+    #[arg(long)]
+    pub list: bool,
 }
 
 /// `scribed add`.

@@ -14,7 +14,7 @@ use crate::domain::reason::reason;
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others are cancelled.
 pub async fn run(context: &Context, args: &Cancel) -> Result<u8, Failure> {
-    let way = Way::find(&context.config()?)?;
+    let way = Way::find(&context.config_without_secrets()?)?;
     let mut each = Each::default();
     for typed in &args.jobs {
         match way.put(Request::Cancel { job: wanted(typed)? }).await? {

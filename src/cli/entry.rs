@@ -3,8 +3,8 @@
 use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
-use crate::cli::{add, cancel, check, init, jobs, once, pause, retry, run, serve, show, status};
-use crate::config::meant::{Config, load};
+use crate::cli::{add, cancel, check, explain, init, jobs, once, pause, plan, retry, run, serve, show, status};
+use crate::config::meant::{Config, load, load_without_secrets};
 use crate::control::request::Request;
 use clap::Parser;
 use std::io::{self, IsTerminal, Write};
@@ -26,6 +26,15 @@ impl Context {
     /// Everything that is wrong with it.
     pub fn config(&self) -> Result<Config, Failure> {
         Ok(load(&self.common.config)?)
+    }
+
+    /// The same without its secrets, for commands that ask no service: whoever types them need not have
+    /// the key.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config_without_secrets(&self) -> Result<Config, Failure> {
+        Ok(load_without_secrets(&self.common.config)?)
     }
 
     /// A line for people on stdout; nothing with `--json`.
@@ -73,6 +82,8 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Status => status::run(context).await,
             Command::Jobs(args) => jobs::run(context, args).await,
             Command::Show(args) => show::run(context, args).await,
+            Command::Explain(args) => explain::run(context, args).await,
+            Command::Plan(args) => plan::run(context, args).await,
             Command::Add(args) => add::run(context, args).await,
             Command::Retry(args) => retry::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,

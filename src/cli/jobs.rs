@@ -16,7 +16,7 @@ use std::io;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Jobs) -> Result<u8, Failure> {
-    let config = context.config()?;
+    let config = context.config_without_secrets()?;
     let failed = args.failed.then_some(StageKind::Failed);
     let stages = args.stage.iter().copied().chain(failed).collect();
     let source = args.source.as_deref().map(|name| source(&config, name)).transpose()?;

@@ -11,7 +11,7 @@ use serde_json::json;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, request: Request) -> Result<u8, Failure> {
-    let way = Way::find(&context.config()?)?;
+    let way = Way::find(&context.config_without_secrets()?)?;
     let Answer::Paused(paused) = way.ask(request).await? else { return Err(strange()) };
     context.emit(&json!({"paused": paused}))?;
     context.say(match paused {

@@ -21,7 +21,7 @@ const AT_ONCE: usize = 16;
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others go on.
 pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
-    let config = context.config()?;
+    let config = context.config_without_secrets()?;
     let selection = selection(&config, args)?;
     let mut work = Work { context, way: Way::find(&config)?, pay_again: args.pay_again, sum: Sum::default() };
     if args.failed {
@@ -33,6 +33,10 @@ pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
         }
     }
     work.sum.tell(context)?;
+    let Answer::Status(status) = work.way.ask(Request::Status).await? else { return Err(strange()) };
+    if status.paused {
+        context.say("the queue is paused: nothing new is uploaded or submitted until `scribed resume`")?;
+    }
     Ok(work.sum.each.exit_code())
 }
 

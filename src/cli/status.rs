@@ -18,7 +18,7 @@ use std::time::Duration;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context) -> Result<u8, Failure> {
-    let way = Way::find(&context.config()?)?;
+    let way = Way::find(&context.config_without_secrets()?)?;
     let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
     tell(context, &status)?;
     let waiting = waiting(&way).await?;

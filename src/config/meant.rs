@@ -190,11 +190,23 @@ pub fn load(path: &Path) -> Result<Config, Problems> {
     load_with(path, &|name| std::env::var_os(name))
 }
 
+/// As [`load`], without its secrets: for those who ask no service, and need not be able to.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
+    read(path, None)
+}
+
 /// As [`load`], with another environment.
 ///
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
+    read(path, Some(env))
+}
+
+fn read(path: &Path, env: Option<Env<'_>>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
@@ -207,7 +219,7 @@ pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         alone(Problem::of_file(format!("line {line} is not UTF-8")).mend("save the file as UTF-8"))
     })?;
-    parse(path, &text, env)
+    understand(path, &text, env)
 }
 
 /// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder.
@@ -215,6 +227,10 @@ pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
+    understand(path, text, Some(env))
+}
+
+fn understand(path: &Path, text: &str, env: Option<Env<'_>>) -> Result<Config, Problems> {
     let (top, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(Problems::new(path, text, errors.iter().map(syntax).collect()));
@@ -242,7 +258,8 @@ fn base_of(path: &Path) -> PathBuf {
 struct Reader<'r> {
     text: &'r str,
     base: PathBuf,
-    env: Env<'r>,
+    /// `None`: secrets are left where they are.
+    env: Option<Env<'r>>,
 }
 
 /// A source while its neighbours are not known yet.
@@ -399,8 +416,11 @@ impl Reader<'_> {
     fn secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
         let mend = "use \"env:NAME\" or \"file:PATH\"";
         let written = value.as_str().ok_or_else(|| wrong_type("a string", value, mend))?;
-        Secret::fetch(written, &self.base, self.env)
-            .map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
+        let secret = match self.env {
+            Some(env) => Secret::fetch(written, &self.base, env),
+            None => Secret::unfetched(written),
+        };
+        secret.map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
     }
 
     /// A path as written, from the file's folder where it is relative.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A key. Has no `Display` and no `Serialize`, and its `Debug` is blind.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,23 +29,26 @@ impl Secret {
     }
 
     /// Fetches the secret from where `written` says it is: `env:NAME`, or `file:PATH` (relative to
-    /// `folder`; a newline at the file's end is dropped).
+    /// `folder`, or below `${CREDENTIALS_DIRECTORY}/`; a newline at the file's end is dropped).
     ///
     /// # Errors
     /// What is wrong and how to mend it, neither holding the secret.
     pub fn fetch(written: &str, folder: &Path, env: Env<'_>) -> Result<Self, (String, String)> {
-        if !says_where(written) {
-            return Err((
-                "a key may not stand in the file itself".to_owned(),
-                "use \"env:NAME\" or \"file:PATH\", and change the key if others could read this file".to_owned(),
-            ));
-        }
+        stands_elsewhere(written)?;
         let text = match written.split_once(':') {
             Some(("env", name)) => from_env(name, env)?,
-            Some((_, path)) => from_file(&folder.join(path))?,
+            Some((_, path)) => from_file(&folder.join(from_credentials(path, env)?))?,
             None => String::new(),
         };
         usable(text, written)
+    }
+
+    /// As [`Secret::fetch`], without looking: for those who ask no service. The secret is empty.
+    ///
+    /// # Errors
+    /// Where it stands in the configuration itself.
+    pub fn unfetched(written: &str) -> Result<Self, (String, String)> {
+        stands_elsewhere(written).map(|()| Self(String::new()))
     }
 }
 
@@ -53,6 +56,30 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(…)")
     }
+}
+
+fn stands_elsewhere(written: &str) -> Result<(), (String, String)> {
+    let wrong = || {
+        (
+            "a key may not stand in the file itself".to_owned(),
+            "use \"env:NAME\" or \"file:PATH\", and change the key if others could read this file".to_owned(),
+        )
+    };
+    says_where(written).then_some(()).ok_or_else(wrong)
+}
+
+/// The folder in which systemd puts what `LoadCredential` names; it differs from unit to unit.
+const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
+
+fn from_credentials(path: &str, env: Env<'_>) -> Result<PathBuf, (String, String)> {
+    let Some(below) = path.strip_prefix("${CREDENTIALS_DIRECTORY}/") else { return Ok(path.into()) };
+    let folder = env(CREDENTIALS).ok_or_else(|| {
+        (
+            format!("`{CREDENTIALS}` is not set: only systemd sets it, for a unit with LoadCredential="),
+            "elsewhere name the key's file itself, or use \"env:NAME\"".to_owned(),
+        )
+    })?;
+    Ok(Path::new(&folder).join(below))
 }
 
 fn from_env(name: &str, env: Env<'_>) -> Result<String, (String, String)> {
@@ -104,6 +131,23 @@ mod tests {
         std::fs::write(folder.path().join("key"), "hunter2\r\n").unwrap();
         let secret = Secret::fetch("file:key", folder.path(), &|_| None).unwrap();
         assert_eq!((secret.expose(), fetch("env:KEY").unwrap().expose()), ("hunter2", "hunter2"));
+    }
+
+    #[test]
+    fn it_comes_from_what_systemd_hands_over() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "hunter2\n").unwrap();
+        let env = |name: &str| (name == "CREDENTIALS_DIRECTORY").then(|| folder.path().into());
+        let written = "file:${CREDENTIALS_DIRECTORY}/key";
+        assert_eq!(Secret::fetch(written, Path::new("/nowhere"), &env).unwrap().expose(), "hunter2");
+        let (what, _) = fetch(written).unwrap_err();
+        assert!(what.contains("is not set"), "{what}");
+    }
+
+    #[test]
+    fn who_asks_no_service_needs_no_key() {
+        assert_eq!(Secret::unfetched("env:OTHER").unwrap().expose(), "");
+        Secret::unfetched("hunter2").unwrap_err();
     }
 
     #[test]

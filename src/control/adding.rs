@@ -1,36 +1,47 @@
 //! A person's order to take a file.
 
+use super::explaining::behind_a_link;
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Added, Refusal, Wanted};
-use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::blocking::blocking;
-use crate::source::disk::Disk;
 use crate::source::folder::full_path;
+use crate::source::mount::Mount;
 use crate::source::stamp::{Look, look};
 use crate::store::contract::Admission;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Takes a file below a source's folder, whatever the source's patterns say. It settles as any other.
 ///
 /// # Errors
 /// [`Refusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
-    let Some((source, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(outside(hands, place))) };
+    let Some((mount, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(hands.outside(place))) };
     if hands.own.iter().any(|own| place.path().starts_with(own)) {
         return Err(Refusal::Usage(format!("{place} lies in a folder of scribed's own: nothing there is media")));
     }
-    let (path, folder) = (full_path(&source.folder, &key.path), source.folder.clone());
-    let looking = move || {
-        let disk = Disk::of(&folder).unwrap_or(Disk::Local);
-        (look(&path, disk), disk)
-    };
-    let (looked, disk) = blocking(looking).await;
+    mount.there_now().await.map_err(|away| Refusal::Declined(away.to_string()))?;
+    if hands.store.wrote(&key).await? {
+        return Err(Refusal::Usage(format!("{place} is an output that scribed wrote")));
+    }
+    let (path, folder, disk) = (key.path.clone(), mount.source().folder.clone(), mount.disk());
+    let looked = blocking(move || {
+        let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
+        (link, look(&full_path(&folder, &path), disk))
+    });
+    let (link, looked) = looked.await;
+    if let Some(link) = link {
+        let words = format!("{place} lies behind the link {}: links are not followed", link.display());
+        return Err(Refusal::Usage(words));
+    }
     let stamp = regular(place, looked)?;
     let now = hands.clock.now();
-    let due = due(source, &stamp, disk, now);
+    let due = due(mount, &stamp, now);
     let admission = hands.store.admit(&key, stamp, now, due).await?;
     hands.nudge();
     answer(hands, &key, admission).await
@@ -46,9 +57,9 @@ async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Add
     Ok(Added { job, known })
 }
 
-fn due(source: &Source, stamp: &Stamp, disk: Disk, now: Timestamp) -> Timestamp {
-    let settle = source.settle.unwrap_or(disk.settle());
-    disk.quiet_at(stamp, now, settle).unwrap_or(now.after(settle))
+fn due(mount: &Mount, stamp: &Stamp, now: Timestamp) -> Timestamp {
+    let settle = mount.settle();
+    mount.disk().quiet_at(stamp, now, settle).map_or(now.after(settle), |at| at.max(now))
 }
 
 fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {
@@ -59,13 +70,4 @@ fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {
         Err(error) => format!("{place} cannot be looked at: {error}"),
     };
     Err(Refusal::Usage(words))
-}
-
-fn outside(hands: &Hands, place: &Place) -> String {
-    let folders: Vec<String> = hands.sources.values().map(|source| source.folder.display().to_string()).collect();
-    format!(
-        "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its folder to \
-         jobs.toml",
-        folders.join(", ")
-    )
 }

@@ -1,17 +1,18 @@
 //! What carries requests out, in the daemon and in a command that finds none: one way in.
 
+use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, listing, status, steering};
+use super::{adding, explaining, forecast, listing, status, steering};
 use crate::clock::{Clock, Uptime};
-use crate::config::meant::Source;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::pipeline::engine::Engine;
+use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// The parts that requests are carried out on.
@@ -20,8 +21,8 @@ pub struct Hands {
     pub store: Arc<dyn Store>,
     /// Time.
     pub clock: Arc<dyn Clock>,
-    /// Where media comes from.
-    pub sources: BTreeMap<SourceName, Arc<Source>>,
+    /// Where media comes from, and whether it is there.
+    pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// Folders of our own, in which nothing is media.
     pub own: Vec<PathBuf>,
     /// What runs here, if this is a daemon.
@@ -51,6 +52,8 @@ impl Hands {
             Request::Waiting { after } => Answer::Waiting(status::waiting(self, after).await?),
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
+            Request::Explain { path } => Answer::Explained(Box::new(explaining::explain(self, &path).await?)),
+            Request::LookUp { keys } => Answer::LookedUp(forecast::look_up(self, &keys).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
@@ -81,18 +84,32 @@ impl Hands {
 
     /// The source that a path lies below, and the name that a job of it has. The source's folder may be
     /// named by a link; the file's own name may not.
-    pub fn key(&self, path: &Path) -> Option<(&Arc<Source>, JobKey)> {
-        self.sources.values().find_map(|source| {
+    pub fn key(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
+        self.mounts.values().find_map(|mount| {
+            let source = mount.source();
             let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
             let real = real_parent(path);
-            let paths = [Some(path), real.as_deref()];
+            // `a/../b` is not below `a`.
+            let typed = (!path.components().any(|part| part == Component::ParentDir)).then_some(path);
+            let paths = [typed, real.as_deref()];
             let below = paths
                 .into_iter()
                 .flatten()
                 .find_map(|path| folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok()))?;
             let path = RelPath::new(below.as_os_str().as_bytes());
-            (!path.as_bytes().is_empty()).then(|| (source, JobKey { source: source.name.clone(), path }))
+            (!path.as_bytes().is_empty()).then(|| (mount, JobKey { source: source.name.clone(), path }))
         })
+    }
+
+    /// Of a path that lies below no source's folder, with the mend.
+    pub fn outside(&self, place: &Place) -> String {
+        let folder = |mount: &Arc<Mount>| mount.source().folder.display().to_string();
+        let folders: Vec<String> = self.mounts.values().map(folder).collect();
+        format!(
+            "{place} lies below no source's folder ({}): copy it into one of them, or add a [[source]] with its \
+             folder to jobs.toml",
+            folders.join(", ")
+        )
     }
 
     /// Somebody changed what may move.

@@ -2,7 +2,7 @@
 //! command itself.
 
 use super::place::Place;
-use crate::domain::job::Job;
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
 use crate::store::contract::{Note, StoreError};
@@ -27,6 +27,16 @@ pub enum Request {
         /// Which.
         job: Wanted,
     },
+    /// What there is to say of a path. Answered by [`Answer::Explained`].
+    Explain {
+        /// Which.
+        path: Place,
+    },
+    /// The jobs of these names. Answered by [`Answer::LookedUp`].
+    LookUp {
+        /// At most [`LOOKED_UP_AT_ONCE`].
+        keys: Vec<JobKey>,
+    },
     /// A file is taken, whatever the patterns say. Answered by [`Answer::Added`].
     Add {
         /// Where it lies.
@@ -49,6 +59,9 @@ pub enum Request {
     /// The end of a pause. Answered by [`Answer::Paused`].
     Resume,
 }
+
+/// Names in one [`Request::LookUp`]: memory stays the same for a million.
+pub const LOOKED_UP_AT_ONCE: usize = 256;
 
 /// A job as a person names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +98,10 @@ pub enum Answer {
     Jobs(Page),
     /// See [`Request::Show`].
     Shown(Box<Shown>),
+    /// See [`Request::Explain`].
+    Explained(Box<Explained>),
+    /// See [`Request::LookUp`]; in the order of the names.
+    LookedUp(Vec<Known>),
     /// See [`Request::Add`].
     Added(Box<Added>),
     /// See [`Request::Retry`].
@@ -165,6 +182,51 @@ pub struct Shown {
     /// Whether nothing new is uploaded or submitted now.
     #[serde(default)]
     pub paused: bool,
+}
+
+/// What is known of a name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Known {
+    /// Its job.
+    pub job: Option<Job>,
+    /// Whether it is an output that was written for a job.
+    pub is_output: bool,
+}
+
+/// What there is to say of a path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Which.
+    pub path: Place,
+    /// What it is to scribed.
+    pub verdict: Verdict,
+    /// Why, or what is remarkable beside its job; empty where its job says it all.
+    pub words: String,
+    /// What happens next where there is no job.
+    pub next: String,
+    /// The source that it lies below.
+    pub source: Option<SourceName>,
+    /// Its job.
+    pub job: Option<Box<Job>>,
+    /// Whether nothing new is uploaded or submitted now.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// What a path is to scribed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It has a job.
+    Job,
+    /// The next scan takes it, or looks through it.
+    Taken,
+    /// A rule passes it over.
+    PassedOver,
+    /// It lies below no source's folder.
+    Outside,
+    /// Nothing can be seen there.
+    Missing,
 }
 
 /// What came of [`Request::Add`].

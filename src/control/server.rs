@@ -4,7 +4,7 @@ use super::hands::Hands;
 use super::request::{Refusal, Request};
 use super::socket::Listening;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, post};
@@ -15,13 +15,17 @@ use tokio_util::sync::CancellationToken;
 /// Where requests are taken.
 pub const PATH: &str = "/v1/request";
 
+/// The longest paths of one request, escaped.
+const LONGEST_REQUEST: usize = 16 << 20;
+
 /// How long requests that are being carried out may take to end.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Carries out what comes through the socket until told to stop; then the socket is gone.
 pub async fn serve(listening: Listening, hands: Arc<Hands>, stop: &CancellationToken) {
     let (listener, removal) = listening.split();
-    let router = Router::new().route(PATH, post(carry_out)).with_state(hands);
+    let router =
+        Router::new().route(PATH, post(carry_out)).layer(DefaultBodyLimit::max(LONGEST_REQUEST)).with_state(hands);
     let closing = stop.clone().cancelled_owned();
     let mut serving = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(closing).into_future());
     stop.cancelled().await;

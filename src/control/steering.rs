@@ -48,8 +48,10 @@ pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
 pub async fn set_paused(hands: &Hands, paused: bool) -> Result<bool, Refusal> {
     let before = hands.store.paused().await?;
     hands.store.set_paused(paused).await?;
-    if before != paused {
-        tracing::info!(paused, "a person's order: the queue is paused or goes on");
+    match (before, paused) {
+        (false, true) => tracing::info!("a person has paused the queue: nothing new is uploaded or submitted"),
+        (true, false) => tracing::info!("a person has resumed the queue"),
+        _ => {}
     }
     hands.nudge();
     Ok(paused)
@@ -77,7 +79,7 @@ async fn take(hands: &Hands, job: &Job, event: Event, now: Timestamp) -> Result<
     let name = event.name();
     let taken = hands.store.overrule(job, event, now).await?;
     if taken {
-        tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's order");
+        tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's order was carried out");
         hands.recall();
     }
     Ok(taken)

@@ -142,6 +142,15 @@ impl Job {
         Ok(self)
     }
 
+    /// Whether this file is still the one that was seen. What a person has cancelled must not be bought
+    /// because somebody touched or moved it: only another length is another content then.
+    pub fn is_file(&self, stamp: &Stamp) -> bool {
+        match self.stage {
+            Stage::Cancelled { .. } => self.seen.size == stamp.size,
+            _ => self.seen == *stamp,
+        }
+    }
+
     /// Money is or may be spent for it, but nothing tells that it will end: it waits for a person, or
     /// is stuck at the service. It no longer counts against the limit of running transcriptions.
     pub fn is_parked(&self) -> bool {

@@ -146,6 +146,11 @@ pub enum Skip {
 }
 
 impl Skip {
+    /// Whether it ends when a regular file is there, just as it was before.
+    pub fn is_lifted_by_a_file(self) -> bool {
+        matches!(self, Self::Vanished | Self::NotAFile)
+    }
+
     /// For people.
     pub fn words(self) -> &'static str {
         match self {

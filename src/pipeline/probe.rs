@@ -14,6 +14,7 @@ use crate::pipeline::settle::{grew, missing};
 use crate::pipeline::vars;
 use crate::source::folder::full_path;
 use crate::source::mount::Mount;
+use crate::source::ours::says_it_is_ours;
 use crate::source::stamp::{Look, hash, look};
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -77,11 +78,18 @@ async fn subtitled(
     let (theirs, path) = (Arc::clone(mount), job.key.path.clone());
     let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &path)).await;
     let found = found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now))?;
-    let mut foreign = false;
+    let mut foreign = Vec::new();
     for path in found {
-        foreign |= !store.wrote(&JobKey { path, ..job.key.clone() }).await.map_err(fault)?;
+        let key = JobKey { path, ..job.key.clone() };
+        if !store.wrote(&key).await.map_err(fault)? {
+            foreign.push(key.path);
+        }
     }
-    if !foreign {
+    if foreign.is_empty() {
+        return Ok(None);
+    }
+    let folder = mount.source().folder.clone();
+    if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
         return Ok(None);
     }
     if store.suspect().await.map_err(fault)? {

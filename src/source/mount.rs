@@ -169,8 +169,13 @@ impl Mount {
 
     /// Returns when the folder is found to be away: what is done in it would hang, or come to nothing.
     pub async fn lost(&self) -> Away {
+        let mut away = self.follow();
         loop {
-            self.clock.sleep(WHILE_WORKING).await;
+            // Whoever finds it first tells all.
+            tokio::select! {
+                () = self.clock.sleep(WHILE_WORKING) => {}
+                _ = away.wait_for(Option::is_some) => {}
+            }
             if let Err(away) = self.there().await {
                 return away;
             }

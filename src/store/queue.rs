@@ -4,7 +4,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
-use crate::domain::stage::{Event, Skip, Stage, StageKind};
+use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
 use crate::store::index::{Index, split};
@@ -128,7 +128,7 @@ impl Queue {
         };
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
-        let is_back = matches!(old.stage, Stage::Skipped { why: Skip::Vanished | Skip::NotAFile });
+        let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
         let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
         if !old.stage.is_end() {
             if was_away && old.due.is_some_and(|due| due > now) {
@@ -136,7 +136,7 @@ impl Queue {
             }
             return Ok(Admission::Known(id));
         }
-        if is_same(&old, seen) && !is_back {
+        if old.is_file(&seen) && !is_back {
             return Ok(Admission::Known(id));
         }
         let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {
@@ -288,15 +288,6 @@ impl Queue {
 
     fn rows_after(&self, after: Option<JobId>) -> Result<Vec<Job>, StoreError> {
         self.rows.scan(after).take(ROWS_AT_A_TIME).collect()
-    }
-}
-
-/// Whether a file that has come to an end is still what it was. What a person has cancelled must not be
-/// bought because somebody touched or moved it: only another length is another content then.
-fn is_same(old: &Job, seen: Stamp) -> bool {
-    match old.stage {
-        Stage::Cancelled { .. } => old.seen.size == seen.size,
-        _ => old.seen == seen,
     }
 }
 

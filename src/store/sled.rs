@@ -80,6 +80,36 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
     }
 }
 
+/// Copies the store in `dir` into the directory `to` and opens the copy: opening a store writes to it,
+/// and who only looks must change nothing. `None` where there is no store. The history is not copied.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_copy(dir: &Path, to: &Path) -> Result<Option<QueueStore>, StoreError> {
+    let queue = dir.join("queue");
+    // Held while it is copied: half a step would look like damage.
+    let held = lock(&queue).map_err(|flaw| flaw.told(&queue))?;
+    if held.is_none() {
+        return Ok(None);
+    }
+    copy_files(&queue, &to.join("queue")).map_err(|error| unwritable(to, &error))?;
+    open(to).map(Some)
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    make_private(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        match entry.file_type()? {
+            kind if kind.is_dir() => copy_files(&entry.path(), &place)?,
+            kind if kind.is_file() => drop(std::fs::copy(entry.path(), place)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Sets a damaged store aside, as `<dir>/damaged-<seconds since 1970>`, and opens an empty, suspect one
 /// in its place. What else lies in the directory stays: results that were paid for are still of use.
 /// The history goes aside too, since numbers of jobs begin anew.

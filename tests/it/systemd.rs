@@ -2,10 +2,13 @@
 
 use crate::support::bed::{Bed, QUICK, Running, eventually};
 use rustix::process::Signal;
+use scribed::pipeline::engine::{Ended, Until};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 #[test]
 fn the_unit_is_accepted_without_a_word() {
@@ -22,6 +25,23 @@ fn the_unit_is_accepted_without_a_word() {
     let said = String::from_utf8_lossy(&verified.stderr);
     // A setting that it does not know it only mentions.
     assert!(verified.status.success() && said.is_empty(), "{:?} {said}", verified.status);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_does_not_turn_gives_no_sign_of_life() {
+    let bed = Bed::new(QUICK);
+    let config = scribed::config::meant::load(&bed.path("jobs.toml")).unwrap();
+    let house = scribed::daemon::House::open(&config, false).await.unwrap();
+    let moment = Duration::from_millis(100);
+    assert!(tokio::time::timeout(moment, house.engine.turned()).await.is_err(), "nobody runs it");
+    let stop = CancellationToken::new();
+    let (ended, ()) = tokio::join!(house.engine.run(Until::Stopped, &stop), async {
+        house.engine.turned().await;
+        house.engine.turned().await;
+        stop.cancel();
+    });
+    assert_eq!(ended.unwrap(), Ended::Stopped);
+    house.close().await.unwrap();
 }
 
 #[test]

@@ -438,6 +438,47 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A share: a folder elsewhere that can be mounted at a place and taken away from it.
+pub struct Share {
+    pub disk: PathBuf,
+    at: PathBuf,
+}
+
+impl Share {
+    /// Mounted at `at`, with what lies in `disk`.
+    pub fn mount(disk: &Path, at: &Path) -> Self {
+        fs::create_dir_all(disk).unwrap();
+        let share = Self { disk: disk.into(), at: at.into() };
+        share.back();
+        share
+    }
+
+    /// Mounts it (again).
+    pub fn back(&self) {
+        let mount = Command::new("mount").arg("--bind").arg(&self.disk).arg(&self.at).output();
+        let mount = mount.expect("the program `mount` (the package of that name)");
+        let said = String::from_utf8_lossy(&mount.stderr);
+        assert!(mount.status.success(), "this test mounts a share, and needs root for it: {said}");
+    }
+
+    /// Unmounts it, whoever works in it; its bare mount point stays.
+    pub fn goes(&self) {
+        let status = Command::new("umount").arg("--lazy").arg(&self.at).status();
+        assert!(status.is_ok_and(|status| status.success()), "unmounting");
+    }
+
+    /// The files in the bare mount point, while the share is away.
+    pub fn left_behind(&self) -> Vec<PathBuf> {
+        files(&self.at)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.at).stderr(Stdio::null()).status();
+    }
+}
+
 pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }

@@ -14,6 +14,8 @@ pub enum Mood {
     StickUploads,
     /// The answer to a create is lost; the create itself arrives.
     LoseAnswers,
+    /// The answer to a create waits until the mood changes.
+    HoldAnswers,
 }
 
 struct State {
@@ -21,6 +23,7 @@ struct State {
     stuck: AtomicUsize,
     lost: AtomicUsize,
     uploads: AtomicUsize,
+    held: AtomicUsize,
 }
 
 /// The way; whoever comes is led to the port it was made for.
@@ -38,6 +41,7 @@ impl Proxy {
             stuck: AtomicUsize::new(0),
             lost: AtomicUsize::new(0),
             uploads: AtomicUsize::new(0),
+            held: AtomicUsize::new(0),
         });
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -63,6 +67,11 @@ impl Proxy {
         self.state.lost.load(Ordering::SeqCst)
     }
 
+    /// Answers that were held back, until now or still.
+    pub fn held(&self) -> usize {
+        self.state.held.load(Ordering::SeqCst)
+    }
+
     /// Uploads that were begun.
     pub fn uploads(&self) -> usize {
         self.state.uploads.load(Ordering::SeqCst)
@@ -70,14 +79,13 @@ impl Proxy {
 }
 
 fn lead(client: TcpStream, service: TcpStream, state: &Arc<State>) {
-    let loses = Arc::new(AtomicBool::new(false));
-    let back = (service.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(state), Arc::clone(&loses));
+    let creates = Arc::new(AtomicBool::new(false));
+    let back = (service.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(state), Arc::clone(&creates));
     std::thread::spawn(move || {
-        let (mut from, mut to, state, loses) = back;
+        let (mut from, mut to, state, creates) = back;
         let mut piece = [0; 16 << 10];
         while let Ok(n @ 1..) = from.read(&mut piece) {
-            if loses.load(Ordering::SeqCst) {
-                state.lost.fetch_add(1, Ordering::SeqCst);
+            if creates.load(Ordering::SeqCst) && !passes(&state) {
                 let _ = to.shutdown(Shutdown::Both);
                 break;
             }
@@ -88,17 +96,17 @@ fn lead(client: TcpStream, service: TcpStream, state: &Arc<State>) {
         let _ = to.shutdown(Shutdown::Write);
     });
     let state = Arc::clone(state);
-    std::thread::spawn(move || forth(client, service, &state, &loses));
+    std::thread::spawn(move || forth(client, service, &state, &creates));
 }
 
-fn forth(mut client: TcpStream, mut service: TcpStream, state: &State, loses: &AtomicBool) {
+fn forth(mut client: TcpStream, mut service: TcpStream, state: &State, creates: &AtomicBool) {
     let mut piece = [0; 4 << 10];
     while let Ok(n @ 1..) = client.read(&mut piece) {
         let mood = *state.mood.lock().unwrap();
         let uploads = piece.starts_with(b"POST /v2/upload");
         state.uploads.fetch_add(usize::from(uploads), Ordering::SeqCst);
         if piece.starts_with(b"POST /v2/pre-recorded") {
-            loses.store(mood == Mood::LoseAnswers, Ordering::SeqCst);
+            creates.store(true, Ordering::SeqCst);
         }
         if service.write_all(&piece[..n]).is_err() {
             break;
@@ -111,6 +119,20 @@ fn forth(mut client: TcpStream, mut service: TcpStream, state: &State, loses: &A
         }
     }
     let _ = service.shutdown(Shutdown::Both);
+}
+
+/// Whether the answer to a create gets through, sooner or later.
+fn passes(state: &State) -> bool {
+    let mood = || *state.mood.lock().unwrap();
+    if mood() == Mood::LoseAnswers {
+        state.lost.fetch_add(1, Ordering::SeqCst);
+        return false;
+    }
+    state.held.fetch_add(usize::from(mood() == Mood::HoldAnswers), Ordering::SeqCst);
+    while mood() == Mood::HoldAnswers {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    true
 }
 
 /// Takes what still comes, and gives it to nobody.

@@ -1,0 +1,125 @@
+//! Why a file is where it is, and what happens next: also of files that nobody transcribes.
+
+use super::hands::Hands;
+use super::place::Place;
+use super::request::{Explained, Refusal, Verdict};
+use crate::config::meant::Source;
+use crate::domain::job::JobKey;
+use crate::pipeline::blocking::blocking;
+use crate::source::choice::{Choice, Kind, Rule, choose};
+use crate::source::folder::full_path;
+use crate::source::mount::Mount;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Explains a path.
+///
+/// # Errors
+/// The store's: whatever the path is, there is something to say of it.
+pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal> {
+    let found = |verdict, words: String, next: &str| Explained {
+        path: place.clone(),
+        verdict,
+        words,
+        next: next.to_owned(),
+        source: None,
+        job: None,
+        paused: false,
+    };
+    let Some((mount, key)) = hands.key(place.path()) else {
+        let next = "nothing: scribed looks at its sources' folders only";
+        return Ok(found(Verdict::Outside, hands.outside(place), next));
+    };
+    let source = mount.source();
+    let seen = look(mount, &key).await;
+    let job = hands.store.find(&key).await?;
+    let (verdict, words, next) = match hands.store.wrote(&key).await? {
+        true => (Verdict::PassedOver, Rule::OurOutput.to_string(), after(&Rule::OurOutput)),
+        false => told(source, &key, &seen),
+    };
+    let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
+    Ok(match job {
+        Some(job) => Explained {
+            words: if verdict == Verdict::Taken { String::new() } else { explained.words },
+            verdict: Verdict::Job,
+            job: Some(Box::new(job)),
+            paused: hands.store.paused().await?,
+            ..explained
+        },
+        None => explained,
+    })
+}
+
+/// What stands at a path of a source.
+enum Seen {
+    Entry(Kind),
+    BehindALink(PathBuf),
+    Nothing,
+    SourceAway(String),
+    Unknown(io::Error),
+}
+
+async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
+    if let Err(away) = mount.there_now().await {
+        return Seen::SourceAway(away.to_string());
+    }
+    let (folder, path) = (mount.source().folder.clone(), key.path.clone());
+    let looked = blocking(move || {
+        let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
+        (link, full_path(&folder, &path).symlink_metadata())
+    });
+    match looked.await {
+        (Some(link), _) => Seen::BehindALink(link),
+        (None, Ok(meta)) => Seen::Entry(meta.file_type().into()),
+        (None, Err(error)) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Seen::Nothing,
+            _ => Seen::Unknown(error),
+        },
+    }
+}
+
+/// The first folder on the way to `path`, below `folder`, that is a link: scans do not go there.
+pub fn behind_a_link(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let above: Vec<&Path> = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
+    let is_link = |above: &&&Path| folder.join(above).symlink_metadata().is_ok_and(|meta| meta.is_symlink());
+    above.iter().rev().find(is_link).map(|above| above.to_path_buf())
+}
+
+fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'static str) {
+    let path = Path::new(OsStr::from_bytes(key.path.as_bytes()));
+    let by = |rule: &Rule, next| (Verdict::PassedOver, rule.to_string(), next);
+    match seen {
+        Seen::SourceAway(words) => {
+            (Verdict::Missing, words.clone(), "nothing of this source changes until its folder is back")
+        }
+        Seen::Nothing => (Verdict::Missing, "nothing is there".to_owned(), "nothing, until a file is there"),
+        Seen::Unknown(error) => {
+            (Verdict::Missing, format!("it cannot be looked at: {error}"), "it is looked at again at the next scan")
+        }
+        Seen::BehindALink(link) => {
+            let rule = Rule::Below { folder: link.clone(), rule: Box::new(Rule::NotAFile(Kind::Link)) };
+            by(&rule, "nothing: links are not followed; make a source of the folder that the link leads to")
+        }
+        Seen::Entry(kind) => match (choose(source, path, *kind), kind) {
+            (Choice::PassedOver(rule), Kind::File) => by(&rule, after(&rule)),
+            (Choice::PassedOver(rule), _) => by(&rule, "nothing"),
+            (Choice::Taken, Kind::Folder) => {
+                (Verdict::Taken, "a folder that is looked through".to_owned(), "each file below is explained by itself")
+            }
+            (Choice::Taken, _) => {
+                let words = "the source takes it, and no scan has seen it yet".to_owned();
+                (Verdict::Taken, words, "the next scan makes a job of it")
+            }
+        },
+    }
+}
+
+fn after(rule: &Rule) -> &'static str {
+    match rule {
+        Rule::OwnFolder | Rule::Marker | Rule::OurOutput | Rule::TooLong => "nothing",
+        _ => "nothing; `scribed add` with its path takes it all the same",
+    }
+}

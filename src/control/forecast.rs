@@ -1,0 +1,64 @@
+//! What a pass would do about a file, as far as can be told without touching it.
+
+use super::hands::Hands;
+use super::request::{Known, Refusal};
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::reason::reason;
+use crate::domain::stage::{Stage, StageKind};
+
+/// What becomes of a file that a source takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forecast {
+    /// It would be sent: nobody has seen it yet.
+    New,
+    /// It looks other than when it came to its end: it would be sent if its content is another.
+    Changed,
+    /// It would be sent: its job is on its way.
+    OnTheWay,
+    /// Something was, or may have been, bought for it: it would be awaited and written.
+    AtTheService,
+    /// Its outputs are written.
+    Done,
+    /// Nothing would be done about it; why.
+    Skipped(String),
+}
+
+/// Foretells it from the file's job, if it has one, and from the file as it is.
+pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
+    let Some(job) = job else {
+        return if stamp.size == 0 { Forecast::Skipped(EMPTY.to_owned()) } else { Forecast::New };
+    };
+    let is_same = job.is_file(stamp);
+    match job.stage.kind() {
+        StageKind::Found | StageKind::Settled if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
+        StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded | StageKind::Following => {
+            Forecast::OnTheWay
+        }
+        StageKind::Submitting if job.due.is_none() => Forecast::Skipped("waits for a person's word".to_owned()),
+        StageKind::Submitting | StageKind::Submitted | StageKind::Fetched => Forecast::AtTheService,
+        _ if !is_same => Forecast::Changed,
+        StageKind::Written => Forecast::Done,
+        StageKind::Failed => Forecast::Skipped("failed before (`scribed retry` takes it up again)".to_owned()),
+        StageKind::Cancelled => Forecast::Skipped("cancelled before (`scribed retry` takes it up again)".to_owned()),
+        StageKind::Skipped => match job.stage {
+            // Whatever took the file's place is gone: it is there again.
+            Stage::Skipped { why } if why.is_lifted_by_a_file() => Forecast::Changed,
+            _ => Forecast::Skipped(reason(job)),
+        },
+    }
+}
+
+const EMPTY: &str = "the file is empty (0 bytes)";
+
+/// What is known of these names; in the same order.
+///
+/// # Errors
+/// The store's.
+pub async fn look_up(hands: &Hands, keys: &[JobKey]) -> Result<Vec<Known>, Refusal> {
+    let mut known = Vec::with_capacity(keys.len());
+    for key in keys {
+        let (job, is_output) = (hands.store.find(key).await?, hands.store.wrote(key).await?);
+        known.push(Known { job, is_output });
+    }
+    Ok(known)
+}

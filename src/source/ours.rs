@@ -1,0 +1,62 @@
+//! Outputs of ours that say so themselves: a queue that was lost does not know them.
+
+use crate::domain::path::RelPath;
+use crate::source::stamp::open;
+use std::ffi::OsStr;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The note is near the start of a `.vtt` …
+const HEAD: u64 = 4 * 1024;
+
+/// … and the provenance at the end of a `.json`, with a path in it.
+const TAIL: u64 = 16 * 1024;
+
+/// Whether a subtitle, or the `.vtt` or `.json` of its name that was written with it, says that scribed
+/// made it. What cannot be read says nothing. Blocks.
+pub fn says_it_is_ours(root: &Path, subtitle: &RelPath) -> bool {
+    let path = root.join(OsStr::from_bytes(subtitle.as_bytes()));
+    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| holds(&text, b"\nmade by: scribed "));
+    let json = || end_of(&path.with_extension("json")).is_ok_and(|text| holds(&text, b"\"program\":\"scribed "));
+    vtt() || json()
+}
+
+fn holds(text: &[u8], words: &[u8]) -> bool {
+    memchr::memmem::find(text, words).is_some()
+}
+
+fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    open(path)?.take(HEAD).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut text = Vec::new();
+    file.take(TAIL).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_with_it_says_whose_it_is() {
+        let root = tempfile::TempDir::new().unwrap();
+        let ours = |name: &str| says_it_is_ours(root.path(), &RelPath::new(name));
+        let write = |name: &str, text: &str| std::fs::write(root.path().join(name), text).unwrap();
+        write("a.en.srt", "1\n");
+        assert!(!ours("a.en.srt"));
+        write("a.en.json", "{\"answer\":1,\"scribed\":{\"program\":\"scribed 0.1.0\"}}\n");
+        assert!(ours("a.en.srt"));
+        write("b.vtt", "WEBVTT\n\nNOTE\nmade by: scribed 0.1.0\n\n");
+        assert!(ours("b.vtt") && ours("b.srt"));
+        write("c.vtt", "WEBVTT\n\n");
+        assert!(!ours("c.vtt"));
+    }
+}
