@@ -125,7 +125,7 @@ impl Doubt {
                 format!("the file looks unfinished: its header promises {promised} bytes, and {has} are there")
             }
             Self::NoIndex => {
-                "the file looks unfinished: its index (`moov`), which is written last, is missing".to_owned()
+                "the file looks unfinished: its index (`moov`), or the sound that it leads to, is missing".to_owned()
             }
             Self::Holes { size } => {
                 format!("the file looks unfinished: most of its {size} bytes are holes, as in a copy that is under way")
