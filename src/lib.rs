@@ -118,6 +118,7 @@ pub mod pipeline {
     pub mod blocking;
     pub mod engine;
     pub mod follow;
+    pub mod gone;
     pub mod line;
     pub mod outcome;
     pub mod probe;

@@ -20,6 +20,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+mod creates;
+mod gone;
 mod idle;
 mod lanes;
 mod memory;
@@ -90,6 +92,7 @@ pub struct Engine {
     parts: Parts,
     line: Mutex<Line>,
     memory: Mutex<Memory>,
+    listing: gone::Listing,
     nudge: Notify,
     started: Uptime,
     /// Asked once: the answer is read from files.
@@ -124,6 +127,7 @@ impl Engine {
         Self {
             line: Mutex::new(Line::new(parts.retry)),
             memory: Mutex::new(memory),
+            listing: gone::Listing::default(),
             nudge: Notify::new(),
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),
@@ -183,13 +187,14 @@ impl Engine {
         loop {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
-            let next = self.tick(&mut walks, &mut busy).await?;
+            let next = self.tick(&mut walks, &mut busy, until).await?;
             if let Until::Idle(patience) = until
                 && let Some(ended) = self.idle(patience, began, next, busy.total()).await?
             {
                 return Ok(ended);
             }
-            let next = earlier(next, self.patience_left(until));
+            // What is under way wakes us when it ends.
+            let next = if busy.total() == 0 { earlier(next, self.patience_left(until)) } else { next };
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
             tokio::select! {
                 biased;

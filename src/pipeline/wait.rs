@@ -10,6 +10,7 @@ use crate::domain::stage::{Audio, Event};
 use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
+use crate::wire::record::Status;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,13 +58,21 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
 
 fn pending(poll: &Poll, job: &Job, status: &str, now: Timestamp) -> Outcome {
     let age = now.since(job.since);
-    let until = now.after(interval(poll, age));
-    let reason = (age >= poll.give_up).then(|| {
+    let reason = if age >= poll.give_up {
         let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
         let words = format!("still {status} at the service after {age}; it is asked rarely from now on");
-        Fault::new(FaultKind::Stuck, words, now)
-    });
-    Outcome::Sleep { until, reason }
+        Some(Fault::new(FaultKind::Stuck, words, now))
+    } else {
+        odd(status, now)
+    };
+    Outcome::Sleep { until: now.after(interval(poll, age)), reason }
+}
+
+/// What is neither on its way nor an end is named, and never trusted into an end.
+fn odd(status: &str, now: Timestamp) -> Option<Fault> {
+    let is_known = matches!(Status::from_word(status), Status::Queued | Status::Processing);
+    let words = || format!("the service says it is `{status}`, which means nothing to scribed; it is asked again");
+    (!is_known).then(|| Fault::new(FaultKind::Broken, words(), now))
 }
 
 /// A quarter of the age, between `min` and `max`; past `give_up` ten times `max`.
