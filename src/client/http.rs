@@ -87,6 +87,25 @@ impl Default for Timeouts {
     }
 }
 
+impl Timeouts {
+    /// None longer than `span`.
+    #[must_use]
+    pub fn at_most(self, span: Duration) -> Self {
+        Self {
+            connect: self.connect.min(span),
+            create_connect: self.create_connect.min(span),
+            first_byte: self.first_byte.min(span),
+            create: self.create.min(span),
+            answer: self.answer.min(span),
+            idle: self.idle.min(span),
+            body: self.body.min(span),
+            stall: self.stall.min(span),
+            file: self.file.min(span),
+            upload_answer: self.upload_answer.min(span),
+        }
+    }
+}
+
 /// The most bytes of an answer that are read.
 struct Limits;
 

@@ -5,6 +5,7 @@
 mod client;
 mod commands;
 mod desk;
+mod faults;
 mod floors;
 mod hostile;
 mod jobs;
@@ -30,4 +31,5 @@ mod walking;
 mod support {
     pub mod bed;
     pub mod scripted;
+    pub mod stub;
 }
