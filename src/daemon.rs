@@ -3,9 +3,10 @@
 
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, Uptime};
 use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
-use crate::domain::names::{ServiceName, SourceName};
+use crate::control::hands::{self, Hands};
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
@@ -23,6 +24,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 
 /// The name of the one service there is in `jobs.toml`.
 const DEFAULT: &str = "default";
@@ -61,6 +63,9 @@ pub struct House {
     pub sources: BTreeMap<SourceName, Arc<Source>>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
+    /// Folders in which nothing is media.
+    own: Vec<PathBuf>,
+    born: (Timestamp, Uptime),
 }
 
 impl House {
@@ -70,10 +75,10 @@ impl House {
     /// See [`OpenError`]; nothing is left running.
     pub async fn open(config: &Config, rebuild: bool) -> Result<Self, OpenError> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
         let (client, terms, embedded) = connect(config, &clock).await?;
-        let sources: BTreeMap<_, _> =
-            config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect();
+        let sources = by_name(config);
         let results = Arc::new(Results::new(results_dir(config)));
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
@@ -84,12 +89,14 @@ impl House {
             clock: Arc::clone(&clock),
             results,
             params: Arc::new(ParamFiles::new(config.state.join("params"))),
+            syncs: Arc::default(),
             sources: sources.clone(),
             terms,
             retry: config.retry,
             seed: fastrand::u64(..),
         };
-        Ok(Self { store, engine: Arc::new(Engine::new(parts)), client, sources, clock, embedded })
+        let engine = Arc::new(Engine::new(parts));
+        Ok(Self { store, engine, client, sources, clock, embedded, own: own_folders(config), born })
     }
 
     /// Looks through every source once and admits what is new.
@@ -109,6 +116,31 @@ impl House {
         Ok(scans)
     }
 
+    /// Looks through every source, then waits until told to stop.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        tokio::select! {
+            scanned = self.scan() => drop(scanned?),
+            () = stop.cancelled() => return Ok(()),
+        }
+        stop.cancelled().await;
+        Ok(())
+    }
+
+    /// What carries out what commands ask of this house, which is a daemon of this process number.
+    pub fn hands(&self, pid: u32) -> Hands {
+        let (since, started) = self.born;
+        Hands {
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            sources: self.sources.clone(),
+            own: self.own.clone(),
+            running: Some(hands::Running { engine: Arc::clone(&self.engine), pid, since, started }),
+        }
+    }
+
     /// Everything acknowledged is on the disk, and the embedded service has stopped, when this returns.
     ///
     /// # Errors
@@ -119,6 +151,24 @@ impl House {
         }
         self.store.settle().await
     }
+}
+
+/// What carries out what a command asks where no daemon runs: the store is opened for it.
+///
+/// # Errors
+/// As [`open_store`].
+pub fn hands(config: &Config) -> Result<Hands, StoreError> {
+    let store = Arc::new(open_store(config, &SystemClock, false)?);
+    let (sources, own) = (by_name(config), own_folders(config));
+    Ok(Hands { store, clock: Arc::new(SystemClock), sources, own, running: None })
+}
+
+fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {
+    config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect()
+}
+
+fn own_folders(config: &Config) -> Vec<PathBuf> {
+    vec![config.state.clone(), config.serve.data.clone()]
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.
@@ -157,6 +207,20 @@ async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Connected, O
             let (client, running) = embedded(config, clock).await?;
             Ok((Arc::new(client), *terms, Some(running)))
         }
+    }
+}
+
+/// The way to a service elsewhere, for a look at it beside a daemon that has the queue; `None` for the
+/// embedded one, which only its own daemon reaches.
+///
+/// # Errors
+/// [`OpenError::Client`].
+pub fn visitor(config: &Config) -> Result<Option<Arc<dyn Client>>, OpenError> {
+    match &config.service {
+        Service::Hosted(hosted) => {
+            Ok(Some(Arc::new(hosted_client(hosted, &(Arc::new(SystemClock) as Arc<dyn Clock>))?)))
+        }
+        Service::Embedded(_) => Ok(None),
     }
 }
 

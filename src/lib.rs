@@ -5,8 +5,9 @@
 //!
 //! ```text
 //! main.rs                    parse, run, print the error, exit code
-//! cli/            floor 6    one small file per command
-//! daemon.rs       floor 5    composition root: the only file that knows everybody
+//! cli/            floor 7    one small file per command
+//! daemon.rs       floor 6    composition root: the only file that knows everybody
+//! control/        floor 5    what commands ask of the queue: one way in, with a daemon and without
 //! pipeline/engine floor 4    claim ▷ walk ▷ commit; permits, lines, leases
 //! server/         floor 4    the transcription service: routes, desk, recogniser
 //! pipeline/<move> floor 3    one file per move, one public function each
@@ -37,19 +38,27 @@
 
 /// One small file per command.
 pub mod cli {
+    pub mod add;
     pub mod args;
+    pub mod cancel;
     pub mod check;
+    pub mod each;
     pub mod entry;
     pub mod failure;
     pub mod init;
     pub mod jobs;
     pub mod once;
+    pub mod pause;
     pub mod progress;
+    pub mod retry;
     pub mod row;
+    pub mod run;
     pub mod serve;
     pub mod show;
     pub mod signals;
     pub mod status;
+    pub mod supervisor;
+    pub mod way;
 }
 
 /// The only file that asks the time.
@@ -78,6 +87,20 @@ pub mod config {
     #[cfg(test)]
     mod tests;
     pub mod written;
+}
+
+/// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
+pub mod control {
+    pub mod adding;
+    pub mod caller;
+    pub mod hands;
+    pub mod listing;
+    pub mod place;
+    pub mod request;
+    pub mod server;
+    pub mod socket;
+    pub mod status;
+    pub mod steering;
 }
 
 /// The composition root: the only file that knows everybody.
@@ -110,6 +133,7 @@ pub mod output {
     pub mod placing;
     pub mod results;
     pub mod subtitles;
+    pub mod syncing;
     mod temporary;
 }
 
@@ -157,6 +181,7 @@ pub mod server {
 
 /// Where media comes from.
 pub mod source {
+    pub mod choice;
     pub mod folder;
     pub mod ignore;
     pub mod stamp;

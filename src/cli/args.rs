@@ -62,20 +62,40 @@ pub enum Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// The daemon: watches the folders and sees every job to its end, for ever
+    Run(Run),
     /// One pass: find everything, see every job to its end, then a summary
     Once(Once),
-    /// How many jobs are where, and what they wait for
+    /// How many jobs are where, what they wait for, and how the daemon fares
     Status,
     /// The jobs, one a line
     Jobs(Jobs),
     /// One job: where it is, why, what happens next, and its history
     Show(Show),
+    /// Takes files below a source's folder, whatever its patterns say
+    Add(Add),
+    /// Jobs that failed, were cancelled or wait go on now
+    Retry(Retry),
+    /// Gives jobs up; what was bought for them stays known
+    Cancel(Cancel),
+    /// Nothing new is uploaded or submitted until `resume`, also after a restart
+    Pause,
+    /// Ends a pause
+    Resume,
     /// Configuration, key, service, folders, clock and tools: each with a verdict and a mend
     Check,
     /// Writes a commented jobs.toml
     Init,
     /// The transcription service itself, for others on the site
     Serve,
+}
+
+/// `scribed run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Set a damaged queue aside and find everything again from the folders and the service's lists
+    #[arg(long)]
+    pub rebuild: bool,
 }
 
 /// `scribed once`.
@@ -93,9 +113,18 @@ pub struct Once {
 #[derive(Debug, Args)]
 pub struct Jobs {
     /// Only jobs at this stage (found, settled, probed, uploaded, submitting, submitted, fetched,
-    /// following, written, skipped, failed); may be repeated
+    /// following, written, skipped, failed, cancelled); may be repeated
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub stage: Vec<crate::domain::stage::StageKind>,
+    /// Only jobs that failed: the same as --stage failed
+    #[arg(long)]
+    pub failed: bool,
+    /// Only jobs of this source
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// A table for a spreadsheet, with a line of headings (RFC 4180)
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
 }
 
 /// `scribed show`.
@@ -104,6 +133,49 @@ pub struct Show {
     /// The job's number, or the path of its recording
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
+}
+
+/// `scribed add`.
+#[derive(Debug, Args)]
+pub struct Add {
+    /// Files that lie below a source's folder
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+}
+
+/// `scribed retry`.
+#[derive(Debug, Args)]
+pub struct Retry {
+    /// Numbers of jobs, or paths of their recordings
+    #[arg(value_name = "JOB|PATH", required_unless_present = "failed", conflicts_with = "failed")]
+    pub jobs: Vec<PathBuf>,
+    /// All jobs that failed
+    #[arg(long)]
+    pub failed: bool,
+    /// Of these, only those of this source
+    #[arg(long, value_name = "NAME", requires = "failed")]
+    pub source: Option<String>,
+    /// Of these, only those with a fault of this kind (see `fault` of `scribed jobs --failed --csv`)
+    #[arg(long, value_name = "KIND", requires = "failed", value_parser = fault_kind)]
+    pub kind: Option<String>,
+    /// Also what may have been bought already: an unknown create, a transcription that is stuck or gone.
+    /// It may be paid for twice
+    #[arg(long)]
+    pub pay_again: bool,
+}
+
+/// `scribed cancel`.
+#[derive(Debug, Args)]
+pub struct Cancel {
+    /// Numbers of jobs, or paths of their recordings
+    #[arg(value_name = "JOB|PATH", required = true)]
+    pub jobs: Vec<PathBuf>,
+}
+
+fn fault_kind(text: &str) -> Result<String, String> {
+    let names = crate::domain::fault::FaultKind::NAMES;
+    let known = names.contains(&text).then(|| text.to_owned());
+    known.ok_or_else(|| format!("no such kind of fault; the kinds are {}", names.join(", ")))
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -2,10 +2,13 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::row::moment;
+use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Service, Source};
-use crate::daemon::{House, recogniser};
+use crate::control::request::Daemon;
+use crate::daemon::{House, recogniser, visitor};
 use crate::server::service::health;
 use crate::wire::page::ListQuery;
 use rustix::fs::{Access, access};
@@ -72,8 +75,11 @@ fn tools(config: &Config) -> Vec<Verdict> {
     }
 }
 
-/// The queue, the service and the clocks.
+/// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.
 async fn house(config: &Config) -> Vec<Verdict> {
+    if let Some(daemon) = daemon_of(&config.state).await {
+        return beside(config, &daemon).await;
+    }
     let house = match House::open(config, false).await {
         Ok(house) => house,
         Err(error) => return vec![bad("state", error.to_string())],
@@ -83,6 +89,22 @@ async fn house(config: &Config) -> Vec<Verdict> {
     verdicts.extend(clocks(&*house.client));
     if let Err(error) = house.close().await {
         verdicts.push(bad("state", error.to_string()));
+    }
+    verdicts
+}
+
+async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
+    let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
+    let mut verdicts =
+        vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
+    match (visitor(config), &daemon.trouble) {
+        (Ok(Some(client)), _) => {
+            verdicts.push(service(&*client).await);
+            verdicts.extend(clocks(&*client));
+        }
+        (Ok(None), None) => verdicts.push(good("service", "the daemon's own; it says nothing of trouble")),
+        (Ok(None), Some(words)) => verdicts.push(bad("service", words.clone())),
+        (Err(error), _) => verdicts.push(bad("service", error.to_string())),
     }
     verdicts
 }

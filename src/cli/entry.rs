@@ -3,8 +3,9 @@
 use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
-use crate::cli::{check, init, jobs, once, serve, show, status};
+use crate::cli::{add, cancel, check, init, jobs, once, pause, retry, run, serve, show, status};
 use crate::config::meant::{Config, load};
+use crate::control::request::Request;
 use clap::Parser;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -48,9 +49,9 @@ impl Context {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let progress = Progress::new(&arguments);
-    start_log(&arguments.common, &progress);
+    start_log(&arguments, &progress);
     let context = Context { common: arguments.common, progress };
-    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(&context, &arguments.command)));
+    let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&context, &arguments.command)));
     let code = match ran {
         Ok(Ok(code)) => code,
         Ok(Err(Failure::Io(error))) if error.kind() == io::ErrorKind::BrokenPipe => 0,
@@ -63,14 +64,20 @@ pub fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-fn run(context: &Context, command: &Command) -> Result<u8, Failure> {
+fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ran = runtime.block_on(async {
         match command {
+            Command::Run(args) => run::run(context, args).await,
             Command::Once(args) => once::run(context, args).await,
             Command::Status => status::run(context).await,
             Command::Jobs(args) => jobs::run(context, args).await,
             Command::Show(args) => show::run(context, args).await,
+            Command::Add(args) => add::run(context, args).await,
+            Command::Retry(args) => retry::run(context, args).await,
+            Command::Cancel(args) => cancel::run(context, args).await,
+            Command::Pause => pause::run(context, Request::Pause).await,
+            Command::Resume => pause::run(context, Request::Resume).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
             Command::Serve => serve::run(context).await,
@@ -98,10 +105,15 @@ fn styled(common: &Common) -> bool {
     }
 }
 
-fn start_log(common: &Common, progress: &Progress) {
+fn start_log(arguments: &Arguments, progress: &Progress) {
+    let common = &arguments.common;
+    // Nobody sits before a daemon: its log is all that it says.
+    let is_daemon = matches!(arguments.command, Command::Run(_));
     let level = match (common.quiet, common.verbose) {
         (true, _) => LevelFilter::ERROR,
-        (false, 0) => LevelFilter::WARN,
+        (false, 0) if !is_daemon => LevelFilter::WARN,
+        (false, 0) => LevelFilter::INFO,
+        (false, 1) if is_daemon => LevelFilter::DEBUG,
         (false, 1) => LevelFilter::INFO,
         (false, _) => LevelFilter::DEBUG,
     };

@@ -22,6 +22,9 @@ pub enum Failure {
     /// What was typed.
     #[error("{0}")]
     Usage(String),
+    /// What was asked for makes no sense as things stand.
+    #[error("{0}")]
+    Declined(String),
     /// The queue.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -40,7 +43,7 @@ impl Failure {
             Self::Config(_) | Self::Usage(_) => 2,
             Self::Service(_) => SERVICE_OUT,
             Self::Store(_) => 4,
-            Self::Io(_) => UNFINISHED,
+            Self::Io(_) | Self::Declined(_) => UNFINISHED,
         }
     }
 }

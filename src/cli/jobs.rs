@@ -3,31 +3,79 @@
 use crate::cli::args::Jobs;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
-use crate::cli::row::row;
-use crate::clock::SystemClock;
-use crate::daemon::open_store;
+use crate::cli::row::{CSV_HEADER, csv_row, row};
+use crate::cli::way::{Way, source, strange};
+use crate::control::request::{Answer, Request, Selection};
+use crate::domain::job::Job;
 use crate::domain::reason::reason;
-use crate::store::contract::{Filter, Store};
+use crate::domain::stage::StageKind;
+use std::io;
 
-/// Jobs read at a time: memory stays the same for a million.
-const PAGE: usize = 1_000;
-
-/// All jobs, or those at some stages, by number.
+/// All jobs, or some, by number; page by page, so that memory stays the same for a million.
 ///
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Jobs) -> Result<u8, Failure> {
     let config = context.config()?;
-    let store = open_store(&config, &SystemClock, false)?;
-    let mut filter = Filter { stages: args.stage.clone(), after: None, limit: PAGE };
+    let failed = args.failed.then_some(StageKind::Failed);
+    let stages = args.stage.iter().copied().chain(failed).collect();
+    let source = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
+    let mut selection = Selection { stages, source, ..Selection::default() };
+    let way = Way::find(&config)?;
+    let mut list = List::new(context, args.csv)?;
     loop {
-        let jobs = store.page(&filter).await?;
-        let Some(last) = jobs.last() else { return Ok(0) };
-        filter.after = Some(last.id);
-        for job in &jobs {
-            context.emit(&row(job))?;
-            let (stage, source, path) = (job.stage.kind().name(), &job.key.source, &job.key.path);
-            context.say(&format!("{:>6}  {stage:<10}  {source}/{path}  {}", job.id, reason(job)))?;
+        let Answer::Jobs(page) = way.ask(Request::Jobs(selection.clone())).await? else { return Err(strange()) };
+        for job in &page.jobs {
+            list.put(job)?;
         }
+        list.flush()?;
+        selection.after = page.next;
+        if selection.after.is_none() {
+            return Ok(0);
+        }
+    }
+}
+
+/// How the list is written.
+enum List<'a> {
+    Lines(&'a Context),
+    Table(Box<csv::Writer<io::Stdout>>),
+}
+
+impl<'a> List<'a> {
+    fn new(context: &'a Context, csv: bool) -> io::Result<Self> {
+        if !csv {
+            return Ok(Self::Lines(context));
+        }
+        // As RFC 4180 has it, the ends of lines included.
+        let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(io::stdout());
+        table.write_record(CSV_HEADER).map_err(io_error)?;
+        Ok(Self::Table(Box::new(table)))
+    }
+
+    fn put(&mut self, job: &Job) -> io::Result<()> {
+        match self {
+            Self::Lines(context) => {
+                context.emit(&row(job))?;
+                let (stage, source, path) = (job.stage.kind().name(), &job.key.source, &job.key.path);
+                context.say(&format!("{:>6}  {stage:<10}  {source}/{path}  {}", job.id, reason(job)))
+            }
+            Self::Table(table) => table.write_record(csv_row(job)).map_err(io_error),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Lines(_) => Ok(()),
+            Self::Table(table) => table.flush(),
+        }
+    }
+}
+
+/// So that a reader who leaves early is still known as one.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
     }
 }

@@ -5,9 +5,10 @@ use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
 use crate::cli::progress::Standing;
 use crate::cli::signals::on_signal;
+use crate::cli::way::taken;
 use crate::config::meant::{Config, Service};
 use crate::daemon::House;
-use crate::domain::reason::waits_for;
+use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{Ended, Engine, Patience, Tally, Until};
 use crate::store::contract::{Filter, Store, StoreError};
@@ -26,15 +27,22 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let config = context.config()?;
     let started = Instant::now();
     let stop = on_signal()?;
-    let house = House::open(&config, args.rebuild).await?;
+    let house = match House::open(&config, args.rebuild).await {
+        Ok(house) => house,
+        Err(error) => return Err(taken(&config, error.into()).await),
+    };
     let patience = patience(&config, args.patience);
     let passed = pass(context, &house, patience, &stop).await;
     let tally = house.engine.tally();
     let waiting = waiting(&*house.store).await?;
     let doubles = house.engine.doubles();
+    let paused = house.store.paused().await?;
     house.close().await?;
     let Passed { ended, away } = passed?;
     report(context, &tally, &waiting, doubles, started.elapsed(), &ended)?;
+    if paused {
+        context.say("the queue is paused: nothing new is uploaded or submitted until `scribed resume`")?;
+    }
     Ok(exit_code(&tally, &waiting, away, &ended))
 }
 
@@ -90,8 +98,7 @@ async fn pass(
 async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Option<Standing> {
     let counts = store.counts().await.ok()?;
     let tally = engine.tally();
-    let ended = [StageKind::Written, StageKind::Skipped, StageKind::Failed];
-    let ended: u64 = ended.into_iter().map(|kind| counts.of(kind)).sum();
+    let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
     Some(Standing {
         ended: tally.done + tally.failed + tally.skipped,
         failed: tally.failed,
@@ -105,28 +112,21 @@ async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Op
 
 /// Jobs that have not ended, by what they wait for.
 async fn waiting(store: &dyn Store) -> Result<BTreeMap<&'static str, u64>, StoreError> {
-    let open = [
-        StageKind::Found,
-        StageKind::Settled,
-        StageKind::Probed,
-        StageKind::Uploaded,
-        StageKind::Submitting,
-        StageKind::Submitted,
-        StageKind::Fetched,
-        StageKind::Following,
-    ];
+    let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
     let mut waiting = BTreeMap::new();
     let counts = store.counts().await?;
     if open.iter().all(|kind| counts.of(*kind) == 0) {
         return Ok(waiting);
     }
-    let mut filter = Filter { stages: open.to_vec(), after: None, limit: 1_000 };
+    let paused = store.paused().await?;
+    let mut filter = Filter { stages: open, after: None, limit: 1_000 };
     loop {
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         for job in &jobs {
-            *waiting.entry(waits_for(job)).or_default() += 1;
+            let what = if paused && is_paused(job) { "person" } else { waits_for(job) };
+            *waiting.entry(what).or_default() += 1;
         }
     }
 }
@@ -169,7 +169,7 @@ fn report(
 }
 
 /// In the unit in which it says something: a first try is seconds long, an archive hours.
-fn length(millis: u64) -> String {
+pub fn length(millis: u64) -> String {
     match millis {
         0..60_000 => format!("{:.1} s", millis as f64 / 1e3),
         60_000..3_600_000 => format!("{:.1} min", millis as f64 / 6e4),

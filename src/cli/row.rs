@@ -1,7 +1,8 @@
-//! A job as `--json` shows it (design, section 2).
+//! A job as `--json` and `--csv` show it (design, section 2).
 
+use crate::domain::fault::Fault;
 use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::reason::reason;
 use crate::domain::stage::Stage;
 use crate::wire::iso;
@@ -10,10 +11,7 @@ use serde_json::{Value, json};
 
 /// One row. `path_b64` holds the exact bytes of a path that is not UTF-8.
 pub fn row(job: &Job) -> Value {
-    let fault = match &job.stage {
-        Stage::Failed { fault, .. } => Some(fault),
-        _ => job.fault.as_ref(),
-    };
+    let fault = fault(job);
     let mut row = json!({
         "id": job.id,
         "source": job.key.source,
@@ -37,6 +35,50 @@ pub fn row(job: &Job) -> Value {
         row["path_b64"] = exact.into();
     }
     row
+}
+
+/// What [`csv_row`] holds.
+pub const CSV_HEADER: [&str; 12] = [
+    "id",
+    "source",
+    "path",
+    "stage",
+    "round",
+    "attempts",
+    "reason",
+    "fault",
+    "transcription_id",
+    "request_id",
+    "since",
+    "due",
+];
+
+/// One row of a table. What is not known, or not true of it, is empty; a path that is not UTF-8 is
+/// shown lossily.
+pub fn csv_row(job: &Job) -> [String; 12] {
+    let fault = fault(job);
+    let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    [
+        job.id.to_string(),
+        job.key.source.to_string(),
+        job.key.path.lossy().into_owned(),
+        job.stage.kind().name().to_owned(),
+        job.round.to_string(),
+        job.attempts.to_string(),
+        reason(job),
+        text(fault.map(|fault| fault.kind.name())),
+        text(job.stage.transcription().map(TranscriptionId::as_str)),
+        text(fault.and_then(|fault| fault.request_id.as_deref())),
+        iso::write(job.since),
+        job.due.map(iso::write).unwrap_or_default(),
+    ]
+}
+
+fn fault(job: &Job) -> Option<&Fault> {
+    match &job.stage {
+        Stage::Failed { fault, .. } => Some(fault),
+        _ => job.fault.as_ref(),
+    }
 }
 
 /// A moment for people: UTC, to the second.

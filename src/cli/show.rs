@@ -4,30 +4,23 @@ use crate::cli::args::Show;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::row::{moment, row};
-use crate::clock::SystemClock;
-use crate::config::meant::Config;
-use crate::daemon::open_store;
-use crate::domain::job::{Job, JobKey};
-use crate::domain::names::JobId;
-use crate::domain::path::RelPath;
-use crate::domain::reason::reason;
-use crate::store::contract::{Note, Store};
+use crate::cli::way::{Way, strange, wanted};
+use crate::control::request::{Answer, Request, Shown};
+use crate::domain::job::Job;
+use crate::domain::reason::{is_paused, reason};
+use crate::store::contract::Note;
 use serde_json::json;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::io;
 
 /// Where a job is, why, what happens next, and how it came there.
 ///
 /// # Errors
 /// [`Failure::Usage`] where there is no such job; see [`Failure`].
 pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
-    let config = context.config()?;
-    let store = open_store(&config, &SystemClock, false)?;
-    let Some(job) = find(&config, &store, &args.job).await? else {
-        let words = format!("no job {:?}: give a number from `scribed jobs`, or the path of a recording", args.job);
-        return Err(Failure::Usage(words));
-    };
-    let history = store.history(job.id).await?;
+    let way = Way::find(&context.config()?)?;
+    let request = Request::Show { job: wanted(&args.job)? };
+    let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
+    let Shown { job, history, paused } = *shown;
     let mut object = row(&job);
     let notes = history.iter().map(|note| {
         json!({
@@ -37,34 +30,23 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     });
     object["history"] = notes.collect();
     context.emit(&object)?;
-    tell(context, &job, &history)?;
+    tell(context, &job, paused)?;
+    tell_history(context, &history)?;
     Ok(0)
 }
 
-async fn find(config: &Config, store: &dyn Store, wanted: &Path) -> Result<Option<Job>, Failure> {
-    if let Some(id) = wanted.to_str().and_then(|text| text.parse().ok()) {
-        return Ok(store.job(JobId(id)).await?);
-    }
-    let path = std::path::absolute(wanted)?;
-    for source in &config.sources {
-        // The folder may be named by a link; the file's own name may not.
-        let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
-        for folder in folders.into_iter().flatten() {
-            let Ok(below) = path.strip_prefix(&folder) else { continue };
-            let key = JobKey { source: source.name.clone(), path: RelPath::new(below.as_os_str().as_bytes()) };
-            if let Some(job) = store.find(&key).await? {
-                return Ok(Some(job));
-            }
-        }
-    }
-    Ok(None)
-}
-
-fn tell(context: &Context, job: &Job, history: &[Note]) -> std::io::Result<()> {
+/// Where a job is, why, and what happens next, for people.
+///
+/// # Errors
+/// Of stdout.
+pub fn tell(context: &Context, job: &Job, paused: bool) -> io::Result<()> {
     context.say(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
     context.say(&format!("  stage    {} since {} UTC", job.stage.kind().name(), moment(job.since)))?;
     context.say(&format!("  reason   {}", reason(job)))?;
     match job.due {
+        Some(_) if paused && is_paused(job) => {
+            context.say("  next     nothing while the queue is paused (`scribed resume`)")?
+        }
         Some(due) => context.say(&format!("  next     at {} UTC or soon after", moment(due)))?,
         None if job.stage.is_end() => context.say("  next     nothing: it has ended")?,
         None => context.say("  next     nothing by itself: a person is asked")?,
@@ -75,6 +57,10 @@ fn tell(context: &Context, job: &Job, history: &[Note]) -> std::io::Result<()> {
     for output in &job.outputs {
         context.say(&format!("  output   {}", output.name))?;
     }
+    Ok(())
+}
+
+fn tell_history(context: &Context, history: &[Note]) -> io::Result<()> {
     context.say("history (UTC)")?;
     for note in history {
         let words = note.words.as_deref().unwrap_or_default();

@@ -1,38 +1,95 @@
-//! `scribed status`: how many jobs are where.
+//! `scribed status`: how it stands.
 
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
-use crate::clock::SystemClock;
-use crate::daemon::open_store;
-use crate::domain::stage::StageKind;
-use crate::store::contract::Store;
-use serde_json::{Map, json};
+use crate::cli::once::length;
+use crate::cli::row::moment;
+use crate::cli::way::{Way, strange};
+use crate::control::request::{Answer, Daemon, Request, Status};
+use crate::wire::iso;
+use indicatif::HumanBytes;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
 
-/// Counts by stage, and whether the queue is trusted.
+/// Counts by stage, what waits for what, and how the daemon fares.
 ///
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context) -> Result<u8, Failure> {
-    let config = context.config()?;
-    let store = open_store(&config, &SystemClock, false)?;
-    let counts = store.counts().await?;
-    let suspect = store.suspect().await?;
-    let by_stage: Map<_, _> =
-        StageKind::ALL.into_iter().map(|kind| (kind.name().to_owned(), counts.of(kind).into())).collect();
-    context.emit(&json!({
-        "jobs": by_stage, "total": counts.total(), "running": counts.running(),
-        "waiting_for_a_person": counts.parked_in_flight, "suspect": suspect,
-    }))?;
-    context.say(&format!("{} jobs", counts.total()))?;
-    for kind in StageKind::ALL.into_iter().filter(|kind| counts.of(*kind) > 0) {
-        context.say(&format!("  {:>8}  {}", counts.of(kind), kind.name()))?;
+    let way = Way::find(&context.config()?)?;
+    let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
+    tell(context, &status)?;
+    let waiting = waiting(&way).await?;
+    for (what, count) in &waiting {
+        context.say(&format!("{count} waiting for: {what}"))?;
     }
-    if counts.parked_in_flight > 0 {
-        context.say(&format!("{} of these are stuck, or wait for a person", counts.parked_in_flight))?;
+    context.emit(&object(&status, &waiting))?;
+    Ok(0)
+}
+
+async fn waiting(way: &Way) -> Result<BTreeMap<String, u64>, Failure> {
+    let (mut all, mut after) = (BTreeMap::new(), None);
+    loop {
+        let Answer::Waiting(piece) = way.ask(Request::Waiting { after }).await? else { return Err(strange()) };
+        for (what, count) in piece.waiting_for {
+            *all.entry(what).or_default() += count;
+        }
+        after = piece.next;
+        if after.is_none() {
+            return Ok(all);
+        }
     }
-    if suspect {
+}
+
+fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
+    let daemon = status.daemon.as_ref().map(|daemon| {
+        json!({
+            "pid": daemon.pid, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
+            "trouble": daemon.trouble, "done": daemon.done, "failed": daemon.failed, "skipped": daemon.skipped,
+            "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
+        })
+    });
+    json!({
+        "jobs": status.jobs, "total": status.total, "running": status.running,
+        "waiting_for_a_person": status.waiting_for_a_person, "suspect": status.suspect, "paused": status.paused,
+        "daemon": daemon, "waiting_for": waiting,
+    })
+}
+
+fn tell(context: &Context, status: &Status) -> io::Result<()> {
+    context.say(&format!("{} jobs", status.total))?;
+    for (kind, count) in status.jobs.iter().filter(|(_, count)| **count > 0) {
+        context.say(&format!("  {count:>8}  {}", kind.name()))?;
+    }
+    if status.waiting_for_a_person > 0 {
+        context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
+    }
+    if status.suspect {
         context
             .say("the queue is new or was repaired: nothing is submitted before the service's list was walked once")?;
     }
-    Ok(0)
+    if status.paused {
+        context.say("paused: nothing new is uploaded or submitted until `scribed resume`")?;
+    }
+    match &status.daemon {
+        Some(daemon) => tell_daemon(context, daemon),
+        None => context.say("no daemon runs"),
+    }
+}
+
+fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
+    let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
+    context.say(&format!("the daemon runs: process {}, since {} UTC ({lasted})", daemon.pid, moment(daemon.since)))?;
+    let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);
+    let each_hour = length((daemon.audio_millis as f64 / hours) as u64);
+    let each_second = HumanBytes((daemon.sent_bytes as f64 / (hours * 3600.0)) as u64);
+    context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
+    context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
+    context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
+    match &daemon.trouble {
+        Some(words) => context.say(&format!("  the service: {words}")),
+        None => Ok(()),
+    }
 }

@@ -148,6 +148,8 @@ pub struct Source {
     pub include: GlobSet,
     /// As `include`, and stronger; holds the state and the service's data where they lie inside.
     pub exclude: GlobSet,
+    /// Our own folders that lie inside, relative to `folder`.
+    pub own: Vec<PathBuf>,
     /// How long a file must have been quiet.
     pub settle: Duration,
     /// The parameters of the request.
@@ -357,11 +359,13 @@ impl Reader<'_> {
             None => default_name(section, &folder, &written.span)?,
         };
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
+        let own = own.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
             name: SourceName::new(name.value),
             folder,
             include: set(include),
             exclude,
+            own,
             settle,
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,

@@ -73,6 +73,50 @@ pub enum FaultKind {
     Bug,
 }
 
+impl FaultKind {
+    /// As in `--json` and on the command line, without what it holds.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Refused { .. } => "refused",
+            Self::Barred { .. } => "barred",
+            Self::Throttled { .. } => "throttled",
+            Self::Unreachable => "unreachable",
+            Self::Broken => "broken",
+            Self::Unknown => "unknown",
+            Self::Dead { .. } => "dead",
+            Self::Gone => "gone",
+            Self::Stuck => "stuck",
+            Self::Unreadable => "unreadable",
+            Self::Template => "template",
+            Self::Unwritable => "unwritable",
+            Self::FolderAway => "folder_away",
+            Self::Held => "held",
+            Self::Asks => "asks",
+            Self::Bug => "bug",
+        }
+    }
+
+    /// Every [`FaultKind::name`].
+    pub const NAMES: [&str; 16] = [
+        "refused",
+        "barred",
+        "throttled",
+        "unreachable",
+        "broken",
+        "unknown",
+        "dead",
+        "gone",
+        "stuck",
+        "unreadable",
+        "template",
+        "unwritable",
+        "folder_away",
+        "held",
+        "asks",
+        "bug",
+    ];
+}
+
 impl Fault {
     /// A fault without a number of the service's. Words longer than [`LONGEST_WORDS`] are cut: a
     /// service may say anything, and a record must stay small.

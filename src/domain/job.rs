@@ -79,6 +79,10 @@ pub struct Job {
     pub since: Timestamp,
     /// What lies beside the source by our hand.
     pub outputs: Vec<Output>,
+    /// What may lie there by our hand though it is not written down as placed: each output's hash is
+    /// kept before it is shown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placing: Vec<Hash>,
 }
 
 impl Job {
@@ -95,6 +99,7 @@ impl Job {
             fault: None,
             since: now,
             outputs: Vec::new(),
+            placing: Vec::new(),
         }
     }
 
@@ -112,12 +117,19 @@ impl Job {
             // A round of this job is never used twice: its tokens would be equal.
             Event::Adopted { round, .. } => self.round = self.round.max(*round),
             Event::Anew => self.round += 1,
+            Event::PaidAgain => {
+                self.attempts = 0;
+                self.round += 1;
+            }
             Event::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());
             }
             Event::Fetched { .. } => self.attempts = 0,
-            Event::Written { outputs } => self.outputs.clone_from(outputs),
+            Event::Written { outputs } => {
+                self.outputs.clone_from(outputs);
+                self.placing.clear();
+            }
             _ => {}
         }
         self.stage = self.stage.on(event)?;

@@ -8,6 +8,7 @@ pub fn reason(job: &Job) -> String {
     match (&job.stage, &job.fault) {
         (Stage::Failed { fault, .. }, _) => fault.words.clone(),
         (Stage::Skipped { why }, _) => why.words().to_owned(),
+        (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
         (stage, None) => resting(stage).to_owned(),
     }
@@ -24,8 +25,22 @@ fn resting(stage: &Stage) -> &'static str {
         Stage::Fetched { .. } => "transcribed; its outputs are written next",
         Stage::Following { .. } => "another file with the same content is being transcribed; its result is shared",
         Stage::Written { .. } => "done",
-        Stage::Skipped { .. } | Stage::Failed { .. } => "ended",
+        Stage::Skipped { .. } | Stage::Failed { .. } | Stage::Cancelled { .. } => "ended",
     }
+}
+
+fn cancelled(from: &Stage) -> String {
+    match from.transcription() {
+        Some(id) => {
+            format!("cancelled by a person; transcription {id} had been bought, and copies of the file share it")
+        }
+        None => "cancelled by a person; nothing had been bought for it".to_owned(),
+    }
+}
+
+/// Whether a job rests because the queue is paused, when it is: it would be uploaded or submitted next.
+pub fn is_paused(job: &Job) -> bool {
+    matches!(job.stage, Stage::Probed { .. } | Stage::Uploaded { .. })
 }
 
 /// Why a job that has not ended waits, in one or two words: the groups of `waiting_for`.

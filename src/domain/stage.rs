@@ -87,6 +87,11 @@ pub enum Stage {
         /// Why.
         fault: Fault,
     },
+    /// Given up by a person. An end, until a person revives it or the file becomes another.
+    Cancelled {
+        /// The stage it was cancelled at, which may know of money spent.
+        from: Box<Stage>,
+    },
 }
 
 /// How much audio.
@@ -227,8 +232,12 @@ pub enum Event {
         /// Why.
         fault: Fault,
     },
-    /// A person's order (back door).
+    /// A person's order to go on with what has failed or was cancelled (back door).
     Revived,
+    /// A person's order to buy again what may have been bought already (back door).
+    PaidAgain,
+    /// A person's order to give it up.
+    Cancelled,
 }
 
 /// A stage does not know an event: a bug, never a user's doing.
@@ -285,11 +294,18 @@ impl Stage {
             (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
             (before, E::Grew { .. }) if before.may_start_over() => S::Found,
             (S::Failed { from, fault }, E::Revived) => from.revived(&fault),
+            (S::Cancelled { from }, E::Revived) => *from,
+            (S::Submitting { order, .. } | S::Submitted { order, .. }, E::PaidAgain) => S::probed(order),
+            (S::Failed { from, .. }, E::PaidAgain) if from.kind() == StageKind::Submitted => from.bought_anew(),
 
             // Ends.
             (S::Found | S::Settled | S::Probed { .. } | S::Uploaded { .. }, E::Skipped { why }) => S::Skipped { why },
             (from, E::Failed { fault }) if !from.is_end() && from.kind() != StageKind::Submitting => {
                 S::Failed { from: Box::new(from), fault }
+            }
+            // Past the intent it is not known what would be given up.
+            (from, E::Cancelled) if !from.is_end() && from.kind() != StageKind::Submitting => {
+                S::Cancelled { from: Box::new(from) }
             }
             _ => return Err(illegal),
         })
@@ -308,7 +324,8 @@ impl Stage {
             | Self::Probed { .. }
             | Self::Uploaded { .. }
             | Self::Written { .. }
-            | Self::Skipped { .. } => true,
+            | Self::Skipped { .. }
+            | Self::Cancelled { .. } => true,
             Self::Failed { from, .. } => !matches!(from.kind(), StageKind::Fetched),
             Self::Submitting { .. } | Self::Submitted { .. } | Self::Fetched { .. } | Self::Following { .. } => false,
         }
@@ -322,6 +339,14 @@ impl Stage {
         }
     }
 
+    /// What was bought is bought again, whatever it is worth.
+    fn bought_anew(self) -> Self {
+        match self {
+            Self::Submitted { order, .. } => Self::probed(order),
+            other => other,
+        }
+    }
+
     /// Whether reviving this failed job buys a new round: its transcription is dead or gone.
     pub fn revival_buys(&self) -> bool {
         matches!(self, Self::Failed { from, fault } if from.kind() == StageKind::Submitted && is_worthless(fault))
@@ -329,7 +354,7 @@ impl Stage {
 
     /// Nothing more happens by itself.
     pub fn is_end(&self) -> bool {
-        matches!(self, Self::Written { .. } | Self::Skipped { .. } | Self::Failed { .. })
+        self.kind().is_end()
     }
 
     /// What it buys or has bought, from the moment that is settled.
@@ -341,7 +366,7 @@ impl Stage {
             | Self::Fetched { order, .. }
             | Self::Following { order, .. }
             | Self::Written { order, .. } => Some(order),
-            Self::Failed { from, .. } => from.order(),
+            Self::Failed { from, .. } | Self::Cancelled { from } => from.order(),
             Self::Found | Self::Settled | Self::Probed { .. } | Self::Skipped { .. } => None,
         }
     }
@@ -352,7 +377,7 @@ impl Stage {
             Self::Submitted { transcription, .. }
             | Self::Fetched { transcription, .. }
             | Self::Written { transcription, .. } => Some(transcription),
-            Self::Failed { from, .. } => from.transcription(),
+            Self::Failed { from, .. } | Self::Cancelled { from } => from.transcription(),
             _ => None,
         }
     }
@@ -382,6 +407,7 @@ impl Stage {
             Self::Written { .. } => StageKind::Written,
             Self::Skipped { .. } => StageKind::Skipped,
             Self::Failed { .. } => StageKind::Failed,
+            Self::Cancelled { .. } => StageKind::Cancelled,
         }
     }
 }
@@ -424,6 +450,12 @@ impl Stage {
                 _ if from.transcription().is_some() => Lead::Inherit(fault.clone()),
                 _ => Lead::TakeOver,
             },
+            // What it had bought is handed on; whether it is worth anything, the follower finds out.
+            Self::Cancelled { from } => match (from.transcription(), &**from) {
+                (Some(transcription), _) => Lead::Share(transcription.clone()),
+                (None, Self::Following { owner, .. }) => Lead::Follow(*owner),
+                (None, _) => Lead::TakeOver,
+            },
             Self::Probed { .. } | Self::Uploaded { .. } | Self::Submitting { .. } | Self::Submitted { .. } => {
                 Lead::Wait
             }
@@ -457,11 +489,13 @@ pub enum StageKind {
     Skipped,
     /// See [`Stage::Failed`].
     Failed,
+    /// See [`Stage::Cancelled`].
+    Cancelled,
 }
 
 impl StageKind {
     /// In the order of the way.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Found,
         Self::Settled,
         Self::Probed,
@@ -473,7 +507,13 @@ impl StageKind {
         Self::Written,
         Self::Skipped,
         Self::Failed,
+        Self::Cancelled,
     ];
+
+    /// As [`Stage::is_end`].
+    pub fn is_end(self) -> bool {
+        matches!(self, Self::Written | Self::Skipped | Self::Failed | Self::Cancelled)
+    }
 
     /// As in `--json` and on the command line.
     pub fn name(self) -> &'static str {
@@ -489,6 +529,7 @@ impl StageKind {
             Self::Written => "written",
             Self::Skipped => "skipped",
             Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
         }
     }
 
@@ -520,6 +561,8 @@ impl Event {
             Self::Skipped { .. } => "skipped",
             Self::Failed { .. } => "failed",
             Self::Revived => "revived",
+            Self::PaidAgain => "paid_again",
+            Self::Cancelled => "cancelled",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What an output is called, and what else it may be called when that name is taken.
 
+use super::placing::Names;
 use crate::domain::names::Hash;
 use crate::domain::transcript::Transcript;
 use std::ffi::{OsStr, OsString};
@@ -18,15 +19,14 @@ pub const CANDIDATES: usize = 100;
 /// `rendered` is the file name from the source's `name_as`. Where the source's stem is not UTF-8 it
 /// stands there lossily; the names have its true bytes. Every name is one plain component of at
 /// most [`LONGEST_NAME`] bytes.
-pub fn candidates(source: &Path, rendered: &str) -> Vec<OsString> {
+pub fn candidates(source: &Path, rendered: &str) -> impl Names + use<> {
     let parts = Parts::of(source, rendered);
-    let first = parts.name(false, None);
-    let numbered = (2..=CANDIDATES).map(|number| parts.name(true, Some(number)));
-    let mut names = vec![first, parts.name(true, None)];
-    names.extend(numbered);
-    names.dedup();
-    names.truncate(CANDIDATES);
-    names
+    let first = if parts.medium.is_empty() { 1 } else { 0 }; // without one the first two are the same
+    (first..CANDIDATES).map(move |n| match n {
+        0 => parts.name(false, None),
+        1 => parts.name(true, None),
+        number => parts.name(true, Some(number)),
+    })
 }
 
 /// The language that stands in a file name: the one most heard; `None` when it is unknown or not
@@ -38,6 +38,7 @@ pub fn language(transcript: &Transcript) -> Option<&str> {
 }
 
 /// A rendered name in the parts between which something can be put, as bytes.
+#[derive(Clone)]
 struct Parts {
     /// The beginning, which may be shortened: as a rule the source's stem.
     head: Vec<u8>,
@@ -134,7 +135,7 @@ mod tests {
 
     fn names(source: &str, rendered: &str) -> Vec<String> {
         let names = candidates(Path::new(source), rendered);
-        names.into_iter().take(4).map(|name| name.into_string().unwrap()).collect()
+        names.take(4).map(|name| name.into_string().unwrap()).collect()
     }
 
     #[test]
@@ -163,7 +164,7 @@ mod tests {
     fn bytes_that_are_no_text_are_kept() {
         let source = Path::new(OsStr::from_bytes(b"/in/caf\xe9 1.wav"));
         let rendered = format!("{}.fr.srt", source.file_stem().unwrap().to_string_lossy());
-        let names = candidates(source, &rendered);
+        let names: Vec<_> = candidates(source, &rendered).take(2).collect();
         assert_eq!(names[0].as_bytes(), b"caf\xe9 1.fr.srt");
         assert_eq!(names[1].as_bytes(), b"caf\xe9 1.wav.fr.srt");
     }
@@ -198,7 +199,8 @@ mod tests {
         ) {
             let source = Path::new("/in").join(OsStr::from_bytes(&[&stem[..], b".wav"].concat()));
             let lossy = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let names = candidates(&source, &rendered.unwrap_or(format!("{lossy}.en.srt")));
+            let rendered = rendered.unwrap_or(format!("{lossy}.en.srt"));
+            let names: Vec<_> = candidates(&source, &rendered).collect();
             for name in &names {
                 prop_assert!(!name.is_empty() && name.len() <= LONGEST_NAME);
                 prop_assert!(!name.as_bytes().contains(&b'/') && !name.as_bytes().contains(&0));

@@ -2,11 +2,12 @@
 //! every output can be made again without asking, or paying, the service.
 
 use super::placing;
-use super::temporary::{self, Temporary};
+use super::temporary::{Folder, Temporary};
 use crate::domain::names::{Hash, TranscriptionId};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -63,13 +64,16 @@ impl Results {
     /// made from it are synced. Only the owner may read it: it is what somebody said. Blocks.
     pub fn keep(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
         let file = self.file(id);
-        let folder = file.parent().unwrap_or(&self.dir);
-        fs::create_dir_all(folder)?;
-        let fd = temporary::open_folder(folder)?;
-        let packed = Temporary::write(&fd, &pack(raw)?, 0o600)?;
-        let name = file.file_name().unwrap_or_default();
-        rustix::fs::renameat(&fd, packed.name(), &fd, name)?;
-        packed.published();
+        let (path, name) = (file.parent().unwrap_or(&self.dir), file.file_name().unwrap_or_default());
+        let folder = Folder::open(path).or_else(|_| {
+            fs::create_dir_all(path)?;
+            Folder::open(path)
+        })?;
+        let packed = pack(raw)?;
+        match Temporary::write(&folder, &packed, 0o600)?.publish_new(name) {
+            Err(Errno::EXIST) => Temporary::write_named(&folder, &packed, 0o600)?.publish_over(name)?,
+            done => done?,
+        }
         Ok(())
     }
 

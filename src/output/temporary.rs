@@ -1,73 +1,139 @@
 //! A file that is not yet an output: under a name of its own until it is whole.
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use super::syncing::can_sync_whole;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
-/// A written file under a temporary name; removed when it is dropped unpublished.
+/// A written file that nobody sees yet; gone when it is dropped unpublished.
 ///
-/// It holds a lock on the file while it lives, which the kernel drops when the process dies: that
-/// is how a leftover is told from a file that another process is still writing.
+/// Where the file system allows it, it has no name at all, and a killed process leaves nothing. Else
+/// it stands under a temporary name, and holds a lock while it lives, which the kernel drops when the
+/// process dies: that is how a leftover is told from a file that another process is still writing.
 pub struct Temporary<'a> {
-    folder: &'a OwnedFd,
-    name: String,
+    folder: &'a Folder,
+    /// `None` while it has no name at all.
+    name: Option<String>,
     /// Kept open for its lock and its sync.
-    file: File,
-    published: bool,
+    file: Arc<File>,
 }
 
 impl<'a> Temporary<'a> {
-    /// Writes `bytes` to a new file in the folder. The umask is applied to `mode`.
-    pub fn write(folder: &'a OwnedFd, bytes: &[u8], mode: u32) -> io::Result<Self> {
+    /// Writes `bytes` to a new file that is to get a name of its own. The umask is applied to `mode`.
+    pub fn write(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
+        if !folder.takes_nameless {
+            return Self::write_named(folder, bytes, mode);
+        }
+        let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+        match rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)) {
+            Ok(fd) => Self::fill(folder, None, File::from(fd), bytes),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Self::write_named(folder, bytes, mode),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes `bytes` to a new file that is to take another one's place.
+    pub fn write_named(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         let name = format!(".{}{SUFFIX}", uuid::Uuid::new_v4().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(mode);
-        let file = File::from(rustix::fs::openat(folder, &name, flags, mode)?);
+        let file = File::from(rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(mode))?);
         // A file system without locks only loses the removal of leftovers.
         let _ = file.try_lock();
-        let temporary = Self { folder, name, file, published: false };
-        (&temporary.file).write_all(bytes)?;
+        Self::fill(folder, Some(name), file, bytes)
+    }
+
+    fn fill(folder: &'a Folder, name: Option<String>, file: File, bytes: &[u8]) -> io::Result<Self> {
+        let temporary = Self { folder, name, file: Arc::new(file) };
+        (&*temporary.file).write_all(bytes)?;
         Ok(temporary)
     }
 
-    /// Returns when the disk has it.
-    pub fn sync(&self) -> io::Result<()> {
-        self.file.sync_all()
+    /// The open file, to be synced.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
-    /// Its name in the folder.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Its name, if it has one: only then can it take another one's place.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
-    /// It has another name now: there is nothing left to remove.
-    pub fn published(mut self) {
-        self.published = true;
+    /// Gives it a name that nothing has; otherwise `EXIST`, and it stays as it was.
+    pub fn publish_new(&mut self, name: &OsStr) -> rustix::io::Result<()> {
+        match &self.name {
+            None => link(self.folder, &self.file, name),
+            Some(own) => rename_to_new(self.folder, own.as_ref(), name).map(|()| self.name = None),
+        }
+    }
+
+    /// Puts it in another one's place. Only for one that has a name.
+    pub fn publish_over(&mut self, name: &OsStr) -> rustix::io::Result<()> {
+        let own = self.name.as_ref().ok_or(Errno::INVAL)?;
+        rustix::fs::renameat(self.folder, own, self.folder, name).map(|()| self.name = None)
     }
 }
 
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
-        if !self.published {
+        if let Some(name) = &self.name {
             // What cannot be removed now is removed by a later sweep.
-            let _ = rustix::fs::unlinkat(self.folder, &self.name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(self.folder, name, AtFlags::empty());
         }
     }
 }
 
-/// Opens a folder to work in; whoever moves it meanwhile does not mislead the writes.
-pub fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
+/// Gives a nameless file its name: by the file itself, or where an older kernel keeps that for root,
+/// by its entry in `/proc`.
+fn link(folder: &Folder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::linkat(file, "", folder, name, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT) => link_by_proc(folder, file, name),
+        done => done,
+    }
+}
+
+fn link_by_proc(folder: &Folder, file: &File, name: &OsStr) -> rustix::io::Result<()> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(rustix::fs::CWD, &path, folder, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+/// A folder to work in; whoever moves it meanwhile does not mislead the writes.
+pub struct Folder {
+    file: Arc<File>,
+    takes_nameless: bool,
+}
+
+impl Folder {
+    /// Opens it.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let file = File::from(rustix::fs::open(folder, flags, Mode::empty())?);
+        // A name given later is a change of the file too, which must be synced once more: where a
+        // whole file system can be synced, that costs nothing.
+        let takes_nameless = can_sync_whole(&file);
+        Ok(Self { file: Arc::new(file), takes_nameless })
+    }
+
+    /// It, open, to be synced.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 /// Removes the temporary files in `folder` whose writer is dead, and says how many there were.
 pub fn remove_leftovers(folder: &Path) -> io::Result<usize> {
-    let fd = open_folder(folder)?;
+    let fd = Folder::open(folder)?;
     let mut removed = 0;
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
@@ -80,7 +146,7 @@ pub fn remove_leftovers(folder: &Path) -> io::Result<usize> {
 
 const SUFFIX: &str = ".scribed-tmp";
 
-/// Exactly the form that [`Temporary::write`] gives: a dot, 32 lower-case hexadecimal digits, the
+/// Exactly the form that [`Temporary::write_named`] gives: a dot, 32 lower-case hexadecimal digits, the
 /// suffix.
 fn is_temporary(name: &OsStr) -> bool {
     let digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
@@ -89,7 +155,7 @@ fn is_temporary(name: &OsStr) -> bool {
 }
 
 /// Whether it is a regular file that nobody holds locked. Where that cannot be told it is not.
-fn is_abandoned(folder: &OwnedFd, name: &OsStr) -> bool {
+fn is_abandoned(folder: &Folder, name: &OsStr) -> bool {
     // Not blocking: a pipe of that name must not hang the sweep.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(fd) = rustix::fs::openat(folder, name, flags, Mode::empty()) else {
@@ -97,4 +163,104 @@ fn is_abandoned(folder: &OwnedFd, name: &OsStr) -> bool {
     };
     let file = File::from(fd);
     file.metadata().is_ok_and(|meta| meta.is_file()) && file.try_lock().is_ok()
+}
+
+/// Renames only if nothing has the name; otherwise `EXIST`. By the surest way that the file system
+/// knows: local ones know the first, NFS the second, FAT and some network shares only the third.
+fn rename_to_new(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match rename_no_replace(folder, from, to) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        done => return done,
+    }
+    match link_and_unlink(folder, from, to) {
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP | Errno::MLINK | Errno::INVAL) => {
+            look_and_rename(folder, from, to)
+        }
+        done => done,
+    }
+}
+
+fn rename_no_replace(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    rustix::fs::renameat_with(folder, from, folder, to, RenameFlags::NOREPLACE)
+}
+
+fn link_and_unlink(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    rustix::fs::linkat(folder, from, folder, to, AtFlags::empty())?;
+    rustix::fs::unlinkat(folder, from, AtFlags::empty())
+}
+
+/// Leaves a moment in which another program could take the name; there is no better way there.
+fn look_and_rename(folder: &Folder, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::statat(folder, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => rustix::fs::renameat(folder, from, folder, to),
+        Err(error) => Err(error),
+        Ok(_) => Err(Errno::EXIST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    fn listing(folder: &TempDir) -> Vec<String> {
+        let entries = fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn every_way_of_renaming_spares_what_is_there() {
+        type Way = fn(&Folder, &OsStr, &OsStr) -> rustix::io::Result<()>;
+        for way in [rename_no_replace as Way, link_and_unlink, look_and_rename] {
+            let folder = TempDir::new().unwrap();
+            let open = Folder::open(folder.path()).unwrap();
+            fs::write(folder.path().join("new"), b"new").unwrap();
+            symlink("nowhere", folder.path().join("taken")).unwrap();
+            assert_eq!(way(&open, "new".as_ref(), "taken".as_ref()), Err(Errno::EXIST));
+            way(&open, "new".as_ref(), "free".as_ref()).unwrap();
+            assert_eq!(listing(&folder), ["free", "taken"]);
+        }
+    }
+
+    #[test]
+    fn with_a_name_or_without_it_spares_what_is_there_and_leaves_nothing() {
+        for takes_nameless in [false, true] {
+            let folder = TempDir::new().unwrap();
+            let open = Folder { takes_nameless, ..Folder::open(folder.path()).unwrap() };
+            fs::write(folder.path().join("taken"), b"theirs").unwrap();
+            drop(Temporary::write(&open, b"given up", 0o666).unwrap());
+            let mut temporary = Temporary::write(&open, b"ours", 0o666).unwrap();
+            assert_eq!(temporary.publish_new("taken".as_ref()), Err(Errno::EXIST));
+            temporary.publish_new("free".as_ref()).unwrap();
+            drop(temporary);
+            assert_eq!(listing(&folder), ["free", "taken"]);
+            assert_eq!(fs::read(folder.path().join("free")).unwrap(), b"ours");
+            assert_eq!(fs::read(folder.path().join("taken")).unwrap(), b"theirs");
+        }
+    }
+
+    #[test]
+    fn a_nameless_file_is_named_by_proc_too() {
+        let folder = TempDir::new().unwrap();
+        let open = Folder { takes_nameless: true, ..Folder::open(folder.path()).unwrap() };
+        let temporary = Temporary::write(&open, b"ours", 0o666).unwrap();
+        assert_eq!(temporary.name(), None, "the tests' disk takes nameless files");
+        link_by_proc(&open, &temporary.file, "named".as_ref()).unwrap();
+        assert_eq!(listing(&folder), ["named"]);
+    }
+
+    #[test]
+    fn only_a_named_file_takes_anothers_place() {
+        let folder = TempDir::new().unwrap();
+        let open = Folder::open(folder.path()).unwrap();
+        fs::write(folder.path().join("old"), b"old").unwrap();
+        let mut temporary = Temporary::write_named(&open, b"new", 0o666).unwrap();
+        temporary.publish_over("old".as_ref()).unwrap();
+        assert_eq!(fs::read(folder.path().join("old")).unwrap(), b"new");
+        assert_eq!(listing(&folder), ["old"]);
+    }
 }

@@ -1,14 +1,35 @@
 //! Work on files, off the runtime's threads.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::JoinHandle;
 
 /// Runs `work` where it may block. On a runtime of one thread it runs in place, so that a simulation
 /// is the same every time.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-        return work();
+    begin(work).await
+}
+
+/// As [`blocking`], begun at once: it goes on while nobody awaits it.
+pub fn begin<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send + 'static {
+    let begun = match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => Begun::Done(work()),
+        _ => Begun::Elsewhere(tokio::task::spawn_blocking(work)),
+    };
+    async {
+        match begun {
+            Begun::Done(value) => value,
+            Begun::Elsewhere(handle) => joined(handle).await,
+        }
     }
-    match tokio::task::spawn_blocking(work).await {
+}
+
+enum Begun<T> {
+    Done(T),
+    Elsewhere(JoinHandle<T>),
+}
+
+async fn joined<T>(handle: JoinHandle<T>) -> T {
+    match handle.await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),

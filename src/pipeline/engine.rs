@@ -7,6 +7,7 @@ use crate::config::meant::{Source, Terms};
 use crate::domain::names::SourceName;
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
+use crate::output::syncing::Syncs;
 use crate::pipeline::line::Line;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -32,8 +33,9 @@ mod verdict;
 /// How long a claim holds without renewal.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// How long moves that are under way may take to finish when the engine is told to stop.
-const DRAIN: Duration = Duration::from_secs(5);
+/// How long moves that are under way may take to finish when the engine is told to stop: long enough
+/// for the answer to a create. What lasts is dropped at once.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// Everything the engine works with. Built by whoever knows everybody.
 pub struct Parts {
@@ -47,6 +49,8 @@ pub struct Parts {
     pub results: Arc<Results>,
     /// The kept parameters.
     pub params: Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: Arc<Syncs>,
     /// The sources by name.
     pub sources: BTreeMap<SourceName, Arc<Source>>,
     /// What was agreed with the service.
@@ -101,6 +105,10 @@ pub struct Engine {
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
+    /// Leases may have been taken away: those who hold one look whether they still do.
+    recalled: Notify,
+    /// Times that the loop of [`Engine::run`] has gone round.
+    turns: watch::Sender<u64>,
 }
 
 /// What came to an end since the engine was made.
@@ -135,6 +143,8 @@ impl Engine {
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
+            recalled: Notify::new(),
+            turns: watch::Sender::new(0),
             parts,
         }
     }
@@ -142,6 +152,20 @@ impl Engine {
     /// Something new may be due: look now.
     pub fn nudge(&self) {
         self.nudge.notify_one();
+    }
+
+    /// A person took a job out of its mover's hands: work for it that is under way is dropped.
+    pub fn recall(&self) {
+        self.recalled.notify_waiters();
+        self.nudge();
+    }
+
+    /// Returns when the loop of [`Engine::run`] has gone round once more: a sign of life.
+    pub async fn turned(&self) {
+        let mut turns = self.turns.subscribe();
+        self.nudge();
+        // Its sender is in this engine: it is there.
+        let _ = turns.changed().await;
     }
 
     /// While somebody is still looking for files, nothing is idle.
@@ -188,6 +212,7 @@ impl Engine {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
             let next = self.tick(&mut walks, &mut busy, until).await?;
+            self.turns.send_modify(|turns| *turns += 1);
             if let Until::Idle(patience) = until
                 && let Some(ended) = self.idle(patience, began, next, busy.total()).await?
             {
@@ -214,9 +239,10 @@ impl Engine {
         }
     }
 
-    /// Short moves finish, so that a create that is on its way is not left unknown; what lasts longer
-    /// is dropped and repeated later.
+    /// Short moves finish, so that a create that is on its way is not left unknown; what lasts is
+    /// dropped at once and repeated later.
     async fn drain(&self, walks: &mut JoinSet<Walked>, busy: &mut Busy) -> Result<(), StoreError> {
+        busy.drop_lasting();
         let deadline = self.parts.clock.sleep(DRAIN);
         tokio::pin!(deadline);
         loop {

@@ -3,6 +3,7 @@
 use crate::domain::fault::Fault;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::Event;
+use crate::store::contract::StoreError;
 
 /// What a move came to. A fault that it met is its error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,4 +19,18 @@ pub enum Outcome {
         /// What is waited for, where that is not plain from the stage.
         reason: Option<Fault>,
     },
+}
+
+/// What stops a move.
+pub enum Stop {
+    /// What it met.
+    Fault(Fault),
+    /// The store's.
+    Store(StoreError),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }

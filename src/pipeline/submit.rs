@@ -10,13 +10,13 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
-use crate::pipeline::outcome::Outcome;
+use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::settle::missing;
 use crate::pipeline::upload::without_buying;
 use crate::pipeline::vars;
 use crate::source::folder::full_path;
 use crate::source::stamp::{Look, look};
-use crate::store::contract::{Hold, Lease, Store, StoreError};
+use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,20 +39,6 @@ pub enum Submission {
     NotAccepted(Box<Job>, Fault),
     /// Nobody knows. The job as of its intent.
     Unknown(Box<Job>, Fault),
-}
-
-/// What stops a submission without a word about the job.
-pub enum Stop {
-    /// The job's fault, or the world's, before anything was sent.
-    Fault(Fault),
-    /// The store's.
-    Store(StoreError),
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
 }
 
 /// The doors this move goes through.

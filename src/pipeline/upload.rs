@@ -9,7 +9,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::stage::{Event, Upload};
 use crate::domain::token::Order;
-use crate::pipeline::blocking::blocking;
+use crate::pipeline::blocking::{begin, blocking};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::settle::missing;
@@ -17,11 +17,12 @@ use crate::source::folder::full_path;
 use crate::source::stamp::{Look, look, open, stamp};
 use crate::store::contract::{Store, Twin};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -101,10 +102,10 @@ fn held(until: Timestamp, now: Timestamp) -> Outcome {
 
 fn checked(passage: &Passage, sent: &Sent, size: u64, now: Timestamp) -> Result<Hash, Fault> {
     let broken = |words: String| Err(Fault::new(FaultKind::Broken, words, now));
-    let (hash, passed) = passage.passed();
-    if passed != size {
-        return broken(format!("the service took the upload after {passed} of {size} bytes; it is sent again"));
-    }
+    let Passed { bytes, hash } = passage.passed();
+    let Some(hash) = hash else {
+        return broken(format!("the service took the upload after {bytes} of {size} bytes; it is sent again"));
+    };
     match sent.size {
         Some(theirs) if theirs != size => {
             broken(format!("the service says it has {theirs} bytes of {size}; the upload is void and sent again"))
@@ -114,30 +115,35 @@ fn checked(passage: &Passage, sent: &Sent, size: u64, now: Timestamp) -> Result<
 }
 
 /// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
-struct Passage {
+pub struct Passage {
     path: PathBuf,
     expected: Stamp,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
 }
 
-#[derive(Default)]
-struct Passed {
-    hasher: blake3::Hasher,
-    bytes: u64,
+/// What was handed over so far.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Passed {
+    /// Of the file.
+    pub bytes: u64,
+    /// Of all bytes, once they are.
+    pub hash: Option<Hash>,
 }
 
 impl Passage {
-    fn new(path: PathBuf, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+    /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
+    pub fn new(path: PathBuf, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         Self { path, expected, state: Arc::default(), total }
     }
 
-    fn passed(&self) -> (Hash, u64) {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        (Hash(*state.hasher.finalize().as_bytes()), state.bytes)
+    /// In the last attempt.
+    pub fn passed(&self) -> Passed {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn file(&self) -> UploadFile {
+    /// As the client takes it; each attempt reads it anew.
+    pub fn file(&self) -> UploadFile {
         let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let (path, expected) = (self.path.clone(), self.expected);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
@@ -146,53 +152,95 @@ impl Passage {
     }
 }
 
+/// The pieces of a file. While one is sent the next is read and hashed.
 fn pieces(
     path: PathBuf,
     expected: Stamp,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
-    *state.lock().unwrap_or_else(PoisonError::into_inner) = Passed::default();
-    let start = Some(Reading::Closed(path, expected));
-    stream::try_unfold(start, move |reading| {
-        let (state, total) = (Arc::clone(&state), Arc::clone(&total));
+    let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
+    note(Passed::default());
+    let note = Arc::new(note);
+    let reading = Reading { place: Place::Closed(path), expected, hasher: Box::default(), bytes: 0 };
+    stream::try_unfold(Next::First(reading), move |next| {
+        let (note, total) = (Arc::clone(&note), Arc::clone(&total));
         async move {
-            let Some(reading) = reading else { return Ok(None) };
-            let left = expected.size - state.lock().unwrap_or_else(PoisonError::into_inner).bytes;
-            let Some((piece, file)) = blocking(move || reading.next(left)).await? else { return Ok(None) };
-            let mut passed = state.lock().unwrap_or_else(PoisonError::into_inner);
-            passed.hasher.update(&piece);
-            passed.bytes += piece.len() as u64;
+            let next = match next {
+                Next::First(reading) => ahead(reading),
+                Next::Begun(next) => next,
+                // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
+                Next::Nothing => return Ok(None),
+            };
+            let Some((piece, reading)) = next.await? else { return Ok(None) };
+            note(reading.passed());
             total.fetch_add(piece.len() as u64, Ordering::Relaxed);
-            // Nothing is asked for past the end: the look afterwards tells whether the file has grown.
-            let more = passed.bytes < expected.size;
-            Ok(Some((piece, more.then_some(Reading::Open(file)))))
+            let next = if reading.left() > 0 { Next::Begun(ahead(reading)) } else { Next::Nothing };
+            Ok(Some((piece, next)))
         }
     })
     .boxed()
 }
 
-enum Reading {
-    Closed(PathBuf, Stamp),
+enum Next {
+    First(Reading),
+    Begun(Ahead),
+    Nothing,
+}
+
+type Ahead = BoxFuture<'static, io::Result<Option<(Bytes, Reading)>>>;
+
+/// Begins to read the next piece.
+fn ahead(reading: Reading) -> Ahead {
+    begin(move || reading.next()).boxed()
+}
+
+/// A file that is being read, and hashed as far as it was.
+struct Reading {
+    place: Place,
+    expected: Stamp,
+    hasher: Box<blake3::Hasher>,
+    bytes: u64,
+}
+
+enum Place {
+    Closed(PathBuf),
     Open(File),
 }
 
 impl Reading {
-    /// The next piece of the `left` bytes that are still to come.
-    fn next(self, left: u64) -> io::Result<Option<(Bytes, File)>> {
-        let mut file = match self {
-            Self::Open(file) => file,
-            Self::Closed(path, expected) => {
-                let file = open(&path)?;
-                if stamp(&file.metadata()?) != expected {
-                    return Err(io::Error::other("the file changed before it was sent"));
-                }
-                file
-            }
+    /// Bytes that are still to come.
+    fn left(&self) -> u64 {
+        self.expected.size.saturating_sub(self.bytes)
+    }
+
+    fn passed(&self) -> Passed {
+        let hash = (self.left() == 0).then(|| Hash(*self.hasher.finalize().as_bytes()));
+        Passed { bytes: self.bytes, hash }
+    }
+
+    fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
+        let left = self.left();
+        let mut file = match self.place {
+            Place::Open(file) => file,
+            Place::Closed(ref path) => opened(path, self.expected)?,
         };
         let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
         let n = file.read(&mut piece)?;
+        if n == 0 {
+            return Ok(None);
+        }
         piece.truncate(n);
-        Ok((n > 0).then(|| (Bytes::from(piece), file)))
+        self.hasher.update(&piece);
+        self.bytes += n as u64;
+        Ok(Some((Bytes::from(piece), Self { place: Place::Open(file), ..self })))
+    }
+}
+
+fn opened(path: &Path, expected: Stamp) -> io::Result<File> {
+    let file = open(path)?;
+    match stamp(&file.metadata()?) == expected {
+        true => Ok(file),
+        false => Err(io::Error::other("the file changed before it was sent")),
     }
 }

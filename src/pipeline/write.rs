@@ -11,16 +11,17 @@ use crate::domain::stage::Event;
 use crate::domain::token::Order;
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
-use crate::output::placing::{PlaceError, Wanted, place};
+use crate::output::placing::{Names, Ours, PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
 use crate::output::subtitles::Layout;
+use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
-use crate::pipeline::outcome::Outcome;
+use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::folder::full_path;
-use crate::store::contract::Store;
+use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
 use crate::wire::result::ResultBody;
@@ -39,33 +40,68 @@ pub struct Doors<'a> {
     pub results: &'a Arc<Results>,
     /// The kept parameters.
     pub params: &'a Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: &'a Arc<Syncs>,
 }
 
 /// Renders the kept result and places it.
 pub async fn run(
     doors: &Doors<'_>,
     source: &Arc<Source>,
+    lease: &Lease,
     job: &Job,
     order: &Order,
     transcription: &TranscriptionId,
-) -> Result<Outcome, Fault> {
+) -> Result<Outcome, Stop> {
     let now = doors.clock.now();
+    let placed = own_outputs(doors.store, source, job, now).await?;
+    let Some(wanted) = rendered(doors, source, job, order, transcription, now).await? else {
+        // It can be read at the service once more.
+        return Ok(Outcome::Step(Event::ResultLost));
+    };
+    let placing = announce(doors.store, lease, job, &wanted).await?;
+    let ours = Ours { placed, placing };
+    let (syncs, source, job) = (Arc::clone(doors.syncs), Arc::clone(source), job.clone());
+    let outputs = blocking(move || put(&source, &job, wanted, &ours, &syncs, now)).await?;
+    Ok(Outcome::Step(Event::Written { outputs }))
+}
+
+/// `None` where the kept result is not there any more, or damaged.
+async fn rendered(
+    doors: &Doors<'_>,
+    source: &Arc<Source>,
+    job: &Job,
+    order: &Order,
+    transcription: &TranscriptionId,
+    now: Timestamp,
+) -> Result<Option<Vec<Wanted<impl Names + use<>>>>, Fault> {
     let (results, params, source) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(source));
-    let ours = own_outputs(doors.store, &source, job, now).await?;
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
-    blocking(move || {
-        let raw = match results.open(&transcription, RESULT_LIMIT) {
-            Ok(raw) => raw,
-            // It can be read at the service once more.
-            Err(OpenError::NotKept { .. } | OpenError::Damaged { .. }) => return Ok(Outcome::Step(Event::ResultLost)),
-            Err(error) => return Err(unreadable(&error, now)),
-        };
-        let layout = layout(&params, &order);
-        let wanted = wanted(&raw, layout, &source, &job, &order, &transcription, now)?;
-        let outputs = put(&source, &job, wanted, &ours, now)?;
-        Ok(Outcome::Step(Event::Written { outputs }))
+    blocking(move || match results.open(&transcription, RESULT_LIMIT) {
+        Ok(raw) => {
+            let layout = layout(&params, &order);
+            wanted(&raw, layout, &source, &job, &order, &transcription, now).map(Some)
+        }
+        Err(OpenError::NotKept { .. } | OpenError::Damaged { .. }) => Ok(None),
+        Err(error) => Err(unreadable(&error, now)),
     })
     .await
+}
+
+/// More hashes are not remembered: each release renders in one way.
+const LONGEST_PLACING: usize = 64;
+
+/// Writes down, durably, what is about to be shown: whoever finds it after a crash knows it as ours.
+async fn announce<N>(store: &dyn Store, lease: &Lease, job: &Job, wanted: &[Wanted<N>]) -> Result<Vec<Hash>, Stop> {
+    let mut placing = job.placing.clone();
+    let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes));
+    placing.extend(hashes.filter(|hash| !job.placing.contains(hash)));
+    if placing.len() > job.placing.len() {
+        placing.drain(..placing.len().saturating_sub(LONGEST_PLACING));
+        let job = Job { placing: placing.clone(), ..job.clone() };
+        store.commit(lease, &job, Hold::Keep).await.map_err(Stop::Store)?;
+    }
+    Ok(placing)
 }
 
 fn unreadable(error: &OpenError, now: Timestamp) -> Fault {
@@ -88,7 +124,7 @@ fn wanted(
     order: &Order,
     transcription: &TranscriptionId,
     now: Timestamp,
-) -> Result<Vec<Wanted>, Fault> {
+) -> Result<Vec<Wanted<impl Names + use<>>>, Fault> {
     let record: Record<ResultBody> = serde_json::from_slice(raw)
         .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
     let made_by = provenance(&record, job, order, transcription);
@@ -155,13 +191,14 @@ fn siblings(folder: &Path, path: &RelPath) -> Vec<RelPath> {
 fn put(
     source: &Source,
     job: &Job,
-    wanted: Vec<Wanted>,
-    ours: &[(OsString, Hash)],
+    wanted: Vec<Wanted<impl Names>>,
+    ours: &Ours,
+    syncs: &Syncs,
     now: Timestamp,
 ) -> Result<Vec<Output>, Fault> {
     let path = full_path(&source.folder, &job.key.path);
     let folder = path.parent().unwrap_or(Path::new("."));
-    let placed = place(folder, wanted, ours).map_err(|error| unwritable(&error, source, now))?;
+    let placed = place(folder, wanted, ours, syncs).map_err(|error| unwritable(&error, source, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })

@@ -4,10 +4,10 @@ use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
-use crate::source::ignore::{is_ignored, is_leftover};
+use crate::source::choice::{Choice, choose_entry};
+use crate::source::ignore::is_leftover;
 use crate::source::stamp::{ctime_is_honest, quiet_since_ctime, stamp};
 use crate::store::contract::{Admission, Store, StoreError};
-use globset::Candidate;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -89,15 +89,16 @@ enum Seen {
 
 /// Walks on a thread of its own: a slow mount must not hold up the rest.
 fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> {
-    let (folder, include, exclude) = (source.folder.clone(), source.include.clone(), source.exclude.clone());
+    let source = source.clone();
     tokio::task::spawn_blocking(move || {
-        let entries = WalkDir::new(&folder).follow_links(false).into_iter();
-        let passed_over = |entry: &DirEntry| is_ignored(entry.file_name()) && !leftover(entry);
-        for entry in entries.filter_entry(|entry| entry.depth() == 0 || !passed_over(entry)) {
+        let entries = WalkDir::new(&source.folder).follow_links(false).into_iter();
+        let goes_on = |entry: &DirEntry| entry.depth() == 0 || !entry.file_type().is_dir() || is_taken(&source, entry);
+        for entry in entries.filter_entry(goes_on) {
             let seen = match entry {
                 Ok(entry) if !entry.file_type().is_file() => None,
-                Ok(entry) if leftover(&entry) => entry.path().parent().map(|p| Seen::Leftover(p.into())),
-                Ok(entry) => look_at(&folder, &entry, &include, &exclude),
+                Ok(entry) if is_leftover(entry.file_name()) => entry.path().parent().map(|p| Seen::Leftover(p.into())),
+                Ok(entry) if is_taken(&source, &entry) => look_at(&source.folder, &entry),
+                Ok(_) => None,
                 Err(error) => Some(Seen::Trouble(error.to_string())),
             };
             if let Some(seen) = seen
@@ -109,16 +110,13 @@ fn walk(source: &Source, to: mpsc::Sender<Seen>) -> tokio::task::JoinHandle<()> 
     })
 }
 
-fn leftover(entry: &DirEntry) -> bool {
-    entry.file_type().is_file() && is_leftover(entry.file_name())
+fn is_taken(source: &Source, entry: &DirEntry) -> bool {
+    let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
+    choose_entry(source, path, entry.file_type().into()) == Choice::Taken
 }
 
-fn look_at(folder: &Path, entry: &DirEntry, include: &globset::GlobSet, exclude: &globset::GlobSet) -> Option<Seen> {
+fn look_at(folder: &Path, entry: &DirEntry) -> Option<Seen> {
     let path = entry.path().strip_prefix(folder).ok()?;
-    let candidate = Candidate::new(path);
-    if !include.is_match_candidate(&candidate) || exclude.is_match_candidate(&candidate) {
-        return None;
-    }
     Some(match entry.metadata() {
         Ok(meta) => Seen::File(RelPath::new(path.as_os_str().as_bytes()), stamp(&meta)),
         Err(error) => Seen::Trouble(error.to_string()),

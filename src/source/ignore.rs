@@ -1,41 +1,269 @@
-//! Names that are never media: producers' temporary files, system junk, our own.
+//! Names that are never media, and whose they are: producers' temporary files, the junk of systems
+//! and network disks, our own.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 /// The ending of our own outputs until they are whole.
-const LEFTOVER: &[u8] = b".scribed-tmp";
+const LEFTOVER: &str = ".scribed-tmp";
 
-/// Endings of files that somebody is still writing.
-const UNFINISHED: [&[u8]; 8] =
-    [b".tmp", b".part", b".partial", b".crdownload", b".download", b".filepart", LEFTOVER, b"~"];
+/// The file that tells a source's folder from a bare mount point.
+pub const MARKER: &str = ".scribed";
 
-/// Folders and files that operating systems and network disks leave about.
-const JUNK: [&[u8]; 7] =
-    [b"desktop.ini", b"Thumbs.db", b"@eaDir", b"__MACOSX", b"#recycle", b"$RECYCLE.BIN", b"System Volume Information"];
+/// One line of the default ignore list.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// As people write it: `*.part`.
+    pub shown: &'static str,
+    /// Whose names these are, and what they stand for.
+    pub whose: &'static str,
+    shape: Shape,
+    on: On,
+}
 
-/// Whether a file or folder of this name is passed over whatever the patterns say. A leading dot
-/// covers rsync's and Syncthing's temporary names and most system junk.
-pub fn is_ignored(name: &OsStr) -> bool {
+/// How a name is told. Letters count without their case.
+#[derive(Debug, PartialEq, Eq)]
+enum Shape {
+    Whole(&'static str),
+    Starts(&'static str),
+    Ends(&'static str),
+    /// `.<name>.` and six letters or digits.
+    Rsync,
+    /// `<name>.`, eight letters or digits, `.partial`.
+    Rclone,
+}
+
+/// What may have such a name.
+#[derive(Debug, PartialEq, Eq)]
+enum On {
+    Files,
+    Anything,
+}
+
+const fn files(shown: &'static str, shape: Shape, whose: &'static str) -> Pattern {
+    Pattern { shown, whose, shape, on: On::Files }
+}
+
+const fn anything(shown: &'static str, shape: Shape, whose: &'static str) -> Pattern {
+    Pattern { shown, whose, shape, on: On::Anything }
+}
+
+const fn named(name: &'static str, whose: &'static str) -> Pattern {
+    anything(name, Shape::Whole(name), whose)
+}
+
+/// The list; the first line that fits gives the words. What is only unfinished under a name is so as a
+/// file: a person's folder `concert.part` is a folder.
+const PATTERNS: &[Pattern] = &[
+    // Our own.
+    files(MARKER, Shape::Whole(MARKER), "the marker by which scribed knows this folder again"),
+    files("*.scribed-tmp", Shape::Ends(LEFTOVER), "an output of scribed that is not whole yet"),
+    // Before rsync's: `icloud` has six letters.
+    files(".*.icloud", Shape::Ends(".icloud"), "iCloud's placeholder of a file that is not on this disk"),
+    // Copies under way: each is renamed when it is whole.
+    files(".NAME.XXXXXX", Shape::Rsync, "rsync's temporary name of a file that is being copied"),
+    files("*.XXXXXXXX.partial", Shape::Rclone, "rclone's temporary name of a file that is being copied"),
+    files(".syncthing.*", Shape::Starts(".syncthing."), "Syncthing's temporary name of a file that is being copied"),
+    files("~syncthing~*", Shape::Starts("~syncthing~"), "Syncthing's temporary name of a file that is being copied"),
+    named(".stfolder", "Syncthing's folder marker"),
+    named(".stversions", "Syncthing's older versions"),
+    files("*.!sync", Shape::Ends(".!sync"), "Resilio Sync's temporary name of a file that is being copied"),
+    files("*.filepart", Shape::Ends(".filepart"), "WinSCP's temporary name of a file that is being copied"),
+    files("*.unmanic.part", Shape::Ends(".unmanic.part"), "Unmanic's temporary name of a file that is being written"),
+    // Downloads under way.
+    files("*.crdownload", Shape::Ends(".crdownload"), "a browser's download that is not finished"),
+    anything("*.download", Shape::Ends(".download"), "a browser's download that is not finished"),
+    files("*.opdownload", Shape::Ends(".opdownload"), "a browser's download that is not finished"),
+    files("*.!qB", Shape::Ends(".!qb"), "qBittorrent's download that is not finished"),
+    files("*.!ut", Shape::Ends(".!ut"), "uTorrent's download that is not finished"),
+    files("*.aria2", Shape::Ends(".aria2"), "aria2's notes on a download that is not finished"),
+    files("*.ytdl", Shape::Ends(".ytdl"), "yt-dlp's notes on a download that is not finished"),
+    files("*.part", Shape::Ends(".part"), "a download or copy that is not finished"),
+    files("*.partial", Shape::Ends(".partial"), "a download or copy that is not finished"),
+    anything("*.tmp", Shape::Ends(".tmp"), "a temporary file"),
+    // Other tools that look after the same folder.
+    files("*.processing", Shape::Ends(".processing"), "the lock of a program that is processing a file"),
+    files("*.aai.json", Shape::Ends(".aai.json"), "a transcript that AssemblyAI's tool keeps beside its file"),
+    // Editors.
+    anything("~$*", Shape::Starts("~$"), "an office program's lock of an open document"),
+    files(".~lock*", Shape::Starts(".~lock"), "an office program's lock of an open document"),
+    files("*~", Shape::Ends("~"), "an editor's backup copy"),
+    // Systems and network disks.
+    named(".DS_Store", "the Finder's notes on a folder"),
+    files("._*", Shape::Starts("._"), "a Mac's file attributes, beside the file they belong to"),
+    named(".localized", "a Mac's note on a folder's name"),
+    named(".Trashes", "a Mac's waste basket"),
+    named(".Spotlight-V100", "a Mac's search index"),
+    named("__MACOSX", "a Mac's file attributes, unpacked from an archive"),
+    named("desktop.ini", "Windows' notes on a folder"),
+    named("Thumbs.db", "Windows' previews"),
+    named("ehthumbs.db", "Windows' previews"),
+    named("$RECYCLE.BIN", "Windows' waste basket"),
+    named("RECYCLER", "Windows' waste basket"),
+    named("System Volume Information", "Windows' own folder"),
+    named("@eaDir", "a Synology's previews and notes"),
+    named("#recycle", "a network disk's waste basket"),
+    named("#snapshot", "a network disk's snapshots"),
+    named("~snapshot", "a network disk's snapshots"),
+    named("@tmp", "a Synology's temporary files"),
+    named("@Recycle", "a QNAP's waste basket"),
+    named("@Recently-Snapshot", "a QNAP's snapshots"),
+    named("lost+found", "what a disk check has found again"),
+    files(".nfs*", Shape::Starts(".nfs"), "a deleted file that another machine still has open"),
+    anything(".*", Shape::Starts("."), "hidden: a name that begins with a dot"),
+];
+
+/// The line of the list that passes over a file or folder of this name, whatever the source's patterns
+/// say; `None` for a name that may be media.
+pub fn ignored(name: &OsStr, is_folder: bool) -> Option<&'static Pattern> {
     let name = name.as_bytes();
-    let hidden = name.starts_with(b".") || name.starts_with(b"~$") || name.starts_with(b"~syncthing~");
-    hidden || UNFINISHED.iter().any(|ending| name.ends_with(ending)) || JUNK.contains(&name)
+    PATTERNS.iter().find(|pattern| (!is_folder || pattern.on == On::Anything) && pattern.shape.fits(name))
 }
 
 /// Whether this may be an output of ours that is not whole.
 pub fn is_leftover(name: &OsStr) -> bool {
-    name.as_bytes().ends_with(LEFTOVER)
+    name.as_bytes().ends_with(LEFTOVER.as_bytes())
+}
+
+impl Shape {
+    fn fits(&self, name: &[u8]) -> bool {
+        match self {
+            Self::Whole(whole) => name.eq_ignore_ascii_case(whole.as_bytes()),
+            Self::Starts(start) => {
+                name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start.as_bytes()))
+            }
+            // There has to be a name before the ending.
+            Self::Ends(end) => strip_end(name, end).is_some_and(|stem| !stem.is_empty()),
+            Self::Rsync => name.strip_prefix(b".").and_then(|rest| random_end(rest, 6)).is_some(),
+            Self::Rclone => strip_end(name, ".partial").and_then(|rest| random_end(rest, 8)).is_some(),
+        }
+    }
+}
+
+fn strip_end<'n>(name: &'n [u8], end: &str) -> Option<&'n [u8]> {
+    let (stem, tail) = name.split_at_checked(name.len().checked_sub(end.len())?)?;
+    tail.eq_ignore_ascii_case(end.as_bytes()).then_some(stem)
+}
+
+/// What stands before a point and so many letters or digits at the end.
+fn random_end(name: &[u8], length: usize) -> Option<&[u8]> {
+    let (stem, tail) = name.split_at_checked(name.len().checked_sub(length + 1)?)?;
+    let is_random = tail[0] == b'.' && tail[1..].iter().all(u8::is_ascii_alphanumeric);
+    (is_random && !stem.is_empty()).then_some(stem)
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.whose, self.shown)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn whose(name: &str) -> &'static str {
+        ignored(OsStr::new(name), false).unwrap_or_else(|| panic!("{name} is not passed over")).whose
+    }
+
     #[test]
-    fn temporary_names_of_known_producers_are_passed_over() {
-        let ignored = [".talk.mp4.a8Xk2P", "talk.mp4.k3j2h1g0.partial", "~syncthing~talk.mp4.tmp", "talk.mp4.filepart"];
-        assert!(ignored.iter().all(|name| is_ignored(OsStr::new(name))));
-        assert!(!is_ignored(OsStr::new("talk.mp4")));
-        assert!(!is_ignored(OsStr::new("-talk.part.mp4")));
+    fn each_producer_is_known_by_its_names() {
+        let known = [
+            (".talk.mp4.a8Xk2P", "rsync"),
+            (".talk.00001.mp4.Zz09aA", "rsync"),
+            ("talk.mp4.k3j2h1g0.partial", "rclone"),
+            (".syncthing.talk.mp4.tmp", "Syncthing"),
+            ("~syncthing~talk.mp4.tmp", "Syncthing"),
+            (".stfolder", "Syncthing"),
+            (".stversions", "Syncthing"),
+            ("talk.mp4.!sync", "Resilio"),
+            ("talk.mp4.filepart", "WinSCP"),
+            ("talk.mp4.unmanic.part", "Unmanic"),
+            ("Unconfirmed 12345.crdownload", "browser"),
+            ("talk.mp4.download", "browser"),
+            ("talk.mp4.opdownload", "browser"),
+            ("talk.mp4.part", "download or copy"),
+            ("talk.mp4.PART", "download or copy"),
+            ("talk.mp4.partial", "download or copy"),
+            ("talk.mp4.!qB", "qBittorrent"),
+            ("talk.mp4.!ut", "uTorrent"),
+            ("talk.mp4.aria2", "aria2"),
+            ("talk.mp4.ytdl", "yt-dlp"),
+            ("talk.mp4.tmp", "temporary"),
+            ("talk.mp4.processing", "lock"),
+            ("talk.mp4.aai.json", "AssemblyAI"),
+            ("~$minutes.docx", "office"),
+            (".~lock.minutes.odt#", "office"),
+            ("talk.mp4~", "editor"),
+            (".DS_Store", "Finder"),
+            ("._talk.mp4", "Mac"),
+            (".localized", "Mac"),
+            (".Trashes", "Mac"),
+            (".Spotlight-V100", "Mac"),
+            ("__MACOSX", "Mac"),
+            (".talk.mp4.icloud", "iCloud"),
+            ("desktop.ini", "Windows"),
+            ("Thumbs.db", "Windows"),
+            ("thumbs.DB", "Windows"),
+            ("$RECYCLE.BIN", "Windows"),
+            ("RECYCLER", "Windows"),
+            ("System Volume Information", "Windows"),
+            ("@eaDir", "Synology"),
+            ("#recycle", "network disk"),
+            ("~snapshot", "network disk"),
+            ("@Recycle", "QNAP"),
+            ("lost+found", "disk check"),
+            (".nfs000000000000a1b2", "another machine"),
+            (".hidden.mp4", "hidden"),
+            (".scribed", "marker"),
+            (".0123456789abcdef0123456789abcdef.scribed-tmp", "not whole"),
+        ];
+        for (name, words) in known {
+            assert!(whose(name).contains(words), "{name}: {}", whose(name));
+        }
+    }
+
+    #[test]
+    fn folders_of_junk_are_passed_over_and_a_persons_are_not() {
+        let is_junk = |name: &str| ignored(OsStr::new(name), true).is_some();
+        for name in ["@eaDir", "#recycle", "__MACOSX", ".git", "talk.mp4.download", "System Volume Information"] {
+            assert!(is_junk(name), "{name}");
+        }
+        for name in ["concert.part", "Vol. 1.Part", "2024~", "processing", "eaDir", "talk.mp4"] {
+            assert!(!is_junk(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn recordings_that_look_a_bit_similar_are_taken() {
+        let recordings = [
+            "talk.mp4",
+            "-talk.part.mp4",
+            "talk.tmp.wav",
+            "part.mp4",
+            "part",
+            "talk.abcdef",
+            "talk.partial.mkv",
+            "~talk.mp4",
+            "my.download.mp4",
+            "Thumbs.db.mp4",
+            "scribed.mp4",
+            "room@eaDir.wav",
+            "processing.mp3",
+            "talk.mp4.k3j2h1g0",
+            "lost+found.mp4",
+        ];
+        for name in recordings {
+            assert_eq!(ignored(OsStr::new(name), false), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_any_bytes_are_taken_as_they_are() {
+        for name in [&b"caf\xe9.wav"[..], b"\xff\xfe", b"", b"~", b"."] {
+            let _ = ignored(OsStr::from_bytes(name), false);
+        }
+        assert!(ignored(OsStr::from_bytes(b"caf\xe9.wav.part"), false).is_some());
     }
 }

@@ -1,7 +1,8 @@
 //! The door to the persistent queue, and what every store behind it promises.
 //!
 //! **Durability.** [`Store::commit`] returns after the job is safe from power loss when its stage
-//! is one that the next effect stands on: the intent, the transcription's id, "written". Every
+//! is one that the next effect stands on: the intent, the transcription's id, what is about to be
+//! placed, "written". Every
 //! other step is kept within half a second; losing it costs work, never money. Steps become durable
 //! in the order in which they were committed.
 //!
@@ -13,7 +14,7 @@
 
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
-use crate::domain::stage::StageKind;
+use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
 
@@ -200,8 +201,28 @@ pub trait Store: Send + Sync {
     /// `false` if none waits.
     async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// A person's order to try a failed job again. `false` if it has not failed.
-    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
+    /// A person's order: the job takes this event, whoever holds it; its holder's lease ends. `seen` is
+    /// the job as the person's order was weighed. `false`, and nothing is changed, if it has moved since
+    /// or its stage does not know the event. Durable when it returns.
+    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// A person's order to try a failed or cancelled job again. `false` if it is neither.
+    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.job(job).await? {
+            Some(job) => self.overrule(&job, Event::Revived, now).await,
+            None => Ok(false),
+        }
+    }
+
+    /// A person's order to look at a job that waits: it is due now. `false` if it has ended, or there is
+    /// no such job.
+    async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Whether a person has ordered that nothing new is uploaded or submitted.
+    async fn paused(&self) -> Result<bool, StoreError>;
+
+    /// Orders it, or takes it back. Durable when it returns.
+    async fn set_paused(&self, paused: bool) -> Result<(), StoreError>;
 
     /// When the next of these is due, leases that run out included.
     async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError>;

@@ -33,6 +33,8 @@ pub struct Contents {
     pub sightings: bool,
     /// Whether a list was walked.
     pub trusted: bool,
+    /// Whether nothing new is uploaded or submitted.
+    pub paused: bool,
     /// The history.
     pub notes: Vec<Note>,
 }
@@ -57,6 +59,7 @@ enum Change {
     Bought(Order, Option<Bought>),
     Sightings(bool),
     Trusted(bool),
+    Paused(bool),
 }
 
 impl MemoryDisk {
@@ -80,6 +83,7 @@ impl MemoryDisk {
                 Some(Change::Bought(order, None)) => drop(inner.now.bought.remove(&order)),
                 Some(Change::Sightings(before)) => inner.now.sightings = before,
                 Some(Change::Trusted(before)) => inner.now.trusted = before,
+                Some(Change::Paused(before)) => inner.now.paused = before,
                 None => break,
             }
         }
@@ -146,6 +150,17 @@ impl Rows for MemoryDisk {
         let mut inner = self.inner();
         let before = std::mem::replace(&mut inner.now.trusted, true);
         inner.since_barrier.push(Change::Trusted(before));
+        Ok(())
+    }
+
+    fn paused(&self) -> Result<bool, StoreError> {
+        Ok(self.inner().now.paused)
+    }
+
+    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError> {
+        let mut inner = self.inner();
+        let before = std::mem::replace(&mut inner.now.paused, paused);
+        inner.since_barrier.push(Change::Paused(before));
         Ok(())
     }
 }

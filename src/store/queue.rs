@@ -2,7 +2,7 @@
 
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
-use crate::domain::stage::{Event, IllegalMove, Skip, Stage, StageKind};
+use crate::domain::stage::{Event, Skip, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
 use crate::store::index::Index;
@@ -28,6 +28,10 @@ pub trait Rows: Send {
     fn suspect(&self) -> Result<bool, StoreError>;
     /// No longer so.
     fn set_trusted(&mut self) -> Result<(), StoreError>;
+    /// Whether nothing new is uploaded or submitted.
+    fn paused(&self) -> Result<bool, StoreError>;
+    /// From now on so, or no longer.
+    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError>;
 }
 
 /// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
@@ -123,7 +127,7 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why: Skip::Vanished | Skip::NotAFile });
-        if !old.stage.is_end() || (old.seen == seen && !is_back) {
+        if !old.stage.is_end() || (is_same(&old, seen) && !is_back) {
             return Ok(Admission::Known(id));
         }
         let Ok(new) = old.clone().on(Event::Grew { stamp: seen }, now) else {
@@ -240,20 +244,38 @@ impl Queue {
         }
     }
 
-    fn revive(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        let Some(old) = self.rows.load(id)? else { return Ok(false) };
-        match old.clone().on(Event::Revived, now) {
-            Ok(new) => {
-                self.settle_purchase(&old, &new)?;
-                self.put(Some(&old), &new)?;
-                Ok(true)
-            }
-            Err(IllegalMove { .. }) => Ok(false),
+    fn overrule(&mut self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(seen.id)? else { return Ok(false) };
+        if (&old.stage, old.round) != (&seen.stage, seen.round) {
+            return Ok(false);
+        }
+        let Ok(new) = old.clone().on(event, now) else { return Ok(false) };
+        self.settle_purchase(&old, &new)?;
+        // First: whoever holds the job may not put back what the person has ended.
+        self.index.release(old.id);
+        self.put(Some(&old), &new)?;
+        self.wake_followers(&new)?;
+        Ok(true)
+    }
+
+    fn look_again(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.rows.load(id)? {
+            Some(job) if !job.stage.is_end() => self.bring_forward(id, now).map(|()| true),
+            _ => Ok(false),
         }
     }
 
     fn rows_after(&self, after: Option<JobId>) -> Result<Vec<Job>, StoreError> {
         self.rows.scan(after).take(ROWS_AT_A_TIME).collect()
+    }
+}
+
+/// Whether a file that has come to an end is still what it was. What a person has cancelled must not be
+/// bought because somebody touched or moved it: only another length is another content then.
+fn is_same(old: &Job, seen: Stamp) -> bool {
+    match old.stage {
+        Stage::Cancelled { .. } => old.seen.size == seen.size,
+        _ => old.seen == seen,
     }
 }
 
@@ -273,8 +295,12 @@ fn note(job: &Job) -> Note {
 }
 
 /// The next effect stands on it (head of `store/contract.rs`).
-fn must_be_durable(stage: &Stage) -> bool {
-    matches!(stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Written)
+fn must_be_durable(job: &Job) -> bool {
+    match job.stage.kind() {
+        StageKind::Submitting | StageKind::Submitted | StageKind::Written => true,
+        StageKind::Fetched => !job.placing.is_empty(),
+        _ => false,
+    }
 }
 
 #[async_trait::async_trait]
@@ -300,7 +326,7 @@ impl Store for QueueStore {
 
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
         self.queue().commit(lease, job, hold)?;
-        if must_be_durable(&job.stage) {
+        if must_be_durable(job) {
             self.barrier.durable().await?;
         }
         Ok(())
@@ -341,8 +367,25 @@ impl Store for QueueStore {
         self.queue().hasten(transcription, now)
     }
 
-    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        self.queue().revive(job, now)
+    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+        let done = self.queue().overrule(seen, event, now)?;
+        if done {
+            self.barrier.durable().await?;
+        }
+        Ok(done)
+    }
+
+    async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.queue().look_again(job, now)
+    }
+
+    async fn paused(&self) -> Result<bool, StoreError> {
+        self.queue().rows.paused()
+    }
+
+    async fn set_paused(&self, paused: bool) -> Result<(), StoreError> {
+        self.queue().rows.set_paused(paused)?;
+        self.barrier.durable().await
     }
 
     async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {

@@ -56,6 +56,7 @@ const BOUGHT: u8 = b'b';
 const META_FORMAT: &[u8] = b"m/format";
 const META_TRUSTED: &[u8] = b"m/trusted";
 const META_SIGHTINGS: &[u8] = b"m/sightings";
+const META_PAUSED: &[u8] = b"m/paused";
 
 /// Opens the store in this directory, or creates it: readable by its owner only, empty, and suspect.
 /// Blocks for as long as it takes to read every row once.
@@ -423,6 +424,14 @@ impl Rows for SledRows {
 
     fn set_trusted(&mut self) -> Result<(), StoreError> {
         self.write(META_TRUSTED, &true)
+    }
+
+    fn paused(&self) -> Result<bool, StoreError> {
+        self.flagged(META_PAUSED)
+    }
+
+    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError> {
+        self.write(META_PAUSED, &paused)
     }
 }
 

@@ -198,7 +198,10 @@ fn a_reader_that_leaves_early_is_no_error() {
 fn the_help_is_what_it_was() {
     let bed = Bed::new("");
     insta::assert_snapshot!("help", bed.run(["--help"]).stdout);
-    for command in ["once", "status", "jobs", "show", "check", "init", "serve"] {
+    let commands = [
+        "run", "once", "status", "jobs", "show", "add", "retry", "cancel", "pause", "resume", "check", "init", "serve",
+    ];
+    for command in commands {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);
     }
 }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 1] = [
+const WANTED: [(&str, &str); 2] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
+    ("source/choice", "config/meant"),
     ("source/folder", "config/meant"),
 ];
 
@@ -51,9 +52,10 @@ fn floor(name: &str) -> Option<u32> {
     let room = name.split('/').next().unwrap_or_default();
     Some(match (name, room) {
         ("lib", _) => return None,
-        ("main", _) => 7,
-        (_, "cli") => 6,
-        ("daemon", _) => 5,
+        ("main", _) => 8,
+        (_, "cli") => 7,
+        ("daemon", _) => 6,
+        (_, "control") => 5,
         (_, "server") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,

@@ -1,7 +1,11 @@
 //! What folders really hold, and disks really do (design, section 7), by the real binary.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
+use scribed::domain::names::{Hash, Timestamp};
+use scribed::domain::stage::StageKind;
+use scribed::store::contract::{Hold, Store};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
@@ -134,6 +138,40 @@ fn a_full_disk_keeps_the_result_and_the_next_pass_writes_it_without_buying() {
     assert_eq!(bed.once(0)["done"], 1);
     bed.assert_written("talk.wav");
     assert_eq!(bed.desk().bought(), 1);
+}
+
+/// Writes down in the queue that this was about to be placed too, as a killed process would have.
+fn announce(bed: &Bed, hash: Hash) -> Vec<Hash> {
+    let store = scribed::store::sled::open(&bed.path("state")).unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let late = Timestamp(i64::MAX / 2);
+        let claimed = store.claim(&[StageKind::Fetched], late, late, 1).await.unwrap().pop().unwrap();
+        let announced = claimed.job.placing.clone();
+        let mut job = claimed.job;
+        job.placing.push(hash);
+        store.commit(&claimed.lease, &job, Hold::Release).await.unwrap();
+        announced
+    })
+}
+
+#[test]
+fn what_is_about_to_be_shown_is_known_as_ours_before_it_is() {
+    let bed = Bed::new(QUICK);
+    let disk = SmallDisk::mount(&bed.path("inbox"), 256);
+    bed.drop_in(0, "talk.wav");
+    let filler = disk.fill();
+    bed.once(1);
+    let older = b"as a release that rendered otherwise placed it, and was killed";
+    let announced = announce(&bed, Hash::of(older));
+    fs::remove_file(filler).unwrap();
+    fs::write(bed.path("inbox/talk.en.txt"), older).unwrap();
+    bed.once(0);
+
+    let outputs = bed.outputs();
+    let written: BTreeSet<String> = outputs.values().map(|bytes| Hash::of(bytes).to_string()).collect();
+    assert_eq!(announced.iter().map(Hash::to_string).collect::<BTreeSet<_>>(), written);
+    assert_eq!(outputs.len(), 4, "the older one was replaced: {:?}", outputs.keys());
 }
 
 #[test]

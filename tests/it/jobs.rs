@@ -78,7 +78,7 @@ pub fn next(job: &Job, n: u64) -> Option<Event> {
         StageKind::Submitted => Event::Fetched { audio: AUDIO },
         StageKind::Fetched => Event::Written { outputs: outputs() },
         StageKind::Following => Event::TookOver,
-        StageKind::Written | StageKind::Skipped | StageKind::Failed => return None,
+        StageKind::Written | StageKind::Skipped | StageKind::Failed | StageKind::Cancelled => return None,
     })
 }
 
@@ -87,6 +87,7 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
     while job.stage.kind() != kind {
         let event = match (kind, job.stage.kind()) {
             (StageKind::Skipped, _) => Event::Skipped { why: Skip::Empty },
+            (StageKind::Cancelled, _) => Event::Cancelled,
             (StageKind::Failed, StageKind::Submitted) => {
                 Event::Failed { fault: fault(FaultKind::Dead { code: 500 }, "the transcription ended in error") }
             }

@@ -3,7 +3,7 @@
 
 use crate::jobs::{at, created, fault, key, order, outputs, stamp, taken_to, transcription};
 use scribed::domain::fault::FaultKind;
-use scribed::domain::job::Job;
+use scribed::domain::job::{Job, Stamp};
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{Event, Skip, StageKind};
 use scribed::store;
@@ -219,6 +219,14 @@ laws! {
     a_hint_counts_while_the_job_is_held
     two_jobs_may_wait_for_one_transcription
     a_failed_job_is_revived_once
+    a_cancelled_job_is_taken_from_its_holder
+    an_order_about_what_is_no_longer_so_changes_nothing
+    a_cancelled_file_comes_back_as_another_content_or_by_a_person
+    what_a_cancelled_job_bought_is_handed_on
+    paid_again_an_unknown_create_is_a_new_round_of_its_owner
+    paid_again_a_stuck_purchase_is_forgotten
+    a_person_has_a_waiting_job_looked_at_again
+    a_pause_lasts
     the_next_due_counts_leases
     pages_are_stable_under_a_filter
     a_page_may_be_far_behind_what_it_is_not_asked_for
@@ -356,7 +364,7 @@ async fn a_lease_is_for_its_own_job(case: &mut Case) {
 }
 
 async fn an_end_is_never_due(case: &mut Case) {
-    for (n, end) in [(1, StageKind::Written), (2, StageKind::Skipped), (3, StageKind::Failed)] {
+    for (n, end) in (1..).zip(StageKind::ALL.into_iter().filter(|kind| kind.is_end())) {
         case.standing_at(n, end).await;
     }
     assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), None);
@@ -596,6 +604,100 @@ async fn a_failed_job_is_revived_once(case: &mut Case) {
     assert!(!case.revive(JobId(99), at(51)).await.unwrap());
     let revived = case.claim_one(&StageKind::ALL, at(50)).await.job;
     assert_eq!((revived.attempts, revived.fault, revived.due), (0, None, Some(at(50))));
+}
+
+async fn a_cancelled_job_is_taken_from_its_holder(case: &mut Case) {
+    let id = case.found(1).await;
+    let held = case.claim_one(&StageKind::ALL, at(0)).await;
+    assert!(case.overrule(&held.job, Event::Cancelled, at(1)).await.unwrap());
+    let settled = taken_to(held.job.clone(), StageKind::Settled, 1, at(2));
+    for hold in [Hold::Keep, Hold::Release] {
+        assert!(matches!(case.commit(&held.lease, &settled, hold).await, Err(StoreError::LeaseLost(_))));
+    }
+    assert!(matches!(case.renew(&held.lease, at(99)).await, Err(StoreError::LeaseLost(_))));
+    assert_eq!(case.stage_of(id).await, StageKind::Cancelled);
+    assert_eq!(case.next_due(&StageKind::ALL).await.unwrap(), None);
+    assert!(case.claim(&StageKind::ALL, at(999), at(9999), 9).await.unwrap().is_empty());
+}
+
+async fn an_order_about_what_is_no_longer_so_changes_nothing(case: &mut Case) {
+    let seen = case.standing_at(1, StageKind::Settled).await;
+    let moved = case.brought(seen.id, StageKind::Submitting, 1).await;
+    assert!(!case.overrule(&seen, Event::Cancelled, at(9)).await.unwrap(), "it was weighed before the intent");
+    assert!(!case.overrule(&moved, Event::Cancelled, at(9)).await.unwrap(), "nobody knows what was bought");
+    let unknown = Job { id: JobId(99), ..moved.clone() };
+    assert!(!case.overrule(&unknown, Event::Cancelled, at(9)).await.unwrap());
+    assert_eq!(case.job(seen.id).await.unwrap(), Some(moved));
+}
+
+async fn a_cancelled_file_comes_back_as_another_content_or_by_a_person(case: &mut Case) {
+    let job = case.standing_at(1, StageKind::Cancelled).await;
+    let touched = Stamp { mtime_ns: 1, ctime_ns: 2, inode: 3, ..job.seen };
+    assert_eq!(case.admit(&key(1), touched, at(9), at(9)).await.unwrap(), Admission::Known(job.id));
+    assert_eq!(case.stage_of(job.id).await, StageKind::Cancelled);
+    assert_eq!(case.admit(&key(1), stamp(77), at(9), at(9)).await.unwrap(), Admission::Reopened(job.id));
+
+    let uploaded = case.standing_at(2, StageKind::Uploaded).await;
+    assert!(case.overrule(&uploaded, Event::Cancelled, at(9)).await.unwrap());
+    assert!(case.revive(uploaded.id, at(10)).await.unwrap());
+    assert_eq!(case.stage_of(uploaded.id).await, StageKind::Uploaded);
+}
+
+async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
+    let owner = case.standing_at(1, StageKind::Submitted).await;
+    let follower = case.standing_at(2, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let follows = held.job.on(Event::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
+    case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
+    assert!(case.overrule(&owner, Event::Cancelled, at(5)).await.unwrap());
+    let expected = Some(Bought { transcription: transcription(1), round: 0 });
+    assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
+    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner, "whoever comes now adopts it");
+    let woken = case.job(follower.id).await.unwrap().unwrap();
+    assert_eq!(woken.due, Some(at(5)), "its follower looks at once");
+    assert!(!case.hasten(&transcription(1), at(6)).await.unwrap(), "it waits for nothing any more");
+}
+
+async fn paid_again_an_unknown_create_is_a_new_round_of_its_owner(case: &mut Case) {
+    let job = case.standing_at(1, StageKind::Submitting).await;
+    let held = case.claim_one(&[StageKind::Submitting], at(0)).await;
+    assert!(case.overrule(&job, Event::PaidAgain, at(5)).await.unwrap());
+    assert!(matches!(case.commit(&held.lease, &held.job, Hold::Release).await, Err(StoreError::LeaseLost(_))));
+    let again = case.job(job.id).await.unwrap().unwrap();
+    assert_eq!((again.stage.kind(), again.round, again.due), (StageKind::Probed, 1, Some(at(5))));
+    assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Follows(job.id));
+}
+
+async fn paid_again_a_stuck_purchase_is_forgotten(case: &mut Case) {
+    let job = case.standing_at(1, StageKind::Submitted).await;
+    assert!(case.overrule(&job, Event::PaidAgain, at(5)).await.unwrap());
+    assert_eq!(case.bought(&order(1)).await.unwrap(), None);
+    let again = case.job(job.id).await.unwrap().unwrap();
+    assert_eq!((again.stage.kind(), again.round), (StageKind::Probed, 1));
+}
+
+async fn a_person_has_a_waiting_job_looked_at_again(case: &mut Case) {
+    for (n, due) in [(1, None), (2, Some(at(999)))] {
+        let job = case.standing_at(n, StageKind::Fetched).await;
+        let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
+        let waits = held.job.resting(due, Some(fault(FaultKind::Asks, "a person is asked")));
+        case.commit(&held.lease, &waits, Hold::Release).await.unwrap();
+        assert!(case.look_again(job.id, at(5)).await.unwrap());
+        assert_eq!(case.claim_one(&[StageKind::Fetched], at(5)).await.job.id, job.id);
+    }
+    let ended = case.standing_at(3, StageKind::Skipped).await;
+    assert!(!case.look_again(ended.id, at(5)).await.unwrap());
+    assert!(!case.look_again(JobId(99), at(5)).await.unwrap());
+}
+
+async fn a_pause_lasts(case: &mut Case) {
+    assert!(!case.paused().await.unwrap());
+    for paused in [true, false, true] {
+        case.set_paused(paused).await.unwrap();
+        assert_eq!(case.paused().await.unwrap(), paused);
+        case.reopen();
+        assert_eq!(case.paused().await.unwrap(), paused);
+    }
 }
 
 async fn the_next_due_counts_leases(case: &mut Case) {

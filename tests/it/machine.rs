@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{Hash, JobId, UploadId};
-use scribed::domain::stage::{Event, Intent, Skip, Stage, StageKind, Upload};
+use scribed::domain::stage::{Event, Intent, Lead, Skip, Stage, StageKind, Upload};
 use scribed::domain::token::Token;
 use std::fmt::Write;
 
@@ -51,6 +51,8 @@ fn stages() -> Vec<Stage> {
     let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(fails.map(|stage| failed(stage, FaultKind::Broken)));
     stages.push(failed(Stage::Submitted { order: order(1), transcription: transcription(1) }, dead()));
+    let cancels = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
+    stages.extend(cancels.map(|stage| Stage::Cancelled { from: Box::new(stage) }));
     stages
 }
 
@@ -74,6 +76,8 @@ fn events() -> Vec<Event> {
         Event::Skipped { why: Skip::Vanished },
         Event::Failed { fault: fault(FaultKind::Broken, "words") },
         Event::Revived,
+        Event::PaidAgain,
+        Event::Cancelled,
     ]
 }
 
@@ -81,6 +85,7 @@ fn shown(stage: &Stage) -> String {
     match stage {
         Stage::Failed { from, fault } if fault.kind == dead() => format!("failed from {}, dead", from.kind().name()),
         Stage::Failed { from, .. } => format!("failed from {}", from.kind().name()),
+        Stage::Cancelled { from } => format!("cancelled at {}", from.kind().name()),
         other => other.kind().name().to_owned(),
     }
 }
@@ -106,6 +111,19 @@ fn every_event_is_known_somewhere() {
     }
 }
 
+#[test]
+fn a_cancelled_owner_hands_its_transcription_on() {
+    for stage in going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting) {
+        let cancelled = stage.clone().on(Event::Cancelled).unwrap();
+        let expected = match stage {
+            Stage::Submitted { transcription, .. } | Stage::Fetched { transcription, .. } => Lead::Share(transcription),
+            Stage::Following { owner, .. } => Lead::Follow(owner),
+            _ => Lead::TakeOver,
+        };
+        assert_eq!(cancelled.lead(&order(1)), expected, "{}", shown(&cancelled));
+    }
+}
+
 fn ways() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(proptest::sample::select(events()), 0..60)
 }
@@ -117,7 +135,8 @@ proptest! {
         for event in way {
             let ended = stage.is_end();
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
-            prop_assert!(!ended || matches!(event, Event::Grew { .. } | Event::Revived), "{} took {}", shown(&stage), event.name());
+            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain);
+            prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;
         }
     }
@@ -133,7 +152,7 @@ proptest! {
             prop_assert_eq!(next.due.is_none(), next.stage.is_end(), "an end is not due, all else is");
             prop_assert_eq!(next.fault.is_some(), next.stage.kind() == StageKind::Failed);
             prop_assert_eq!((next.id, &next.key), (job.id, &job.key));
-            let buys_again = matches!(event, Event::Anew) || job.stage.revival_buys();
+            let buys_again = matches!(event, Event::Anew | Event::PaidAgain) || job.stage.revival_buys();
             if buys_again {
                 prop_assert!(next.round > job.round || next.stage.kind() == StageKind::Found, "no token is used twice");
             }
@@ -149,7 +168,11 @@ proptest! {
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
             let known = matches!(
                 event,
-                Event::Created { .. } | Event::Adopted { .. } | Event::NotAccepted | Event::Intended { .. }
+                Event::Created { .. }
+                    | Event::Adopted { .. }
+                    | Event::NotAccepted
+                    | Event::Intended { .. }
+                    | Event::PaidAgain
             );
             prop_assert!(!may_be_bought || known, "{} left the intent", event.name());
             stage = next;

@@ -4,6 +4,7 @@
 
 mod client;
 mod commands;
+mod daemon;
 mod desk;
 mod faults;
 mod floors;
@@ -26,10 +27,12 @@ mod server_hostile;
 mod service;
 mod sim;
 mod simulation;
+mod systemd;
 mod walking;
 
 mod support {
     pub mod bed;
+    pub mod proxy;
     pub mod scripted;
     pub mod stub;
 }

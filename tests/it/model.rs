@@ -21,6 +21,8 @@ enum Act {
     Sight { order: u64, round: u32 },
     Hasten { transcription: u64 },
     Revive { job: u64 },
+    Overrule { job: u64, pays: bool },
+    LookAgain { job: u64 },
     Trust,
     Wait { seconds: i64 },
     Reopen,
@@ -42,7 +44,7 @@ enum What {
 }
 
 fn acts() -> impl Strategy<Value = Vec<Act>> {
-    let kinds = proptest::sample::subsequence(StageKind::ALL.to_vec(), 1..=11);
+    let kinds = proptest::sample::subsequence(StageKind::ALL.to_vec(), 1..=12);
     let kinds = prop_oneof![Just(StageKind::ALL.to_vec()), kinds];
     let what = proptest::sample::select(vec![
         What::Next,
@@ -71,6 +73,8 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => (0..3u64, 0..3u32).prop_map(|(order, round)| Act::Sight { order, round }),
         2 => (0..3u64).prop_map(|transcription| Act::Hasten { transcription }),
         2 => (1..6u64).prop_map(|job| Act::Revive { job }),
+        2 => (1..6u64, any::<bool>()).prop_map(|(job, pays)| Act::Overrule { job, pays }),
+        1 => (1..6u64).prop_map(|job| Act::LookAgain { job }),
         1 => Just(Act::Trust),
         4 => (1..60i64).prop_map(|seconds| Act::Wait { seconds }),
         1 => Just(Act::Reopen),
@@ -141,6 +145,14 @@ impl Side {
                 format!("{:?}", self.case.sight(&order(*n), &bought).await)
             }
             Act::Hasten { transcription: n } => format!("{:?}", self.case.hasten(&transcription(*n), now).await),
+            Act::Overrule { job, pays } => match self.case.job(JobId(*job)).await.unwrap() {
+                Some(job) => {
+                    let event = if *pays { Event::PaidAgain } else { Event::Cancelled };
+                    format!("{:?}", self.case.overrule(&job, event, now).await)
+                }
+                None => String::new(),
+            },
+            Act::LookAgain { job } => format!("{:?}", self.case.look_again(JobId(*job), now).await),
             Act::Revive { job } => format!("{:?}", self.case.revive(JobId(*job), now).await),
             Act::Trust => format!("{:?}", self.case.trust().await),
             Act::Wait { seconds } => {

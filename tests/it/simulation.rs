@@ -154,6 +154,7 @@ impl Sim {
             client: Arc::new(client),
             clock: Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock),
             results: Arc::new(Results::new(self.config.state.join("results"))),
+            syncs: Arc::default(),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             sources: sources.collect(),
             terms: *terms,

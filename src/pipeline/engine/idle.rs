@@ -38,7 +38,9 @@ impl Engine {
     /// is for the next one: somebody has to do something about it first.
     async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
         let until = self.parts.clock.now().after(wait);
-        let mut filter = Filter { stages: Lane::CLAIMING.map(|(_, kind)| kind).to_vec(), after: None, limit: 1_000 };
+        let paused = self.parts.store.paused().await?;
+        let moves = Lane::CLAIMING.into_iter().filter(|(lane, _)| !paused || !lane.rests_when_paused());
+        let mut filter = Filter { stages: moves.map(|(_, kind)| kind).collect(), after: None, limit: 1_000 };
         loop {
             let jobs = self.parts.store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };

@@ -10,7 +10,7 @@ use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Unknown creates that one walk serves; the rest waits for the next one.
 const RESOLVED_AT_ONCE: usize = 1_000;
@@ -51,27 +51,51 @@ impl Lane {
     fn submits(self) -> bool {
         matches!(self, Self::Upload | Self::Submit)
     }
+
+    /// What does not move while the queue is paused. Whoever follows another waits for what it has bought,
+    /// or for its turn to buy.
+    pub(super) fn rests_when_paused(self) -> bool {
+        self.submits() || self == Self::Follow
+    }
+
+    /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
+    /// reads, or sends what is sent again.
+    fn lasts(self) -> bool {
+        matches!(self, Self::Probe | Self::Upload | Self::Resolve | Self::Trust | Self::Wait | Self::Look)
+    }
 }
 
 /// How much of each lane is under way.
 #[derive(Default)]
-pub(super) struct Busy(BTreeMap<Lane, usize>);
+pub(super) struct Busy {
+    at_work: BTreeMap<Lane, usize>,
+    lasting: Vec<AbortHandle>,
+}
 
 impl Busy {
     pub(super) fn of(&self, lane: Lane) -> usize {
-        self.0.get(&lane).copied().unwrap_or(0)
+        self.at_work.get(&lane).copied().unwrap_or(0)
     }
 
     pub(super) fn total(&self) -> usize {
-        self.0.values().sum()
+        self.at_work.values().sum()
     }
 
-    pub(super) fn begin(&mut self, lane: Lane) {
-        *self.0.entry(lane).or_default() += 1;
+    pub(super) fn begin(&mut self, lane: Lane, work: AbortHandle) {
+        *self.at_work.entry(lane).or_default() += 1;
+        if lane.lasts() {
+            self.lasting.retain(|work| !work.is_finished());
+            self.lasting.push(work);
+        }
+    }
+
+    /// Ends what lasts, in the middle.
+    pub(super) fn drop_lasting(&mut self) {
+        self.lasting.drain(..).for_each(|work| work.abort());
     }
 
     pub(super) fn end(&mut self, lane: Lane) {
-        if let Some(count) = self.0.get_mut(&lane) {
+        if let Some(count) = self.at_work.get_mut(&lane) {
             *count = count.saturating_sub(1);
         }
     }
@@ -90,9 +114,10 @@ impl Engine {
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
+        let paused = self.parts.store.paused().await?;
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
-            let asks = lane.submits() && gate == Gate::Asks;
+            let asks = lane.submits() && (paused || gate == Gate::Asks);
             if closed || asks || (lane == Lane::Submit && !trusted) {
                 continue;
             }
@@ -121,15 +146,13 @@ impl Engine {
         let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
         let claims = self.parts.store.claim(&[kind], now, now.after(LEASE), n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
-            busy.begin(lane);
             let engine = Arc::clone(self);
-            walks.spawn(async move { (lane, engine.resolve(claims).await) });
+            busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
             return Ok(());
         }
         for claim in claims {
-            busy.begin(lane);
             let engine = Arc::clone(self);
-            walks.spawn(async move { (lane, engine.walk(claim).await) });
+            busy.begin(lane, walks.spawn(async move { (lane, engine.walk(claim).await) }));
         }
         Ok(())
     }
@@ -167,9 +190,8 @@ impl Engine {
             Gate::Closed(until) => Some(until.since(self.parts.clock.uptime())),
             Gate::Look => {
                 if busy.of(Lane::Look) == 0 {
-                    busy.begin(Lane::Look);
                     let engine = Arc::clone(self);
-                    walks.spawn(async move { (Lane::Look, engine.look().await) });
+                    busy.begin(Lane::Look, walks.spawn(async move { (Lane::Look, engine.look().await) }));
                 }
                 None
             }

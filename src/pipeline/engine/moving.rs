@@ -5,8 +5,8 @@ use crate::config::meant::Source;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::stage::{Event, Stage, StageKind};
-use crate::pipeline::outcome::Outcome;
-use crate::pipeline::submit::{Doors, Stop, Submission};
+use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::submit::{Doors, Submission};
 use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
@@ -29,7 +29,11 @@ impl Engine {
         match moved {
             Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, outcome).await,
             Some(Ok(Moved::Committed)) => Ok(()),
-            Some(Err(Stop::Fault(fault))) => self.commit_fault(&lease, job, fault).await,
+            Some(Err(Stop::Fault(fault))) => {
+                // Not as it was claimed: what was about to be placed may have been written down since.
+                let job = self.parts.store.job(job.id).await?.unwrap_or(job);
+                self.commit_fault(&lease, job, fault).await
+            }
             Some(Err(Stop::Store(error))) => Err(error),
             None => {
                 let fault =
@@ -44,14 +48,17 @@ impl Engine {
     /// Renews the lease until it is lost.
     async fn keep(&self, lease: &Lease) -> Result<(), StoreError> {
         loop {
-            self.parts.clock.sleep(LEASE / 3).await;
+            tokio::select! {
+                () = self.parts.clock.sleep(LEASE / 3) => {}
+                () = self.recalled.notified() => {}
+            }
             self.parts.store.renew(lease, self.parts.clock.now().after(LEASE)).await?;
         }
     }
 
     /// The whole business on one page.
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
-        let Parts { store, client, clock, results, params, .. } = &self.parts;
+        let Parts { store, client, clock, results, params, syncs, .. } = &self.parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         let source = self.source(job)?;
         let outcome = match &job.stage {
@@ -77,11 +84,15 @@ impl Engine {
                 }
             }
             Stage::Fetched { order, transcription, .. } => {
-                let doors = write::Doors { store, clock, results, params };
-                write::run(&doors, source, job, order, transcription).await?
+                let doors = write::Doors { store, clock, results, params, syncs };
+                write::run(&doors, source, lease, job, order, transcription).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
-            Stage::Submitting { .. } | Stage::Written { .. } | Stage::Skipped { .. } | Stage::Failed { .. } => {
+            Stage::Submitting { .. }
+            | Stage::Written { .. }
+            | Stage::Skipped { .. }
+            | Stage::Failed { .. }
+            | Stage::Cancelled { .. } => {
                 let words = "a job was claimed that nobody moves alone";
                 return Err(Stop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
             }

@@ -40,9 +40,8 @@ impl Engine {
             *wake = earlier(*wake, Some(from.since(now)));
             return Ok(false);
         }
-        busy.begin(Lane::Trust);
         let engine = Arc::clone(self);
-        walks.spawn(async move { (Lane::Trust, engine.walk_for_trust().await) });
+        busy.begin(Lane::Trust, walks.spawn(async move { (Lane::Trust, engine.walk_for_trust().await) }));
         Ok(false)
     }
 
@@ -84,7 +83,7 @@ impl Engine {
         let (ripe, unripe) = self.ripe(claims);
         for (claim, due) in unripe {
             let fault = claim.job.fault.clone();
-            self.commit(&claim.lease, &claim.job.resting(Some(due), fault)).await?;
+            still_ours(self.commit(&claim.lease, &claim.job.resting(Some(due), fault)).await)?;
         }
         if ripe.is_empty() {
             return Ok(());
@@ -104,14 +103,14 @@ impl Engine {
                 for claim in ripe {
                     let (identity, retention) = (self.parts.client.identity(), self.parts.terms.retention);
                     let finding = judge(&claim.job, &found, identity, retention, self.parts.clock.now());
-                    self.resolved(claim, finding).await?;
+                    still_ours(self.resolved(claim, finding).await)?;
                 }
             }
             Err(cut) => {
                 self.heard_cut(&cut);
                 let fault = unproven(cut, self.parts.clock.now());
                 for claim in ripe {
-                    self.unresolved(claim, fault.clone()).await?;
+                    still_ours(self.unresolved(claim, fault.clone()).await)?;
                 }
             }
         }
@@ -138,7 +137,7 @@ impl Engine {
             self.parts.clock.sleep(LEASE / 3).await;
             let until = self.parts.clock.now().after(LEASE);
             for claim in claims {
-                self.parts.store.renew(&claim.lease, until).await?;
+                still_ours(self.parts.store.renew(&claim.lease, until).await)?;
             }
         }
     }
@@ -190,5 +189,13 @@ impl Engine {
             format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
         let fault = Fault { words, ..fault };
         self.commit(&claim.lease, &claim.job.resting(Some(now.after(wait)), Some(fault))).await
+    }
+}
+
+/// One of many that a person took out of the walk's hands: the others go on.
+fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
+    match committed {
+        Err(StoreError::LeaseLost(_)) => Ok(()),
+        other => other,
     }
 }

@@ -3,7 +3,7 @@
 use crate::sim::world::{World, must_be_kept};
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, Timestamp, TranscriptionId};
-use scribed::domain::stage::StageKind;
+use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::token::Order;
 use scribed::store::contract::{
     Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin,
@@ -155,10 +155,22 @@ impl Store for SimStore {
         self.inner.hasten(transcription, now).await
     }
 
-    async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
-        let revived = self.inner.revive(job, now).await?;
-        self.remember(job, false).await;
-        Ok(revived)
+    async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+        let done = self.inner.overrule(seen, event, now).await?;
+        self.remember(seen.id, false).await;
+        Ok(done)
+    }
+
+    async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.look_again(job, now).await
+    }
+
+    async fn paused(&self) -> Result<bool, StoreError> {
+        self.inner.paused().await
+    }
+
+    async fn set_paused(&self, paused: bool) -> Result<(), StoreError> {
+        self.inner.set_paused(paused).await
     }
 
     async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {

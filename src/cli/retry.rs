@@ -1,0 +1,123 @@
+//! `scribed retry`: jobs that failed, were cancelled or wait go on now.
+
+use crate::cli::args::Retry;
+use crate::cli::each::Each;
+use crate::cli::entry::Context;
+use crate::cli::failure::Failure;
+use crate::cli::row::row;
+use crate::cli::way::{Way, source, strange, wanted};
+use crate::config::meant::Config;
+use crate::control::request::{Answer, Cost, Refusal, Request, Retried, Selection, Wanted};
+use crate::domain::stage::StageKind;
+use futures_util::StreamExt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Orders under way at once: they share the queue's syncs.
+const AT_ONCE: usize = 16;
+
+/// Each of those that were named, or all that have failed.
+///
+/// # Errors
+/// See [`Failure`]; what is refused is said, and the others go on.
+pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
+    let config = context.config()?;
+    let selection = selection(&config, args)?;
+    let mut work = Work { context, way: Way::find(&config)?, pay_again: args.pay_again, sum: Sum::default() };
+    if args.failed {
+        work.all_failed(selection).await?;
+    } else {
+        for typed in &args.jobs {
+            let put = work.way.put(work.request(wanted(typed)?)).await?;
+            work.count(typed, put)?;
+        }
+    }
+    work.sum.tell(context)?;
+    Ok(work.sum.each.exit_code())
+}
+
+fn selection(config: &Config, args: &Retry) -> Result<Selection, Failure> {
+    let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
+    Ok(Selection { stages: vec![StageKind::Failed], source, kind: args.kind.clone(), after: None })
+}
+
+struct Work<'a> {
+    context: &'a Context,
+    way: Way,
+    pay_again: bool,
+    sum: Sum,
+}
+
+impl Work<'_> {
+    fn request(&self, job: Wanted) -> Request {
+        Request::Retry { job, pay_again: self.pay_again }
+    }
+
+    async fn all_failed(&mut self, mut selection: Selection) -> Result<(), Failure> {
+        loop {
+            let asked = self.way.ask(Request::Jobs(selection.clone())).await?;
+            let Answer::Jobs(page) = asked else { return Err(strange()) };
+            let orders = page.jobs.iter().map(|job| {
+                let request = self.request(Wanted::Number(job.id));
+                let way = &self.way;
+                async move { (PathBuf::from(job.id.to_string()), way.put(request).await) }
+            });
+            let answers: Vec<_> = futures_util::stream::iter(orders).buffered(AT_ONCE).collect().await;
+            for (asked, put) in answers {
+                self.count(&asked, put?)?;
+            }
+            selection.after = page.next;
+            if selection.after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn count(&mut self, asked: &Path, put: Result<Answer, Refusal>) -> Result<(), Failure> {
+        match put {
+            Ok(Answer::Retried(retried)) => Ok(self.sum.add(self.context, &retried)?),
+            Ok(_) => Err(strange()),
+            Err(refusal) => self.sum.each.refused(self.context, asked, refusal),
+        }
+    }
+}
+
+/// What came of it, and what it costs.
+#[derive(Default)]
+struct Sum {
+    each: Each,
+    another: u64,
+    perhaps_twice: u64,
+}
+
+impl Sum {
+    fn add(&mut self, context: &Context, retried: &Retried) -> io::Result<()> {
+        self.each.done += 1;
+        match retried.cost {
+            Cost::Nothing => {}
+            Cost::Another => self.another += 1,
+            Cost::PerhapsTwice => self.perhaps_twice += 1,
+        }
+        let mut object = row(&retried.job);
+        object["cost"] = serde_json::to_value(retried.cost)?;
+        context.emit(&object)
+    }
+
+    fn tell(&self, context: &Context) -> io::Result<()> {
+        let Each { done, declined, unknown } = self.each;
+        context.say(&format!("{done} go on now"))?;
+        if self.another > 0 {
+            context.say(&format!("  {} of them buy another transcription: theirs had ended in error", self.another))?;
+        }
+        if self.perhaps_twice > 0 {
+            context.say(&format!(
+                "  {} of them may be paid for twice: what was bought before may be worth its money",
+                self.perhaps_twice
+            ))?;
+        }
+        if declined + unknown > 0 {
+            context.say(&format!("{} were left as they are (see above)", declined + unknown))?;
+        }
+        Ok(())
+    }
+}

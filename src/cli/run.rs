@@ -1,0 +1,100 @@
+//! `scribed run`: the daemon.
+
+use crate::cli::args::Run;
+use crate::cli::entry::Context;
+use crate::cli::failure::Failure;
+use crate::cli::signals::on_signal;
+use crate::cli::supervisor::Supervisor;
+use crate::cli::way::taken;
+use crate::config::meant::Config;
+use crate::control::server::serve;
+use crate::control::socket::Listening;
+use crate::daemon::House;
+use crate::pipeline::engine::Until;
+use crate::store::contract::StoreError;
+use serde_json::json;
+use std::io;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Works until told to stop.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &Run) -> Result<u8, Failure> {
+    let config = context.config()?;
+    let stop = on_signal()?;
+    let house = match House::open(&config, args.rebuild).await {
+        Ok(house) => house,
+        Err(error) => return Err(taken(&config, error.into()).await),
+    };
+    let worked = match Listening::at(&config.state) {
+        Ok(listening) => work(context, &config, &house, listening, &stop).await,
+        Err(error) => Err(deaf(&config, &error)),
+    };
+    let closed = house.close().await;
+    worked?;
+    closed?;
+    tracing::info!(state = %config.state.display(), "stopped; everything is taken up again at the next start");
+    Ok(0)
+}
+
+async fn work(
+    context: &Context,
+    config: &Config,
+    house: &House,
+    listening: Listening,
+    stop: &CancellationToken,
+) -> Result<(), Failure> {
+    let hands = Arc::new(house.hands(std::process::id()));
+    let socket = listening.place().to_owned();
+    say_what_runs(config, house);
+    if house.store.paused().await? {
+        tracing::warn!("the queue is paused: nothing new is uploaded or submitted until `scribed resume`");
+    }
+    context.emit(&json!({"pid": std::process::id(), "socket": socket}))?;
+    let supervisor = Supervisor::of_environment();
+    let engine = ends(stop, house.engine.run(Until::Stopped, stop));
+    let watch = ends(stop, house.watch(stop));
+    let told = async {
+        supervisor.ready();
+        stop.cancelled().await;
+        supervisor.stopping();
+        tracing::info!(state = %config.state.display(), "stopping: short work ends, uploads are sent again later");
+    };
+    let control = serve(listening, hands, stop);
+    let lives = supervisor.watch_over(house, stop);
+    let (engine, watch, (), (), ()) = tokio::join!(engine, watch, control, lives, told);
+    engine?;
+    watch?;
+    Ok(())
+}
+
+/// Whatever ends this part of the daemon ends the others.
+async fn ends<T>(stop: &CancellationToken, part: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    let ended = part.await;
+    stop.cancel();
+    ended
+}
+
+fn say_what_runs(config: &Config, house: &House) {
+    let service = &house.client.identity().origin;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"), config = %config.file.display(), state = %config.state.display(),
+        %service, sources = config.sources.len(), "started"
+    );
+    for source in &config.sources {
+        tracing::info!(source = %source.name, folder = %source.folder.display(), "a source is looked through and kept up with");
+    }
+}
+
+fn deaf(config: &Config, error: &io::Error) -> Failure {
+    let state = config.state.display();
+    let words = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "something else stands or listens there already; look who it is, and take it away".to_owned()
+        }
+        _ => format!("{error}. Look at that folder's permissions"),
+    };
+    Failure::Store(StoreError::Unwritable(format!("cannot listen at {state}/control.sock for commands: {words}")))
+}

@@ -1,0 +1,134 @@
+//! The way of a command to the queue: through the daemon where one runs, else by its own hands.
+
+use crate::cli::failure::Failure;
+use crate::cli::row::moment;
+use crate::config::meant::Config;
+use crate::control::caller::{CallError, Caller};
+use crate::control::hands::Hands;
+use crate::control::place::Place;
+use crate::control::request::{Answer, Daemon, Refusal, Request, Wanted};
+use crate::daemon;
+use crate::domain::names::{JobId, SourceName};
+use crate::store::contract::StoreError;
+use std::path::Path;
+
+/// Who carries requests out.
+pub enum Way {
+    /// The daemon.
+    Daemon(Caller),
+    /// This process.
+    Here(Box<Hands>),
+}
+
+impl Way {
+    /// The daemon where one listens; else the store is opened here.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] where another command has it; see [`Failure`].
+    pub fn find(config: &Config) -> Result<Self, Failure> {
+        if let Some(caller) = Caller::find(&config.state)? {
+            return Ok(Self::Daemon(caller));
+        }
+        match daemon::hands(config) {
+            Ok(hands) => Ok(Self::Here(Box::new(hands))),
+            // One that was just being started listens by now.
+            Err(error @ StoreError::Locked(_)) => match Caller::find(&config.state)? {
+                Some(caller) => Ok(Self::Daemon(caller)),
+                None => Err(error.into()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Has a request carried out.
+    ///
+    /// # Errors
+    /// See [`Failure`]; a refusal is one, too.
+    pub async fn ask(&self, request: Request) -> Result<Answer, Failure> {
+        Ok(self.put(request).await??)
+    }
+
+    /// As [`Way::ask`], for those who go on after a refusal.
+    ///
+    /// # Errors
+    /// Where nobody could be asked; within, what is refused.
+    pub async fn put(&self, request: Request) -> Result<Result<Answer, Refusal>, Failure> {
+        match self {
+            Self::Daemon(caller) => Ok(caller.ask(&request).await?),
+            Self::Here(hands) => Ok(hands.carry_out(request).await),
+        }
+    }
+}
+
+/// An answer to another request than the one that was made.
+pub fn strange() -> Failure {
+    Failure::Service("the daemon answered something else than was asked; restart it with this release".to_owned())
+}
+
+/// A number, or the path of a recording.
+///
+/// # Errors
+/// [`Failure::Usage`] for an empty path.
+pub fn wanted(typed: &Path) -> Result<Wanted, Failure> {
+    match typed.to_str().and_then(|text| text.parse().ok()) {
+        Some(number) => Ok(Wanted::Number(JobId(number))),
+        None => Ok(Wanted::Path(place(typed)?)),
+    }
+}
+
+/// The path of a recording.
+///
+/// # Errors
+/// [`Failure::Usage`] for an empty path.
+pub fn place(typed: &Path) -> Result<Place, Failure> {
+    Place::typed(typed).map_err(|error| Failure::Usage(format!("{typed:?} is no path: {error}")))
+}
+
+/// A source that the configuration has.
+///
+/// # Errors
+/// [`Failure::Usage`] where it has none of this name.
+pub fn source(config: &Config, name: &str) -> Result<SourceName, Failure> {
+    let named = config.sources.iter().find(|source| source.name.as_str() == name);
+    named.map(|source| source.name.clone()).ok_or_else(|| {
+        let names: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
+        Failure::Usage(format!("no source is named {name:?}; there are: {}", names.join(", ")))
+    })
+}
+
+/// The daemon that runs on this state, if one answers.
+pub async fn daemon_of(state: &Path) -> Option<Daemon> {
+    let caller = Caller::find(state).ok()??;
+    match caller.ask(&Request::Status).await {
+        Ok(Ok(Answer::Status(status))) => status.daemon,
+        _ => None,
+    }
+}
+
+/// A queue that a daemon has: says which, and that the work is in good hands.
+pub async fn taken(config: &Config, failure: Failure) -> Failure {
+    let Failure::Store(StoreError::Locked(_)) = &failure else { return failure };
+    let Some(daemon) = daemon_of(&config.state).await else { return failure };
+    let (pid, since, state) = (daemon.pid, moment(daemon.since), config.state.display());
+    let words = format!(
+        "the state in {state} is in use by another scribed: the daemon, process {pid}, runs since {since} UTC and does \
+         the work already. `scribed status` shows how far it is; nothing was begun here."
+    );
+    Failure::Store(StoreError::Locked(words))
+}
+
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self::Store(StoreError::Locked(error.to_string()))
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Usage(words) => Self::Usage(words),
+            Refusal::Declined(words) => Self::Declined(words),
+            Refusal::Store(words) => Self::Store(StoreError::Unwritable(words)),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A command's side of the socket.
+
+use super::request::{Answer, Refusal, Request};
+use super::server::PATH;
+use super::socket::{NAME, Reach, is_answered};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A daemon that says nothing for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Why a daemon could not be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The socket is there and cannot be used.
+    #[error(
+        "a daemon may listen at {}, and this user cannot speak to it: {error}. Run the command as the daemon's user",
+        place.display()
+    )]
+    Closed {
+        /// The socket.
+        place: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// It went away, hangs, or speaks otherwise.
+    #[error("the daemon at {} did not answer as it should: {words}", place.display())]
+    Broken {
+        /// The socket.
+        place: PathBuf,
+        /// What happened, and what to do.
+        words: String,
+    },
+}
+
+/// A daemon that listens.
+pub struct Caller {
+    client: reqwest::Client,
+    place: PathBuf,
+    /// The client goes this way at every call.
+    _reach: Reach,
+}
+
+impl Caller {
+    /// The daemon of this state directory; `None` where none listens.
+    ///
+    /// # Errors
+    /// [`CallError::Closed`].
+    pub fn find(state: &Path) -> Result<Option<Self>, CallError> {
+        let place = state.join(NAME);
+        let closed = |error| CallError::Closed { place: place.clone(), error };
+        if !is_answered(state).map_err(closed)? {
+            return Ok(None);
+        }
+        let reach = Reach::to(state, NAME).map_err(closed)?;
+        let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty()).timeout(PATIENCE);
+        let client = builder.unix_socket(reach.path()).build();
+        let client = client.map_err(|error| closed(io::Error::other(error)))?;
+        Ok(Some(Self { client, place, _reach: reach }))
+    }
+
+    /// Has it carry out a request.
+    ///
+    /// # Errors
+    /// [`CallError::Broken`]; within, what the daemon refuses.
+    pub async fn ask(&self, request: &Request) -> Result<Result<Answer, Refusal>, CallError> {
+        let broken = |words: String| CallError::Broken { place: self.place.clone(), words };
+        // The host is nobody's: the way is the socket.
+        let sent = self.client.post(format!("http://scribed{PATH}")).json(request).send().await;
+        let response = sent.map_err(|error| broken(went_wrong(&error)))?;
+        let good = response.status().is_success();
+        let body = response.bytes().await.map_err(|error| broken(went_wrong(&error)))?;
+        let parsed = match good {
+            true => serde_json::from_slice(&body).map(Ok),
+            false => serde_json::from_slice(&body).map(Err),
+        };
+        parsed.map_err(|_| {
+            broken("it is of another release than this command; restart it, or use the command of its release".into())
+        })
+    }
+}
+
+fn went_wrong(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        let patience = humantime::format_duration(PATIENCE);
+        return format!("it said nothing for {patience}; look at its log, and restart it if it hangs");
+    }
+    "it stopped in the middle of the request; look at `scribed status`, then ask again".to_owned()
+}

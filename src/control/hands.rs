@@ -1,0 +1,116 @@
+//! What carries requests out, in the daemon and in a command that finds none: one way in.
+
+use super::request::{Answer, Refusal, Request, Wanted};
+use super::{adding, listing, status, steering};
+use crate::clock::{Clock, Uptime};
+use crate::config::meant::Source;
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::path::RelPath;
+use crate::pipeline::engine::Engine;
+use crate::store::contract::Store;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The parts that requests are carried out on.
+pub struct Hands {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Where media comes from.
+    pub sources: BTreeMap<SourceName, Arc<Source>>,
+    /// Folders of our own, in which nothing is media.
+    pub own: Vec<PathBuf>,
+    /// What runs here, if this is a daemon.
+    pub running: Option<Running>,
+}
+
+/// A daemon that runs.
+pub struct Running {
+    /// What moves the jobs.
+    pub engine: Arc<Engine>,
+    /// This process.
+    pub pid: u32,
+    /// When it was started.
+    pub since: Timestamp,
+    /// The same, by the clock that nobody sets.
+    pub started: Uptime,
+}
+
+impl Hands {
+    /// Carries a request out.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; nothing was changed then.
+    pub async fn carry_out(&self, request: Request) -> Result<Answer, Refusal> {
+        Ok(match request {
+            Request::Status => Answer::Status(status::status(self).await?),
+            Request::Waiting { after } => Answer::Waiting(status::waiting(self, after).await?),
+            Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
+            Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
+            Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
+            Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
+            Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
+            Request::Pause => Answer::Paused(steering::set_paused(self, true).await?),
+            Request::Resume => Answer::Paused(steering::set_paused(self, false).await?),
+        })
+    }
+
+    /// The job that a person means.
+    ///
+    /// # Errors
+    /// [`Refusal::Usage`] where there is none.
+    pub async fn job(&self, wanted: &Wanted) -> Result<Job, Refusal> {
+        let found = match wanted {
+            Wanted::Number(id) => self.store.job(*id).await?,
+            Wanted::Path(place) => match self.key(place.path()) {
+                Some((_, key)) => self.store.find(&key).await?,
+                None => None,
+            },
+        };
+        let named = match wanted {
+            Wanted::Number(id) => id.to_string(),
+            Wanted::Path(place) => format!("of {place}"),
+        };
+        let mend = "give a number from `scribed jobs`, or the path of a recording";
+        found.ok_or_else(|| Refusal::Usage(format!("no job {named}: {mend}")))
+    }
+
+    /// The source that a path lies below, and the name that a job of it has. The source's folder may be
+    /// named by a link; the file's own name may not.
+    pub fn key(&self, path: &Path) -> Option<(&Arc<Source>, JobKey)> {
+        self.sources.values().find_map(|source| {
+            let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
+            let real = real_parent(path);
+            let paths = [Some(path), real.as_deref()];
+            let below = paths
+                .into_iter()
+                .flatten()
+                .find_map(|path| folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok()))?;
+            let path = RelPath::new(below.as_os_str().as_bytes());
+            (!path.as_bytes().is_empty()).then(|| (source, JobKey { source: source.name.clone(), path }))
+        })
+    }
+
+    /// Somebody changed what may move.
+    pub fn nudge(&self) {
+        if let Some(running) = &self.running {
+            running.engine.nudge();
+        }
+    }
+
+    /// Somebody took a job out of its mover's hands.
+    pub fn recall(&self) {
+        if let Some(running) = &self.running {
+            running.engine.recall();
+        }
+    }
+}
+
+/// The path with the links, `.` and `..` before its last part resolved, where that can be done.
+fn real_parent(path: &Path) -> Option<PathBuf> {
+    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
+}

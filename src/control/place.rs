@@ -1,0 +1,50 @@
+//! A path on this machine, byte for byte, on its way between a command and the daemon.
+
+use crate::domain::path::RelPath;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// An absolute path; links in it are not resolved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place(PathBuf);
+
+impl Place {
+    /// What a person typed, from the folder that the command was started in.
+    ///
+    /// # Errors
+    /// For an empty path, or where that folder is gone.
+    pub fn typed(path: &Path) -> io::Result<Self> {
+        // Not `canonicalize`: a link is a thing of its own, and what was asked about may be gone.
+        Ok(Self(std::path::absolute(path)?))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// As [`RelPath::shown`]: a name cannot forge a line.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&RelPath::new(self.0.as_os_str().as_bytes()).shown())
+    }
+}
+
+impl Serialize for Place {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        RelPath::new(self.0.as_os_str().as_bytes()).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Place {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let path = PathBuf::from(OsStr::from_bytes(RelPath::deserialize(from)?.as_bytes()));
+        let whole = path.is_absolute();
+        if whole { Ok(Self(path)) } else { Err(serde::de::Error::custom("not an absolute path")) }
+    }
+}

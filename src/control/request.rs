@@ -1,0 +1,219 @@
+//! What a person may ask of the queue, and the answers: the same whether a daemon carries it out or the
+//! command itself.
+
+use super::place::Place;
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::stage::StageKind;
+use crate::store::contract::{Note, StoreError};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// How it stands. Answered by [`Answer::Status`].
+    Status,
+    /// What waits for what, piece by piece. Answered by [`Answer::Waiting`].
+    Waiting {
+        /// Only jobs with a number above this.
+        after: Option<JobId>,
+    },
+    /// Jobs by number, page by page. Answered by [`Answer::Jobs`].
+    Jobs(Selection),
+    /// One job and its history. Answered by [`Answer::Shown`].
+    Show {
+        /// Which.
+        job: Wanted,
+    },
+    /// A file is taken, whatever the patterns say. Answered by [`Answer::Added`].
+    Add {
+        /// Where it lies.
+        path: Place,
+    },
+    /// A job goes on now. Answered by [`Answer::Retried`].
+    Retry {
+        /// Which.
+        job: Wanted,
+        /// The person's word that it may be paid for a second time.
+        pay_again: bool,
+    },
+    /// A job is given up. Answered by [`Answer::Cancelled`].
+    Cancel {
+        /// Which.
+        job: Wanted,
+    },
+    /// No new uploads and creates. Answered by [`Answer::Paused`].
+    Pause,
+    /// The end of a pause. Answered by [`Answer::Paused`].
+    Resume,
+}
+
+/// A job as a person names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// By its number.
+    Number(JobId),
+    /// By its recording.
+    Path(Place),
+}
+
+/// Which jobs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// At these stages; empty means all.
+    pub stages: Vec<StageKind>,
+    /// Of this source; `None` means all.
+    pub source: Option<SourceName>,
+    /// Whose fault is of this kind, by its name; `None` means all.
+    pub kind: Option<String>,
+    /// Only numbers above this.
+    pub after: Option<JobId>,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// See [`Request::Status`].
+    Status(Status),
+    /// See [`Request::Waiting`].
+    Waiting(Waiting),
+    /// See [`Request::Jobs`].
+    Jobs(Page),
+    /// See [`Request::Show`].
+    Shown(Box<Shown>),
+    /// See [`Request::Add`].
+    Added(Box<Added>),
+    /// See [`Request::Retry`].
+    Retried(Retried),
+    /// See [`Request::Cancel`].
+    Cancelled(Box<Job>),
+    /// Whether the queue is paused now.
+    Paused(bool),
+}
+
+/// How it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Jobs by stage.
+    pub jobs: BTreeMap<StageKind, u64>,
+    /// All of them.
+    pub total: u64,
+    /// How many count against the service's limit of running transcriptions.
+    pub running: u64,
+    /// Of those in flight, how many nothing moves by itself.
+    pub waiting_for_a_person: u64,
+    /// Whether nothing may be bought before the service's list was walked.
+    pub suspect: bool,
+    /// Whether a person has ordered that nothing new is uploaded or submitted.
+    pub paused: bool,
+    /// The daemon, where one answers.
+    pub daemon: Option<Daemon>,
+}
+
+/// A daemon, and what it has done since it was started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Daemon {
+    /// Its process.
+    pub pid: u32,
+    /// When it was started.
+    pub since: Timestamp,
+    /// Milliseconds since then, suspension included.
+    pub millis: u64,
+    /// Why nothing, or nothing new, is sent to the service.
+    pub trouble: Option<String>,
+    /// Outputs written.
+    pub done: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Nothing to be done.
+    pub skipped: u64,
+    /// Milliseconds of audio in what is done.
+    pub audio_millis: u64,
+    /// Bytes given to the service, repeated ones included.
+    pub sent_bytes: u64,
+}
+
+/// A piece of what waits for what.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// How many wait for it, by what it is.
+    pub waiting_for: BTreeMap<String, u64>,
+    /// Where the next piece begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// A page of jobs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    /// By number; may be empty though more follow.
+    pub jobs: Vec<Job>,
+    /// Where the next page begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// A job and its history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shown {
+    /// The job.
+    pub job: Job,
+    /// Oldest first.
+    pub history: Vec<Note>,
+    /// Whether nothing new is uploaded or submitted now.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+/// What came of [`Request::Add`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Added {
+    /// Its job.
+    pub job: Job,
+    /// Whether there was nothing to do: it is taken already.
+    pub known: bool,
+}
+
+/// What came of [`Request::Retry`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Retried {
+    /// The job as it is now.
+    pub job: Box<Job>,
+    /// What that costs.
+    pub cost: Cost,
+}
+
+/// What a retry costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cost {
+    /// Nothing that was paid for is paid for again.
+    Nothing,
+    /// Another transcription in place of one that ended in error.
+    Another,
+    /// Another transcription, though the one before may have been accepted: it may be paid for twice.
+    PerhapsTwice,
+}
+
+/// Why a request was not carried out. In words for the person who made it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// It names what is not there.
+    #[error("{0}")]
+    Usage(String),
+    /// It makes no sense as things stand, or would do harm.
+    #[error("{0}")]
+    Declined(String),
+    /// The queue could not do it.
+    #[error("{0}")]
+    Store(String),
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error.to_string())
+    }
+}

@@ -1,0 +1,48 @@
+//! The daemon's side of the socket.
+
+use super::hands::Hands;
+use super::request::{Refusal, Request};
+use super::socket::Listening;
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{Router, post};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Where requests are taken.
+pub const PATH: &str = "/v1/request";
+
+/// How long requests that are being carried out may take to end.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// Carries out what comes through the socket until told to stop; then the socket is gone.
+pub async fn serve(listening: Listening, hands: Arc<Hands>, stop: &CancellationToken) {
+    let (listener, removal) = listening.split();
+    let router = Router::new().route(PATH, post(carry_out)).with_state(hands);
+    let closing = stop.clone().cancelled_owned();
+    let mut serving = tokio::spawn(axum::serve(listener, router).with_graceful_shutdown(closing).into_future());
+    stop.cancelled().await;
+    // New commands open the queue themselves as soon as it is free.
+    drop(removal);
+    if tokio::time::timeout(CLOSING, &mut serving).await.is_err() {
+        serving.abort();
+    }
+}
+
+async fn carry_out(State(hands): State<Arc<Hands>>, Json(request): Json<Request>) -> Response {
+    match hands.carry_out(request).await {
+        Ok(answer) => Json(answer).into_response(),
+        Err(refusal) => (status(&refusal), Json(refusal)).into_response(),
+    }
+}
+
+fn status(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::Usage(_) => StatusCode::NOT_FOUND,
+        Refusal::Declined(_) => StatusCode::CONFLICT,
+        Refusal::Store(_) => StatusCode::INSUFFICIENT_STORAGE,
+    }
+}

@@ -1,0 +1,69 @@
+//! How it stands: counts, rates, and what waits for what.
+
+use super::hands::{Hands, Running};
+use super::request::{Daemon, Refusal, Status, Waiting};
+use crate::clock::Clock;
+use crate::domain::names::JobId;
+use crate::domain::reason::{is_paused, waits_for};
+use crate::domain::stage::StageKind;
+use crate::store::contract::{Filter, StoreError};
+
+/// Jobs looked at for one piece of what waits for what.
+const PIECE: usize = 10_000;
+
+/// Counts, and whether and how a daemon runs.
+///
+/// # Errors
+/// The store's.
+pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
+    let counts = hands.store.counts().await?;
+    Ok(Status {
+        jobs: StageKind::ALL.into_iter().map(|kind| (kind, counts.of(kind))).collect(),
+        total: counts.total(),
+        running: counts.running(),
+        waiting_for_a_person: counts.parked_in_flight,
+        suspect: hands.store.suspect().await?,
+        paused: hands.store.paused().await?,
+        daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
+    })
+}
+
+fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
+    let tally = running.engine.tally();
+    Daemon {
+        pid: running.pid,
+        since: running.since,
+        millis: u64::try_from(clock.uptime().since(running.started).as_millis()).unwrap_or(u64::MAX),
+        trouble: running.engine.trouble(),
+        done: tally.done,
+        failed: tally.failed,
+        skipped: tally.skipped,
+        audio_millis: tally.audio_millis,
+        sent_bytes: running.engine.sent_bytes(),
+    }
+}
+
+/// Jobs that have not ended, by what they wait for: a piece of them.
+///
+/// # Errors
+/// The store's.
+pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Refusal> {
+    let counts = hands.store.counts().await?;
+    let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
+    if open.iter().all(|kind| counts.of(*kind) == 0) {
+        return Ok(Waiting::default());
+    }
+    piece(hands, Filter { stages: open, after, limit: PIECE }).await.map_err(Refusal::from)
+}
+
+async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
+    let paused = hands.store.paused().await?;
+    let jobs = hands.store.page(&filter).await?;
+    let mut waiting = Waiting::default();
+    for job in &jobs {
+        let what = if paused && is_paused(job) { "person" } else { waits_for(job) };
+        *waiting.waiting_for.entry(what.to_owned()).or_default() += 1;
+    }
+    waiting.next = jobs.last().filter(|_| jobs.len() == filter.limit).map(|job| job.id);
+    Ok(waiting)
+}

@@ -1,0 +1,155 @@
+//! Orders to single jobs, and to the queue as a whole.
+
+use super::hands::Hands;
+use super::request::{Cost, Refusal, Retried, Wanted};
+use crate::domain::fault::FaultKind;
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, Timestamp};
+use crate::domain::reason::reason;
+use crate::domain::stage::{Event, Stage, StageKind};
+use crate::wire::iso;
+
+/// What a person's order comes to for a job as it stands.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    /// This happens to it.
+    Take(Event, Cost),
+    /// It is looked at now.
+    Look,
+    /// Nothing; why, in words.
+    Decline(String),
+}
+
+/// A job that moves so often between being looked at and being told is not waited for any longer.
+const TRIES: u32 = 100;
+
+/// A job goes on now.
+///
+/// # Errors
+/// [`Refusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
+pub async fn retry(hands: &Hands, wanted: &Wanted, pay_again: bool) -> Result<Retried, Refusal> {
+    let (job, cost) = told(hands, wanted, &|job| weigh_retry(job, pay_again)).await?;
+    Ok(Retried { job: Box::new(job), cost })
+}
+
+/// A job is given up.
+///
+/// # Errors
+/// [`Refusal::Declined`] where it has ended, or a create of it may be on its way.
+pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
+    let (job, _) = told(hands, wanted, &weigh_cancel).await?;
+    Ok(job)
+}
+
+/// Pauses the queue, or takes it up again. Returns whether it is paused now.
+///
+/// # Errors
+/// The store's.
+pub async fn set_paused(hands: &Hands, paused: bool) -> Result<bool, Refusal> {
+    let before = hands.store.paused().await?;
+    hands.store.set_paused(paused).await?;
+    if before != paused {
+        tracing::info!(paused, "a person's order: the queue is paused or goes on");
+    }
+    hands.nudge();
+    Ok(paused)
+}
+
+/// Weighs and tells, again where the job has moved in between.
+async fn told(hands: &Hands, wanted: &Wanted, weigh: &(dyn Fn(&Job) -> Step + Sync)) -> Result<(Job, Cost), Refusal> {
+    for _ in 0..TRIES {
+        let job = hands.job(wanted).await?;
+        let now = hands.clock.now();
+        let cost = match weigh(&job) {
+            Step::Decline(words) => return Err(Refusal::Declined(words)),
+            Step::Look => hands.store.look_again(job.id, now).await?.then_some(Cost::Nothing),
+            Step::Take(event, cost) => take(hands, &job, event, now).await?.then_some(cost),
+        };
+        let Some(cost) = cost else { continue };
+        hands.nudge();
+        return Ok((hands.job(&Wanted::Number(job.id)).await?, cost));
+    }
+    let words = format!("{} does not rest for a moment; nothing was changed, try again", named(wanted));
+    Err(Refusal::Declined(words))
+}
+
+async fn take(hands: &Hands, job: &Job, event: Event, now: Timestamp) -> Result<bool, Refusal> {
+    let name = event.name();
+    let taken = hands.store.overrule(job, event, now).await?;
+    if taken {
+        tracing::info!(job = %job.id, path = %job.key.path, from = job.stage.kind().name(), order = name, "a person's order");
+        hands.recall();
+    }
+    Ok(taken)
+}
+
+fn named(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Number(id) => format!("job {id}"),
+        Wanted::Path(place) => place.to_string(),
+    }
+}
+
+fn weigh_retry(job: &Job, pay_again: bool) -> Step {
+    if pay_again && may_be_paid_twice(job) {
+        return Step::Take(Event::PaidAgain, Cost::PerhapsTwice);
+    }
+    match &job.stage {
+        Stage::Submitting { .. } => Step::Decline(unresolved(job)),
+        Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
+        Stage::Failed { .. } | Stage::Cancelled { .. } => {
+            let cost = if job.stage.revival_buys() { Cost::Another } else { Cost::Nothing };
+            Step::Take(Event::Revived, cost)
+        }
+        Stage::Written { .. } | Stage::Skipped { .. } => {
+            let what = format!("{} ({})", job.stage.kind().name(), reason(job));
+            Step::Decline(format!("job {} is {what}: there is nothing to retry until its file changes", job.id))
+        }
+        _ => Step::Look,
+    }
+}
+
+/// Something was, or may have been, bought for it that may be worth its money after all: an unknown
+/// create, a transcription that is stuck or gone.
+fn may_be_paid_twice(job: &Job) -> bool {
+    match &job.stage {
+        Stage::Submitting { .. } => true,
+        Stage::Submitted { .. } => job.is_parked(),
+        Stage::Failed { from, fault } => from.kind() == StageKind::Submitted && fault.kind == FaultKind::Gone,
+        _ => false,
+    }
+}
+
+fn weigh_cancel(job: &Job) -> Step {
+    match &job.stage {
+        Stage::Submitting { .. } => Step::Decline(unresolved(job)),
+        stage if stage.is_end() => {
+            Step::Decline(format!("job {} has ended already: it is {}", job.id, stage.kind().name()))
+        }
+        _ => Step::Take(Event::Cancelled, Cost::Nothing),
+    }
+}
+
+/// What is awaited, and until when.
+fn unresolved(job: &Job) -> String {
+    let until = match job.due {
+        Some(due) => {
+            let at = iso::write(due);
+            let at = at.get(..19).unwrap_or(&at).replace('T', " ");
+            format!("the service's list is asked for it at {at} UTC or soon after; it goes on by itself then")
+        }
+        None => format!("only a person can find out: {}", reason(job)),
+    };
+    format!(
+        "job {}: a create may have been accepted, and nobody knows yet; {until}. To buy another at once, which may \
+         be paid for twice: scribed retry --pay-again {}",
+        job.id, job.id
+    )
+}
+
+fn gone(id: JobId) -> String {
+    format!(
+        "job {id}: its transcription was accepted and is not at the service any more, so another may be paid for a \
+         second time. If that is meant: scribed retry --pay-again {id}"
+    )
+}

@@ -1,0 +1,232 @@
+//! What a source takes, and by which rule it passes over the rest. The scan, the watch and whoever
+//! explains ask here, so that there is one truth.
+
+use crate::config::meant::Source;
+use crate::source::ignore::{MARKER, Pattern, ignored};
+use globset::Candidate;
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// The longest path that the system opens, in bytes.
+pub const LONGEST_PATH: usize = 4095;
+
+/// What stands at a path, links not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link, wherever it leads.
+    Link,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A block or character device.
+    Device,
+}
+
+impl From<std::fs::FileType> for Kind {
+    fn from(found: std::fs::FileType) -> Self {
+        match found {
+            found if found.is_file() => Self::File,
+            found if found.is_dir() => Self::Folder,
+            found if found.is_symlink() => Self::Link,
+            found if found.is_fifo() => Self::Pipe,
+            found if found.is_socket() => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
+/// Whether a source takes a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Choice {
+    /// It becomes a job.
+    Taken,
+    /// It does not.
+    PassedOver(Rule),
+}
+
+/// By which rule a file is passed over. Its words stand after the path: "talk.mp4: …".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// Its name is on the default ignore list.
+    Ignored(&'static Pattern),
+    /// A folder above it is passed over.
+    Below {
+        /// That folder, relative to the source's.
+        folder: PathBuf,
+        /// By which rule.
+        rule: Box<Rule>,
+    },
+    /// Our marker in the source's folder.
+    Marker,
+    /// It lies in scribed's own state, or in the service's data.
+    OwnFolder,
+    /// An output of ours. [`choose`] does not know it: who asks the store does.
+    OurOutput,
+    /// No regular file.
+    NotAFile(Kind),
+    /// None of the source's `include` patterns takes it.
+    NotIncluded,
+    /// The source's `exclude` takes it out.
+    Excluded,
+    /// It cannot be opened by its path.
+    TooLong,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignored(pattern) => write!(f, "passed over: {pattern}"),
+            Self::Below { folder, rule } => write!(f, "in the folder {}, which is {rule}", folder.display()),
+            Self::Marker => f.write_str("passed over: the marker by which scribed knows this folder again"),
+            Self::OwnFolder => f.write_str("passed over: scribed's own state, or its service's data"),
+            Self::OurOutput => f.write_str("passed over: an output that scribed wrote"),
+            Self::NotAFile(kind) => write!(f, "passed over: {}, not a regular file", kind.words()),
+            Self::NotIncluded => f.write_str("passed over: no pattern of the source's `include` takes it"),
+            Self::Excluded => f.write_str("passed over: the source's `exclude` takes it out"),
+            Self::TooLong => write!(f, "passed over: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),
+        }
+    }
+}
+
+/// What to do about paths that are too long.
+pub const MOVE_UP: &str = "move it up, or make a source of a folder further down";
+
+impl Kind {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Folder => "a folder",
+            Self::Link => "a symbolic link (links are not followed)",
+            Self::Pipe => "a named pipe",
+            Self::Socket => "a socket",
+            Self::Device => "a device",
+        }
+    }
+}
+
+/// Whether the source takes what stands at `path`, relative to its folder. Of a folder it says whether
+/// what lies below is looked at: `Taken`, or the rule that passes over all of it.
+pub fn choose(source: &Source, path: &Path, kind: Kind) -> Choice {
+    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let above: Vec<&Path> = above.collect();
+    for folder in above.into_iter().rev() {
+        if let Choice::PassedOver(rule) = choose_entry(source, folder, Kind::Folder) {
+            return Choice::PassedOver(Rule::Below { folder: folder.to_owned(), rule: Box::new(rule) });
+        }
+    }
+    choose_entry(source, path, kind)
+}
+
+/// As [`choose`] for an entry of a folder that is known to be looked at.
+pub fn choose_entry(source: &Source, path: &Path, kind: Kind) -> Choice {
+    match rule(source, path, kind) {
+        Some(rule) => Choice::PassedOver(rule),
+        None => Choice::Taken,
+    }
+}
+
+fn rule(source: &Source, path: &Path, kind: Kind) -> Option<Rule> {
+    let name = path.file_name().unwrap_or_else(|| OsStr::new(""));
+    if source.own.iter().any(|own| path.starts_with(own)) {
+        return Some(Rule::OwnFolder);
+    }
+    if path == Path::new(MARKER) && kind == Kind::File {
+        return Some(Rule::Marker);
+    }
+    if let Some(pattern) = ignored(name, kind == Kind::Folder) {
+        return Some(Rule::Ignored(pattern));
+    }
+    let length = source.folder.as_os_str().len() + 1 + path.as_os_str().as_bytes().len();
+    match kind {
+        _ if length > LONGEST_PATH => Some(Rule::TooLong),
+        Kind::Folder => None,
+        Kind::File => patterns(source, path),
+        other => Some(Rule::NotAFile(other)),
+    }
+}
+
+fn patterns(source: &Source, path: &Path) -> Option<Rule> {
+    let candidate = Candidate::new(path);
+    if source.exclude.is_match_candidate(&candidate) {
+        return Some(Rule::Excluded);
+    }
+    (!source.include.is_match_candidate(&candidate)).then_some(Rule::NotIncluded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::meant;
+
+    fn source(lines: &str) -> Source {
+        let text = format!("[state]\nstore = \"sled:/srv/media/.state\"\n[[source]]\nfolder = \"/srv/media\"\n{lines}");
+        meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    fn chosen(source: &Source, path: &str, kind: Kind) -> String {
+        match choose(source, Path::new(path), kind) {
+            Choice::Taken => "taken".to_owned(),
+            Choice::PassedOver(rule) => rule.to_string(),
+        }
+    }
+
+    #[test]
+    fn every_rule_says_what_it_is() {
+        let source = source("include = [\"**/*.wav\"]\nexclude = [\"**/rushes/**\"]\n");
+        let files = [
+            "talk.wav",
+            "a/b/talk.WAV",
+            "talk.txt",
+            "a/rushes/talk.wav",
+            ".scribed",
+            "a/.scribed",
+            "a/.talk.wav.a8Xk2P",
+            "@eaDir/talk.wav/SYNOAUDIO.wav",
+            "a/.git/b/c.wav",
+            ".state/uploads/x.wav",
+        ];
+        let kinds = [Kind::Folder, Kind::Link, Kind::Pipe, Kind::Socket, Kind::Device];
+        let of_files = files.iter().map(|path| format!("{path}: {}", chosen(&source, path, Kind::File)));
+        let of_kinds = kinds.iter().map(|kind| format!("{kind:?}: {}", chosen(&source, "x.wav", *kind)));
+        insta::assert_snapshot!(of_files.chain(of_kinds).collect::<Vec<_>>().join("\n"), @r"
+        talk.wav: taken
+        a/b/talk.WAV: taken
+        talk.txt: passed over: no pattern of the source's `include` takes it
+        a/rushes/talk.wav: passed over: the source's `exclude` takes it out
+        .scribed: passed over: the marker by which scribed knows this folder again
+        a/.scribed: passed over: the marker by which scribed knows this folder again (.scribed)
+        a/.talk.wav.a8Xk2P: passed over: rsync's temporary name of a file that is being copied (.NAME.XXXXXX)
+        @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is passed over: a Synology's previews and notes (@eaDir)
+        a/.git/b/c.wav: in the folder a/.git, which is passed over: hidden: a name that begins with a dot (.*)
+        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, or its service's data
+        Folder: taken
+        Link: passed over: a symbolic link (links are not followed), not a regular file
+        Pipe: passed over: a named pipe, not a regular file
+        Socket: passed over: a socket, not a regular file
+        Device: passed over: a device, not a regular file
+        ");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_opened_is_named() {
+        let source = source("");
+        let deep = ["x".repeat(200).as_str(); 21].join("/");
+        assert!(chosen(&source, &format!("{deep}/a.wav"), Kind::File).contains("longer than 4095 bytes"));
+        assert_eq!(chosen(&source, &deep[..3000], Kind::Folder), "taken");
+    }
+
+    #[test]
+    fn the_roots_own_name_is_not_asked() {
+        let source = source("");
+        assert_eq!(chosen(&source, "", Kind::Folder), "taken");
+    }
+}

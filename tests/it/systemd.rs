@@ -1,0 +1,51 @@
+//! What systemd is given, and what it is told.
+
+use crate::support::bed::{Bed, QUICK, Running, eventually};
+use rustix::process::Signal;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+#[test]
+fn the_unit_is_accepted_without_a_word() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/scribed.service");
+    let text = std::fs::read_to_string(unit).unwrap();
+    // The program need not be installed where this is tested.
+    let here = text.replace("/usr/local/bin/scribed", env!("CARGO_BIN_EXE_scribed"));
+    assert_ne!(here, text);
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("scribed.service");
+    std::fs::write(&copy, here).unwrap();
+    let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output();
+    let verified = verified.expect("systemd-analyze runs: install the package `systemd`");
+    let said = String::from_utf8_lossy(&verified.stderr);
+    // A setting that it does not know it only mentions.
+    assert!(verified.status.success() && said.is_empty(), "{:?} {said}", verified.status);
+}
+
+#[test]
+fn the_supervisor_is_told_when_it_is_ready_lives_and_stops() {
+    let bed = Bed::new(QUICK);
+    let socket = UnixDatagram::bind(bed.path("notify.sock")).unwrap();
+    let told = Arc::new(Mutex::new(Vec::<String>::new()));
+    let listener = Arc::clone(&told);
+    std::thread::spawn(move || {
+        let mut message = [0; 4096];
+        while let Ok(n) = socket.recv(&mut message) {
+            let text = String::from_utf8_lossy(&message[..n]).into_owned();
+            listener.lock().unwrap().extend(text.lines().map(str::to_owned));
+        }
+    });
+    let mut command = bed.command(["run"]);
+    command.env("NOTIFY_SOCKET", bed.path("notify.sock")).env("WATCHDOG_USEC", "400000").env_remove("WATCHDOG_PID");
+    let running = Running::start(command);
+    let has = |wanted: &str| told.lock().unwrap().iter().filter(|line| line.starts_with(wanted)).count();
+    eventually("it is ready", || has("READY=1") == 1);
+    assert!(bed.path("state/control.sock").exists(), "ready means that commands are answered");
+    eventually("it lives", || has("WATCHDOG=1") >= 3);
+    assert!(has("STATUS=0 on their way, 0 done, 0 failed") > 0, "{told:?}");
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, 0);
+    eventually("it stops", || has("STOPPING=1") == 1);
+}
