@@ -83,12 +83,16 @@ impl House {
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
         drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+        let params = Arc::new(ParamFiles::new(config.state.join("params")));
+        let half = Arc::clone(&params);
+        // Before the work, which keeps new ones. What cannot be removed does no harm.
+        tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
         let parts = Parts {
             store: Arc::clone(&store),
             client: Arc::clone(&client),
             clock: Arc::clone(&clock),
             results,
-            params: Arc::new(ParamFiles::new(config.state.join("params"))),
+            params,
             syncs: Arc::default(),
             sources: sources.clone(),
             terms,

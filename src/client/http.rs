@@ -10,6 +10,7 @@ use crate::client::meaning::{Meaning, date, meaning, retry_after};
 use crate::client::pace::{Pace, Pacer};
 use crate::client::sending::{Counted, Patience, Progress, Stalled, harmless};
 use crate::clock::{Clock, Uptime};
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::wire::page::ListQuery;
@@ -567,6 +568,7 @@ impl Leaving {
                 self.late.store(true, Ordering::Relaxed);
                 return Err(std::io::Error::other("too late"));
             }
+            crash::point(Point::CreateLeaving);
             Ok(Bytes::from(json))
         }))
     }

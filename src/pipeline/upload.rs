@@ -4,6 +4,7 @@
 use crate::client::contract::{Client, Sent, UploadFile};
 use crate::clock::Clock;
 use crate::config::meant::Source;
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
@@ -59,7 +60,9 @@ pub async fn run(
     let before = job.seen;
     let grew = |stamp: Stamp| Outcome::StepThen(Event::Grew { stamp }, clock.now().after(source.settle));
     let passage = Passage::new(path.clone(), before, Arc::clone(sent_bytes));
+    crash::point(Point::Uploading);
     let sent = client.upload(passage.file()).await;
+    crash::point(Point::UploadAnswered);
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
     match blocking(move || look(&path)).await {
         Ok(Look::File(after)) if after == before => {}

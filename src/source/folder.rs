@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::meant::Source;
+use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::choice::{Choice, choose_entry};
@@ -64,7 +65,9 @@ pub async fn scan(
                 let now = clock.now();
                 let quiet = honest && quiet_since_ctime(&stamp, now, source.settle);
                 let due = if quiet { now } else { now.after(source.settle) };
+                crash::point(Point::Admitting);
                 let admission = store.admit(&key, stamp, now, due).await?;
+                crash::point(Point::Admitted);
                 if !matches!(admission, Admission::Known(_)) {
                     scanned.admitted += 1;
                     admitted();

@@ -4,6 +4,7 @@
 
 mod client;
 mod commands;
+mod crashes;
 mod daemon;
 mod desk;
 mod faults;

@@ -3,6 +3,7 @@
 
 use super::lanes::{Busy, Lane};
 use super::{Engine, LEASE, Walked, earlier, wait_before};
+use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -54,9 +55,13 @@ impl Engine {
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for (order, bought) in &by_order(&found, service) {
+                    crash::point(Point::Sighting);
                     store.sight(order, bought).await?;
+                    crash::point(Point::Sighted);
                 }
+                crash::point(Point::Trusting);
                 store.trust().await?;
+                crash::point(Point::Trusted);
                 self.line().looked_good(self.parts.clock.uptime());
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
             }

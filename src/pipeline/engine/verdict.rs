@@ -1,6 +1,7 @@
 //! What an outcome or a fault means for its job, and for the line.
 
 use super::Engine;
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -112,7 +113,10 @@ impl Engine {
     }
 
     pub(super) async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
+        let kind = job.stage.kind();
+        crash::point(Point::Committing(kind));
         self.parts.store.commit(lease, job, Hold::Release).await?;
+        crash::point(Point::Committed(kind));
         self.count_end(job);
         Ok(())
     }
