@@ -9,6 +9,7 @@ use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
 use crate::output::syncing::Syncs;
 use crate::pipeline::line::Line;
+use crate::pipeline::wait::Begun;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use lanes::{Busy, Lane};
@@ -97,6 +98,7 @@ pub struct Engine {
     line: Mutex<Line>,
     memory: Mutex<Memory>,
     listing: gone::Listing,
+    begun: Begun,
     nudge: Notify,
     started: Uptime,
     /// Asked once: the answer is read from files.
@@ -136,6 +138,7 @@ impl Engine {
             line: Mutex::new(Line::new(parts.retry)),
             memory: Mutex::new(memory),
             listing: gone::Listing::default(),
+            begun: Begun::default(),
             nudge: Notify::new(),
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),

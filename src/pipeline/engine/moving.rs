@@ -75,7 +75,8 @@ impl Engine {
                 return self.submitted(lease, submission?).await;
             }
             Stage::Submitted { order, transcription } => {
-                let waited = wait::run(client, clock, results, &self.parts.terms, job, transcription).await;
+                let terms = &self.parts.terms;
+                let waited = wait::run(client, clock, results, terms, &self.begun, job, transcription).await;
                 match waited {
                     Err(gone) if gone.kind == FaultKind::Gone => {
                         return self.seek(lease, job, (order, transcription), gone).await;

@@ -37,10 +37,20 @@ fn always(name: &str, change: Change) -> Row {
 
 #[test]
 fn odd_words_are_named_and_never_trusted_into_an_end() {
+    fn tells(outcome: &Outcome, words: &str) {
+        let history = outcome.bed.run(["show", "--json", "inbox/bad.wav"]).last_object()["history"].to_string();
+        assert!(history.contains(words), "{history}");
+    }
     let rows = vec![
-        reads("paused, then done", &[PAUSED, PAUSED]),
-        reads("processing, queued, processing, done", &[PROCESSING, QUEUED, PROCESSING]),
-        reads("done without its result, then with it", &[EMPTY, NO_RESULT, PROCESSING]),
+        reads("paused, then done", &[PAUSED, PAUSED]).check(|row| tells(row, "it is `paused`, which means nothing")),
+        reads("queued, processing, queued, processing, done", &[QUEUED, PROCESSING, QUEUED, PROCESSING])
+            .check(|row| tells(row, "queued again, although it was being worked on")),
+        reads("done without its result, then with it", &[EMPTY, NO_RESULT, PROCESSING])
+            .check(|row| tells(row, "it is `done, but without its transcription`, which means nothing")),
+        reads("queued, processing, done", &[QUEUED, QUEUED, PROCESSING, PROCESSING]).check(|row| {
+            let history = row.bed.run(["show", "--json", "inbox/bad.wav"]).last_object()["history"].to_string();
+            assert!(!history.contains("asked again"), "{history}");
+        }),
     ];
     insta::assert_snapshot!("faults_odd_words", run(rows));
 }
