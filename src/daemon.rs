@@ -2,7 +2,7 @@
 //! service where no other is configured, and puts the engine together.
 
 use crate::client::contract::{Client, Identity};
-use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions};
+use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
 use crate::clock::{Clock, SystemClock, Uptime};
 use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
 use crate::control::hands::{self, Hands};
@@ -89,12 +89,16 @@ impl House {
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
         drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+        let params = Arc::new(ParamFiles::new(config.state.join("params")));
+        let half = Arc::clone(&params);
+        // Before the work, which keeps new ones. What cannot be removed does no harm.
+        tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
         let parts = Parts {
             store: Arc::clone(&store),
             client: Arc::clone(&client),
             clock: Arc::clone(&clock),
             results,
-            params: Arc::new(ParamFiles::new(config.state.join("params"))),
+            params,
             syncs: Arc::default(),
             mounts: mounts.clone(),
             terms,
@@ -280,7 +284,7 @@ fn hosted_client(hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, 
         key_header: hosted.key_header.to_string(),
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::clone(clock),
-        timeouts: crate::client::http::Timeouts::default(),
+        timeouts: timeouts(),
     })
 }
 
@@ -304,9 +308,17 @@ async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<(HttpClient
         // Nobody else is on this machine's loopback: polite pauses would only slow it down.
         requests_per_second: f64::INFINITY,
         clock: Arc::clone(clock),
-        timeouts: crate::client::http::Timeouts::default(),
+        timeouts: timeouts(),
     })?;
     Ok((client, running))
+}
+
+/// How long a service is waited for. In a debug build the environment variable `SCRIBED_TEST_TIMEOUT`
+/// (as `300ms`) shortens every wait to that, so that a test of a service that hangs need not last minutes.
+fn timeouts() -> Timeouts {
+    let span = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_TIMEOUT").ok() } else { None };
+    let span = span.and_then(|text| humantime::parse_duration(&text).ok());
+    span.map_or_else(Timeouts::default, |span| Timeouts::default().at_most(span))
 }
 
 fn own_key(data: &Path) -> Result<String, OpenError> {

@@ -13,6 +13,7 @@
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
+//! crash.rs        floor 1    named places at which a debug build can be told to die
 //! domain/         floor 0    no I/O, no clock, no async
 //! ```
 //!
@@ -31,7 +32,7 @@
 //! 4. Moves do not call moves, except to ask what another one knows of the file.
 //! 5. Only `daemon.rs` constructs adapters.
 //! 6. Only `wire/` knows the interface's field names.
-//! 7. There is no `static` state.
+//! 7. There is no `static` state, but for a count in `crash.rs` that release builds lack.
 //! 8. Nothing that costs money happens before its intent is durable, and no layer repeats a create.
 //! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
 //! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
@@ -66,6 +67,9 @@ pub mod cli {
 
 /// The only file that asks the time.
 pub mod clock;
+
+/// Named places at which a debug build can be told to die.
+pub mod crash;
 
 /// Speaking to a transcription service.
 pub mod client {
@@ -149,6 +153,7 @@ pub mod pipeline {
     pub mod blocking;
     pub mod engine;
     pub mod follow;
+    pub mod gone;
     pub mod hold;
     pub mod line;
     pub mod outcome;

@@ -10,6 +10,7 @@ use crate::client::meaning::{Meaning, date, meaning, retry_after};
 use crate::client::pace::{Pace, Pacer};
 use crate::client::sending::{Counted, Patience, Progress, Stalled, harmless};
 use crate::clock::{Clock, Uptime};
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::wire::page::ListQuery;
@@ -83,6 +84,25 @@ impl Default for Timeouts {
             stall: seconds(60),
             file: seconds(600),
             upload_answer: seconds(300),
+        }
+    }
+}
+
+impl Timeouts {
+    /// None longer than `span`.
+    #[must_use]
+    pub fn at_most(self, span: Duration) -> Self {
+        Self {
+            connect: self.connect.min(span),
+            create_connect: self.create_connect.min(span),
+            first_byte: self.first_byte.min(span),
+            create: self.create.min(span),
+            answer: self.answer.min(span),
+            idle: self.idle.min(span),
+            body: self.body.min(span),
+            stall: self.stall.min(span),
+            file: self.file.min(span),
+            upload_answer: self.upload_answer.min(span),
         }
     }
 }
@@ -548,6 +568,7 @@ impl Leaving {
                 self.late.store(true, Ordering::Relaxed);
                 return Err(std::io::Error::other("too late"));
             }
+            crash::point(Point::CreateLeaving);
             Ok(Bytes::from(json))
         }))
     }

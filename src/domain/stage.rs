@@ -298,7 +298,11 @@ impl Stage {
             }
             (S::Following { order, .. }, E::TookOver) => S::probed(order),
             (
-                S::Probed { .. } | S::Uploaded { .. } | S::Submitting { .. } | S::Following { .. },
+                S::Probed { .. }
+                | S::Uploaded { .. }
+                | S::Submitting { .. }
+                | S::Submitted { .. }
+                | S::Following { .. },
                 E::Adopted { order, transcription, .. },
             ) => S::Submitted { order, transcription },
 

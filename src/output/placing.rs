@@ -2,6 +2,7 @@
 
 use super::syncing::{Batch, Syncs};
 use super::temporary::{self, Folder, Temporary};
+use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -124,14 +125,17 @@ pub fn place<N: Names>(
     let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;
     let files: Batch = ready.iter().filter_map(|ready| ready.temporary.as_ref().map(Temporary::file)).collect();
     place.sync(files)?;
+    crash::point(Point::OutputsSynced);
     let mut placed = Vec::with_capacity(ready.len());
     // A file that got its first name is changed by it.
     let mut named: Batch = vec![open.file()];
     for ready in ready {
         let done = place.publish(ready, &placed, &mut named)?;
+        crash::point(Point::OutputNamed);
         placed.push(done);
     }
     place.sync(named)?;
+    crash::point(Point::NamesSynced);
     Ok(placed)
 }
 
@@ -199,7 +203,9 @@ impl<'a> Place<'a> {
     fn write(&self, bytes: &[u8], name: &OsStr, to_replace: bool) -> Result<Temporary<'a>, PlaceError> {
         let write = if to_replace { Temporary::write_named } else { Temporary::write };
         // What any program would ask for; the umask takes away.
-        write(self.open, bytes, 0o666).map_err(|error| self.error(name, error))
+        let written = write(self.open, bytes, 0o666).map_err(|error| self.error(name, error));
+        crash::point(Point::OutputBegun);
+        written
     }
 
     fn sync(&self, batch: Batch) -> Result<(), PlaceError> {

@@ -3,6 +3,7 @@
 
 use super::placing;
 use super::temporary::{Folder, Temporary};
+use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -70,10 +71,13 @@ impl Results {
             Folder::open(path)
         })?;
         let packed = pack(raw)?;
-        match Temporary::write(&folder, &packed, 0o600)?.publish_new(name) {
+        let mut temporary = Temporary::write(&folder, &packed, 0o600)?;
+        crash::point(Point::ResultBegun);
+        match temporary.publish_new(name) {
             Err(Errno::EXIST) => Temporary::write_named(&folder, &packed, 0o600)?.publish_over(name)?,
             done => done?,
         }
+        crash::point(Point::ResultKept);
         Ok(())
     }
 

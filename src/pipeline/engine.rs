@@ -9,6 +9,7 @@ use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
 use crate::output::syncing::Syncs;
 use crate::pipeline::line::Line;
+use crate::pipeline::wait::Begun;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -22,6 +23,8 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+mod creates;
+mod gone;
 mod idle;
 mod lanes;
 mod memory;
@@ -95,6 +98,8 @@ pub struct Engine {
     parts: Parts,
     line: Mutex<Line>,
     memory: Mutex<Memory>,
+    listing: gone::Listing,
+    begun: Begun,
     nudge: Notify,
     started: Uptime,
     /// Asked once: the answer is read from files.
@@ -133,6 +138,8 @@ impl Engine {
         Self {
             line: Mutex::new(Line::new(parts.retry)),
             memory: Mutex::new(memory),
+            listing: gone::Listing::default(),
+            begun: Begun::default(),
             nudge: Notify::new(),
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),
@@ -208,14 +215,15 @@ impl Engine {
         loop {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
-            let next = self.tick(&mut walks, &mut busy).await?;
+            let next = self.tick(&mut walks, &mut busy, until).await?;
             self.turns.send_modify(|turns| *turns += 1);
             if let Until::Idle(patience) = until
                 && let Some(ended) = self.idle(patience, began, next, busy.total()).await?
             {
                 return Ok(ended);
             }
-            let next = earlier(next, self.patience_left(until));
+            // What is under way wakes us when it ends.
+            let next = if busy.total() == 0 { earlier(next, self.patience_left(until)) } else { next };
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
             tokio::select! {
                 biased;

@@ -30,6 +30,10 @@ pub enum Gate {
 pub struct Line {
     policy: Policy,
     closed: Option<Closed>,
+    /// Opened by a look, and nothing has got through for a job since: a service may list well and still
+    /// take nothing.
+    doubted: Option<Closed>,
+    /// Wrong answers since the last right one for a job.
     wrong: u32,
     refusals: u32,
     refusal: Option<(u16, String)>,
@@ -51,7 +55,7 @@ struct Closed {
 impl Line {
     /// An open line. Looks at a closed one come after `policy`'s waits.
     pub fn new(policy: Policy) -> Self {
-        Self { policy, closed: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
+        Self { policy, closed: None, doubted: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
     }
 
     /// What may be sent now.
@@ -69,9 +73,15 @@ impl Line {
         self.careful
     }
 
-    /// Why it is closed, and for how long it has been.
+    /// Whether nothing may be sent now but a look.
+    pub fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+
+    /// Why it is closed, or was until a look opened it, and for how long nothing has got through.
     pub fn trouble(&self, now: Uptime) -> Option<(&Fault, Duration)> {
-        self.closed.as_ref().map(|closed| (&closed.fault, now.since(closed.since)))
+        let out = self.closed.as_ref().or(self.doubted.as_ref());
+        out.map(|closed| (&closed.fault, now.since(closed.since)))
     }
 
     /// The words of the refusal that made it ask.
@@ -80,20 +90,32 @@ impl Line {
         self.refusal.as_ref().filter(|_| asks).map(|(_, words)| words.as_str())
     }
 
-    /// A request was answered as it should be. One that was on its way when the service asked us to
-    /// be slower, or refused our key, does not take that back.
-    pub fn heard_good(&mut self, now: Uptime) {
-        self.closed.take_if(|closed| closed.firm <= now);
+    /// A job's request was answered as it should be. One that was on its way when the service asked us to
+    /// be slower, or refused our key, does not take that back. `true` if that ends an outage: worth
+    /// saying, once.
+    pub fn heard_good(&mut self, now: Uptime) -> bool {
         self.wrong = 0;
+        let opened = self.closed.take_if(|closed| closed.firm <= now).is_some();
+        let doubted = self.closed.is_none() && self.doubted.take().is_some();
+        // Where money is wanted, reads and uploads may go well all the while.
+        (opened || doubted) && self.barred == 0
     }
 
-    /// A create was accepted.
-    pub fn accepted(&mut self, now: Uptime) {
-        self.heard_good(now);
+    /// The list could be read: jobs may try. The outage is over only when one of them gets through, and
+    /// what they meet before closes the line at once and for longer.
+    pub fn looked_good(&mut self, now: Uptime) {
+        if let Some(closed) = self.closed.take_if(|closed| closed.firm <= now) {
+            self.doubted = Some(closed);
+        }
+    }
+
+    /// A create was accepted. `true` as for [`Line::heard_good`].
+    pub fn accepted(&mut self, now: Uptime) -> bool {
         self.careful = false;
-        self.barred = 0;
+        let was_barred = std::mem::take(&mut self.barred) > 0;
         self.refusals = 0;
         self.refusal = None;
+        self.heard_good(now) || was_barred
     }
 
     /// A look at a closed line failed too, or a job met this. `jitter` is from 0 to 1. `true` if the
@@ -104,7 +126,8 @@ impl Line {
                 self.careful |= fault.kind == FaultKind::Unknown;
                 self.wrong += 1;
                 let at_once = matches!(fault.kind, FaultKind::Unreachable | FaultKind::Throttled { .. });
-                let closes = at_once || self.closed.is_some() || self.wrong >= WRONG_IN_A_ROW;
+                let is_out = self.closed.is_some() || self.doubted.is_some();
+                let closes = at_once || is_out || self.wrong >= WRONG_IN_A_ROW;
                 closes && self.close(fault, now, jitter)
             }
             Blame::Key => {
@@ -131,11 +154,10 @@ impl Line {
     }
 
     fn close(&mut self, fault: &Fault, now: Uptime, jitter: f64) -> bool {
-        let was_open = self.closed.is_none();
-        let (looks, since, before, firm) = self
-            .closed
-            .as_ref()
-            .map_or((0, now, now, now), |closed| (closed.looks + 1, closed.since, closed.until, closed.firm));
+        let out = self.closed.take().or(self.doubted.take());
+        let was_open = out.is_none();
+        let (looks, since, before, firm) =
+            out.map_or((0, now, now, now), |closed| (closed.looks + 1, closed.since, closed.until, closed.firm));
         // Faults of requests that were on their way when it closed are no further looks.
         let looks = if now < before { looks.saturating_sub(1) } else { looks };
         let looks = if fault.blame() == Blame::Key { looks.max(self.barred.saturating_sub(1)) } else { looks };
@@ -208,13 +230,34 @@ mod tests {
         let mut line = line();
         assert!(line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(0), 1.0));
         assert_eq!(line.gate(at(0)), Gate::Closed(at(4)));
-        line.heard_good(at(4));
+        line.looked_good(at(4));
         assert!(line.is_careful());
         assert!(!line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(4), 1.0), "said once");
         assert_eq!(line.gate(at(4)), Gate::Closed(at(12)));
         line.heard_good(at(12));
-        line.accepted(at(12));
-        assert!(line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(13), 1.0));
+        assert!(!line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(12), 1.0), "a read is no create");
+        assert_eq!(line.gate(at(12)), Gate::Closed(at(28)));
+        line.looked_good(at(28));
+        line.accepted(at(28));
+        assert!(line.heard_fault(&fault(FaultKind::Barred { status: 402 }), at(29), 1.0));
+    }
+
+    #[test]
+    fn a_service_that_lists_well_and_takes_nothing_stays_out() {
+        let mut line = line();
+        for _ in 0..WRONG_IN_A_ROW {
+            line.heard_fault(&fault(FaultKind::Broken), at(0), 1.0);
+        }
+        assert_eq!(line.gate(at(0)), Gate::Closed(at(4)));
+        line.looked_good(at(4));
+        assert_eq!(line.gate(at(4)), Gate::Open);
+        assert_eq!(line.trouble(at(5)).map(|(_, lasted)| lasted), Some(Duration::from_secs(5)));
+        assert!(!line.heard_fault(&fault(FaultKind::Broken), at(5), 1.0), "said once");
+        assert_eq!(line.gate(at(5)), Gate::Closed(at(13)), "one is enough now, and the wait has grown");
+        line.looked_good(at(13));
+        assert!(line.heard_good(at(14)), "over");
+        assert!(!line.heard_good(at(14)), "said once");
+        assert_eq!(line.trouble(at(14)), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::client::contract::{Client, CreateRequest, Creation};
 use crate::clock::Clock;
 use crate::config::meant::Source;
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -83,12 +84,16 @@ pub async fn run(
         let turn = doors.client.turn().await;
         let written = doors.clock.uptime();
         let intended = intend(doors, job, &token)?;
+        crash::point(Point::Intending);
         doors.store.commit(lease, &intended, Hold::Keep).await.map_err(Stop::Store)?;
+        crash::point(Point::Intended);
         if doors.clock.uptime().since(written) > FRESH {
             continue; // nothing was sent under it
         }
         let intended = Box::new(intended);
-        return Ok(match doors.client.create(turn, request).await {
+        let creation = doors.client.create(turn, request).await;
+        crash::point(Point::CreateAnswered);
+        return Ok(match creation {
             Creation::Accepted(transcription) => Submission::Accepted(intended, transcription),
             Creation::NotAccepted(fault) => Submission::NotAccepted(intended, fault),
             Creation::Unknown(fault) => Submission::Unknown(intended, fault),

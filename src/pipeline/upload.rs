@@ -3,6 +3,7 @@
 
 use crate::client::contract::{Client, Sent, UploadFile};
 use crate::clock::Clock;
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
@@ -57,7 +58,9 @@ pub async fn run(
     let path = full_path(&mount.source().folder, &job.key.path);
     let (before, disk) = (job.seen, mount.disk());
     let passage = Passage::new(path.clone(), disk, before, Arc::clone(sent_bytes));
+    crash::point(Point::Uploading);
     let sent = client.upload(passage.file()).await;
+    crash::point(Point::UploadAnswered);
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(after)) if after == before => {}

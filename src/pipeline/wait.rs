@@ -10,11 +10,32 @@ use crate::domain::stage::{Audio, Event};
 use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
-use std::sync::Arc;
+use crate::wire::record::Status;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A result larger than this is not one.
 pub const RESULT_LIMIT: u64 = 256 << 20;
+
+/// Transcriptions that were seen to be worked on, so that a step back is seen too. Only while the
+/// process lives, and only those that have not ended.
+#[derive(Debug, Default)]
+pub struct Begun(Mutex<HashSet<TranscriptionId>>);
+
+impl Begun {
+    fn ids(&self) -> MutexGuard<'_, HashSet<TranscriptionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it goes back by this status.
+    fn goes_back(&self, id: &TranscriptionId, status: &Status) -> bool {
+        if *status == Status::Processing {
+            self.ids().insert(id.clone());
+        }
+        *status == Status::Queued && self.ids().contains(id)
+    }
+}
 
 /// Reads it, unless it is kept here already.
 pub async fn run(
@@ -22,6 +43,7 @@ pub async fn run(
     clock: &dyn Clock,
     results: &Arc<Results>,
     terms: &Terms,
+    begun: &Begun,
     job: &Job,
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Fault> {
@@ -30,6 +52,9 @@ pub async fn run(
     }
     let reading = client.read(transcription).await?;
     let now = clock.now();
+    if !matches!(reading, Reading::Pending(_)) {
+        begun.ids().remove(transcription);
+    }
     match reading {
         Reading::Done { raw, audio } => {
             let (files, id) = (Arc::clone(results), transcription.clone());
@@ -39,7 +64,10 @@ pub async fn run(
             })?;
             Ok(Outcome::Step(Event::Fetched { audio }))
         }
-        Reading::Pending(status) => Ok(pending(&terms.poll, job, &status, now)),
+        Reading::Pending(status) => {
+            let goes_back = begun.goes_back(transcription, &Status::from_word(&status));
+            Ok(pending(&terms.poll, job, &status, goes_back, now))
+        }
         // What lists show late, reads may show late too.
         Reading::Lost(fault) if fault.kind == FaultKind::Gone && now.since(job.since) < terms.lag => {
             Ok(Outcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None })
@@ -55,15 +83,27 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
     Some(record.result?.audio())
 }
 
-fn pending(poll: &Poll, job: &Job, status: &str, now: Timestamp) -> Outcome {
+fn pending(poll: &Poll, job: &Job, status: &str, goes_back: bool, now: Timestamp) -> Outcome {
     let age = now.since(job.since);
-    let until = now.after(interval(poll, age));
-    let reason = (age >= poll.give_up).then(|| {
+    let reason = if age >= poll.give_up {
         let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
         let words = format!("still {status} at the service after {age}; it is asked rarely from now on");
-        Fault::new(FaultKind::Stuck, words, now)
-    });
-    Outcome::Sleep { until, reason }
+        Some(Fault::new(FaultKind::Stuck, words, now))
+    } else {
+        odd(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
+    };
+    Outcome::Sleep { until: now.after(interval(poll, age)), reason }
+}
+
+/// What is neither on its way nor an end is named, and never trusted into an end.
+fn odd(status: &str, goes_back: bool) -> Option<String> {
+    match Status::from_word(status) {
+        Status::Queued | Status::Processing if !goes_back => None,
+        Status::Queued | Status::Processing => {
+            Some(format!("the service says it is {status} again, although it was being worked on; it is asked again"))
+        }
+        _ => Some(format!("the service says it is `{status}`, which means nothing to scribed; it is asked again")),
+    }
 }
 
 /// A quarter of the age, between `min` and `max`; past `give_up` ten times `max`.

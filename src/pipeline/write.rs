@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::meant::Source;
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
@@ -101,7 +102,9 @@ async fn announce<N>(store: &dyn Store, lease: &Lease, job: &Job, wanted: &[Want
     if placing.len() > job.placing.len() {
         placing.drain(..placing.len().saturating_sub(LONGEST_PLACING));
         let job = Job { placing: placing.clone(), ..job.clone() };
+        crash::point(Point::Announcing);
         store.commit(lease, &job, Hold::Keep).await.map_err(Stop::Store)?;
+        crash::point(Point::Announced);
     }
     Ok(placing)
 }

@@ -12,6 +12,7 @@
 //! `processing` is written nowhere: what has not ended is queued again at the next start.
 
 use crate::clock::Clock;
+use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
 use crate::server::shelf::{Limits, Shelf};
@@ -197,6 +198,7 @@ impl Desk {
         files::make_folder(root).map_err(failed)?;
         let lock = files::lock(&root.join("lock")).map_err(failed)?;
         let lock = lock.ok_or_else(|| DeskError::InUse { path: root.to_owned() })?;
+        files::sweep(root).map_err(failed)?;
         let id = identity(&root.join("desk.json"), failed)?;
         for folder in ["transcriptions", "results"] {
             files::make_folder(&root.join(folder)).map_err(failed)?;
@@ -204,7 +206,7 @@ impl Desk {
         let shelf = Shelf::open(root.join("uploads"), limits).map_err(failed)?;
         let index = rebuild(&root.join("transcriptions"), &shelf, failed)?;
         // Results of transcriptions are written before their end is: nothing else is half-done.
-        files::ids(&root.join("results")).map_err(failed)?;
+        files::sweep(&root.join("results")).map_err(failed)?;
         shelf.sweep(clock.now());
         Ok(Self {
             root: root.to_owned(),
@@ -233,12 +235,14 @@ impl Desk {
         let entry = Entry { id, owner, upload, status: Status::Queued, metadata: metadata.clone() };
         let upload_id = upload.to_string();
         let head = Head { v: 1, owner, upload: upload_id, created, ended: None, file, params, metadata };
+        crash::point(Point::Accepting);
         if let Err(error) = self.write_head(id, &head) {
             // The rename may have happened before the error: what was refused must not come back.
             let _ = files::remove(&self.head_path(id));
             self.shelf.give_back(upload);
             return Err(error);
         }
+        crash::point(Point::Accepted);
         self.index().insert(created, entry);
         self.bell.notify_one();
         Ok(Some(id))
@@ -274,9 +278,11 @@ impl Desk {
         // The result first: a head that says `done` must find it.
         if let Some(result) = result {
             files::write_whole(&self.result_path(taken.id), result.as_bytes())?;
+            crash::point(Point::EndResult);
         }
         let head = Head { ended: Some(ended), ..self.head(taken.id)? };
         self.write_head(taken.id, &head)?;
+        crash::point(Point::EndWritten);
         self.index().set(taken.created, status);
         self.shelf.release(taken.upload);
         Ok(())

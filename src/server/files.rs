@@ -1,5 +1,6 @@
 //! Files that are there whole or not at all, and a folder that belongs to one process.
 
+use crate::crash::{self, Point};
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -21,7 +22,9 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = temporary(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
+    crash::point(Point::WholeBegun);
     file.persist(path)?;
+    crash::point(Point::WholeNamed);
     sync_folder(folder)
 }
 
@@ -98,18 +101,30 @@ fn folder_of(path: &Path) -> io::Result<&Path> {
     path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))
 }
 
+/// Removes what a dead process left half-done in a folder where nobody works.
+///
+/// # Errors
+/// Those of the file system.
+pub fn sweep(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            remove(&folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
 /// The ids of the files named `<id>.json` in a folder. Removes what a dead process left half-done.
 ///
 /// # Errors
 /// Those of the file system.
 pub fn ids(folder: &Path) -> io::Result<Vec<Uuid>> {
+    sweep(folder)?;
     let mut ids = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(TEMPORARY) {
-            remove(&folder.join(&*name))?;
-        }
         ids.extend(name.strip_suffix(".json").and_then(parse_id));
     }
     Ok(ids)

@@ -1,6 +1,7 @@
 //! The uploads that are kept until they are transcribed: the file and a small JSON beside it, a
 //! limit for one and for all.
 
+use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
 use crate::wire::result::File;
@@ -126,6 +127,7 @@ impl Shelf {
         };
         let label = Label { v: 1, owner, since, file };
         path.persist(self.media(id))?;
+        crash::point(Point::ShelfNamed);
         // The label's own sync of the folder covers the file's name too.
         if let Err(error) = files::write_whole(&self.label(id), &serde_json::to_vec(&label)?) {
             // Without a label it is swept away at the next start.
@@ -135,6 +137,7 @@ impl Shelf {
         let size = std::mem::take(&mut incoming.size);
         let kept = Kept { owner, since, size, file: label.file, open: 0, used: false };
         self.state().uploads.insert(id, kept);
+        crash::point(Point::ShelfKept);
         Ok(())
     }
 
@@ -201,7 +204,10 @@ impl Shelf {
         state.bytes = state.bytes.saturating_sub(size);
         drop(state);
         // The label last: what is left of a removal that was cut short is found by it.
-        let removed = files::remove(&self.media(id)).and_then(|()| files::remove(&self.label(id)));
+        let removed = files::remove(&self.media(id)).and_then(|()| {
+            crash::point(Point::ShelfRemoving);
+            files::remove(&self.label(id))
+        });
         if let Err(error) = removed {
             tracing::warn!(%id, %error, "an upload could not be removed; the next start tries again");
         }

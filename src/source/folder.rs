@@ -2,6 +2,7 @@
 //! look at each file are enough.
 
 use crate::clock::Clock;
+use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::mount::Mount;
@@ -127,7 +128,9 @@ impl Scan<'_> {
         let (now, settle) = (self.clock.now(), self.mount.settle());
         let quiet_at = self.mount.disk().quiet_at(&stamp, now, settle);
         let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
+        crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
+        crash::point(Point::Admitted);
         if !matches!(admission, Admission::Known(_)) {
             scanned.admitted += 1;
             (self.admitted)();

@@ -1,5 +1,6 @@
 //! Rendered parameters, each kept once as a file named by its hash, synced before an intent names it.
 
+use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -17,6 +18,9 @@ pub struct ParamFiles {
 /// Rendered parameters as they are sent.
 pub type Params = Map<String, Value>;
 
+/// The beginning of every temporary name.
+const TEMPORARY: &str = ".tmp";
+
 /// So many are remembered; a template gives few, however many files it is filled for.
 const REMEMBERED: usize = 1_000;
 
@@ -24,6 +28,27 @@ impl ParamFiles {
     /// Parameters kept in `dir`, which is made when needed.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), known: Mutex::default() }
+    }
+
+    /// Removes what a killed process left half-written, and says how many files that were. For whoever
+    /// has just come to own the state directory: nobody may be keeping any. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says; that there is no such folder yet is none.
+    pub fn sweep(&self) -> io::Result<usize> {
+        let entries = match fs::read_dir(&self.dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            entries => entries?,
+        };
+        let mut removed = 0;
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+                fs::remove_file(entry.path())?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     /// Keeps canonical parameters; durable when it returns.
@@ -38,13 +63,16 @@ impl ParamFiles {
         fs::create_dir_all(&self.dir)?;
         let path = self.path(&hash);
         if fs::read(&path).ok().as_deref() != Some(canonical) {
-            let mut file = tempfile::NamedTempFile::new_in(&self.dir)?;
+            let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)?;
             file.write_all(canonical)?;
             file.as_file().sync_all()?;
+            crash::point(Point::ParamsBegun);
             file.persist(&path)?;
+            crash::point(Point::ParamsNamed);
         }
         File::open(&path)?.sync_all()?;
         File::open(&self.dir)?.sync_all()?;
+        crash::point(Point::ParamsKept);
         self.remember(hash, parse(&hash, canonical)?);
         Ok(hash)
     }
@@ -102,5 +130,17 @@ mod tests {
         assert_eq!(again.load(&hash).unwrap_err().kind(), io::ErrorKind::InvalidData);
         again.keep(br#"{"diarization":true}"#).unwrap();
         assert!(again.load(&hash).is_ok(), "a damaged file is replaced by what belongs there");
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ParamFiles::new(dir.path().join("params"));
+        assert_eq!(files.sweep().unwrap(), 0, "there is no folder yet");
+        let hash = files.keep(b"{}").unwrap();
+        fs::write(files.dir.join(".tmpHalf"), b"{").unwrap();
+        assert_eq!(files.sweep().unwrap(), 1);
+        assert_eq!(fs::read_dir(&files.dir).unwrap().count(), 1);
+        assert!(ParamFiles::new(files.dir.clone()).load(&hash).is_ok());
     }
 }

@@ -4,8 +4,10 @@
 
 mod client;
 mod commands;
+mod crashes;
 mod daemon;
 mod desk;
+mod faults;
 mod floors;
 mod hostile;
 mod human;
@@ -38,4 +40,5 @@ mod support {
     pub mod bed;
     pub mod proxy;
     pub mod scripted;
+    pub mod stub;
 }

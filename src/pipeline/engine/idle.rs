@@ -25,13 +25,13 @@ impl Engine {
         if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
             return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
         }
-        let out_for = self.outage();
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
-        let over = match out_for {
-            Some(lasted) => nothing_soon || lasted >= patience.outage,
-            None => nothing_soon || !self.worth_waiting(patience.wait, began).await?,
-        };
-        Ok(over.then(|| self.trouble().map_or(Ended::Idle, Ended::ServiceOut)))
+        let (out, closed) = (self.outage(), self.line().is_closed());
+        let spent = out.is_some_and(|lasted| lasted >= patience.outage);
+        let over = spent || nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
+        // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
+        let trouble = if out.is_some() && !closed && !spent { None } else { self.trouble() };
+        Ok(over.then(|| trouble.map_or(Ended::Idle, Ended::ServiceOut)))
     }
 
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
@@ -52,9 +52,14 @@ impl Engine {
         }
     }
 
-    /// How long nothing has been sent to the service, if so.
+    /// How long nothing has got through to the service, if so.
     pub(super) fn outage(&self) -> Option<Duration> {
         self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted)
+    }
+
+    /// Whether a pass has given up on a service that is out.
+    pub(super) fn is_patience_over(&self, until: Until) -> bool {
+        self.patience_left(until) == Some(Duration::ZERO)
     }
 
     /// When a pass gives up on a service that is out.

@@ -1,7 +1,8 @@
 //! How much of what runs at once, and what is started now.
 
-use super::{Engine, LEASE, Walked, earlier};
+use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
+use crate::clock::Uptime;
 use crate::domain::stage::StageKind;
 use crate::pipeline::line::Gate;
 use crate::store::contract::StoreError;
@@ -106,8 +107,11 @@ impl Engine {
         self: &Arc<Self>,
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
+        until: Until,
     ) -> Result<Option<Duration>, StoreError> {
         let gate = self.line().gate(self.parts.clock.uptime());
+        // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
+        let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
         let paused = self.parts.store.paused().await?;
@@ -198,8 +202,7 @@ impl Engine {
         let query = ListQuery { limit: 1, ..ListQuery::default() };
         match self.parts.client.list(&query).await {
             Ok(_) | Err(ListFault::None(_)) => {
-                tracing::info!(service = %self.parts.client.identity().service, "the service answers again");
-                self.line().heard_good(self.parts.clock.uptime());
+                self.line().looked_good(self.parts.clock.uptime());
             }
             Err(ListFault::Now(fault)) => self.heard_fault(&fault),
         }

@@ -1,6 +1,7 @@
 //! What the engine remembers only while the process lives. Losing it costs time, never money.
 
 use super::Engine;
+use super::creates::Creates;
 use crate::clock::Uptime;
 use crate::domain::fault::Fault;
 use crate::domain::job::Job;
@@ -15,10 +16,10 @@ pub(super) struct Memory {
     pub(super) chance: fastrand::Rng,
     /// Faults in a row by job.
     rows: HashMap<JobId, Row>,
-    /// How many uploads, creates and reads got through, by the stage at which they are asked for.
-    pub(super) through: HashMap<StageKind, u64>,
+    /// How uploads, creates and reads fare, by the stage at which they are asked for.
+    fares: HashMap<StageKind, Fare>,
     /// Creates of this process of which it is not written down what became of them.
-    pub(super) creates: HashMap<JobId, Create>,
+    pub(super) creates: Creates,
     /// Not before: a suspect store's walk was cut short.
     pub(super) trust_from: Option<Uptime>,
     /// How often it was.
@@ -33,15 +34,6 @@ impl Memory {
     }
 }
 
-/// A create as its sender sees it.
-#[derive(Clone, Copy)]
-pub(super) enum Create {
-    /// It may still leave, or be answered.
-    OnItsWay,
-    /// It was answered, given up or dropped then.
-    Ended(Uptime),
-}
-
 /// While this lives, a create may be on its way: whoever comes to hold its job, because the machine
 /// slept or its clock was set, must not take the list's word yet.
 pub(super) struct OnItsWay<'a> {
@@ -51,17 +43,27 @@ pub(super) struct OnItsWay<'a> {
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        let ended = Create::Ended(self.engine.parts.clock.uptime());
-        self.engine.memory().creates.insert(self.job, ended);
+        let (now, lag) = (self.engine.parts.clock.uptime(), self.engine.parts.terms.lag);
+        self.engine.memory().creates.end(self.job, now, lag);
     }
+}
+
+/// How one kind of request fares.
+#[derive(Default, Clone, Copy)]
+struct Fare {
+    /// How many got through.
+    through: u64,
+    /// Whether a job that was never answered wrongly before has been since the last one got through:
+    /// then it is not only the few who always are.
+    spreads: bool,
 }
 
 #[derive(Default, Clone, Copy)]
 struct Row {
-    pub(super) faults: u32,
-    /// Of these, wrong answers between which others got through with the same request.
-    pub(super) alone: u32,
-    pub(super) through: u64,
+    faults: u32,
+    /// Of these, wrong answers while others got through with the same request.
+    alone: u32,
+    through: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -74,22 +76,31 @@ pub(super) struct Counted {
 
 impl Engine {
     pub(super) fn on_its_way(&self, job: JobId) -> OnItsWay<'_> {
-        self.memory().creates.insert(job, Create::OnItsWay);
+        self.memory().creates.begin(job);
         OnItsWay { engine: self, job }
     }
 
     pub(super) fn got_through(&self, asked: StageKind) {
-        *self.memory().through.entry(asked).or_default() += 1;
+        let mut memory = self.memory();
+        let fare = memory.fares.entry(asked).or_default();
+        fare.through += 1;
+        fare.spreads = false;
     }
 
     /// One more fault in a row for this job; `wrong`: the service answered it wrongly.
     pub(super) fn count(&self, job: &Job, wrong: bool) -> Counted {
         let mut memory = self.memory();
-        let through = memory.through.get(&job.stage.kind()).copied().unwrap_or(0);
-        let row = memory.rows.entry(job.id).or_default();
-        if wrong && (row.alone == 0 || through > row.through) {
-            row.alone += 1;
-            row.through = through;
+        let Memory { fares, rows, .. } = &mut *memory;
+        let fare = fares.entry(job.stage.kind()).or_default();
+        let row = rows.entry(job.id).or_default();
+        if wrong {
+            let is_first = row.alone == 0;
+            fare.spreads |= is_first;
+            // Whether the rest gets on, or has got on and only those that always fail are left.
+            if is_first || fare.through > row.through || !fare.spreads {
+                row.alone += 1;
+                row.through = fare.through;
+            }
         }
         row.faults += 1;
         Counted { faults: row.faults - 1, alone: row.alone }
@@ -100,7 +111,7 @@ impl Engine {
     }
 
     pub(super) fn forget_create(&self, job: JobId) {
-        self.memory().creates.remove(&job);
+        self.memory().creates.forget(job);
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {

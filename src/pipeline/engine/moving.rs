@@ -81,8 +81,15 @@ impl Engine {
                 drop(on_its_way);
                 return self.submitted(lease, submission?).await;
             }
-            Stage::Submitted { transcription, .. } => {
-                wait::run(client, clock, results, &self.parts.terms, job, transcription).await?
+            Stage::Submitted { order, transcription } => {
+                let terms = &self.parts.terms;
+                let waited = wait::run(client, clock, results, terms, &self.begun, job, transcription).await;
+                match waited {
+                    Err(gone) if gone.kind == FaultKind::Gone => {
+                        return self.seek(lease, job, (order, transcription), gone).await;
+                    }
+                    waited => waited?,
+                }
             }
             Stage::Fetched { order, transcription, .. } => {
                 let doors = write::Doors { store, clock, results, params, syncs };
@@ -130,7 +137,8 @@ impl Engine {
         match submission {
             Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
             Submission::Accepted(job, transcription) => {
-                self.line().accepted(self.parts.clock.uptime());
+                let over = self.line().accepted(self.parts.clock.uptime());
+                self.say_over(over);
                 self.got_through(StageKind::Uploaded);
                 self.forget(job.id);
                 let due = now.after(self.parts.terms.poll.min);
@@ -155,7 +163,7 @@ impl Engine {
 }
 
 /// What a walk has done.
-enum Moved {
+pub(super) enum Moved {
     /// To be committed.
     Outcome(Outcome),
     /// Committed already.

@@ -2,8 +2,8 @@
 //! the service's list (design, section 5).
 
 use super::lanes::{Busy, Lane};
-use super::memory::Create;
 use super::{Engine, LEASE, Walked, earlier, wait_before};
+use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -55,10 +55,14 @@ impl Engine {
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for (order, bought) in &by_order(&found, service) {
+                    crash::point(Point::Sighting);
                     store.sight(order, bought).await?;
+                    crash::point(Point::Sighted);
                 }
+                crash::point(Point::Trusting);
                 store.trust().await?;
-                self.line().heard_good(self.parts.clock.uptime());
+                crash::point(Point::Trusted);
+                self.line().looked_good(self.parts.clock.uptime());
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
             }
             Err(cut) => {
@@ -98,7 +102,7 @@ impl Engine {
         };
         match walked {
             Ok(items) => {
-                self.line().heard_good(self.parts.clock.uptime());
+                self.line().looked_good(self.parts.clock.uptime());
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for claim in ripe {
@@ -126,13 +130,8 @@ impl Engine {
         let mut ripe = Vec::new();
         let mut unripe = Vec::new();
         for claim in claims {
-            let ended = match memory.creates.get(&claim.job.id) {
-                Some(Create::OnItsWay) => now.after(LEASE),
-                Some(Create::Ended(ended)) => *ended,
-                // A predecessor's: it ended with its process.
-                None => self.started,
-            };
-            let from = ended.after(self.parts.terms.lag);
+            let lag = self.parts.terms.lag;
+            let from = memory.creates.ripe_from(claim.job.id, now, self.started, lag, LEASE);
             if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
         }
         (ripe, unripe)
@@ -158,19 +157,25 @@ impl Engine {
                 let round = job.round;
                 let event = Event::Adopted { order, transcription: item.id, round };
                 self.forget_create(job.id);
-                self.line().accepted(self.parts.clock.uptime());
+                let over = self.line().accepted(self.parts.clock.uptime());
+                self.say_over(over);
                 self.got_through(StageKind::Uploaded);
                 self.commit(&lease, &self.stepped(job, event, None, now)).await
             }
             Finding::Absent => {
                 self.forget_create(job.id);
-                let words = "the create was not accepted: the service's list does not have it; it is sent again";
-                let fault = Fault::new(FaultKind::Broken, words, now);
+                let met = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
                 let Ok(back) = self.step(job, Event::NotAccepted, now) else { return Ok(()) };
                 let row = self.count(&back, true);
                 if row.alone >= self.parts.retry.attempts {
-                    return self.commit_bug(&lease, back, fault).await;
+                    let words = format!(
+                        "its creates go wrong again and again while those of other files are accepted, and the \
+                         service's list has none of them; at last: {met}"
+                    );
+                    return self.commit_bug(&lease, back, Fault::new(FaultKind::Broken, words, now)).await;
                 }
+                let words = "the create was not accepted: the service's list does not have it; it is sent again";
+                let fault = Fault::new(FaultKind::Broken, words, now);
                 let at = now.after(wait_before(&self.parts.retry, row.faults));
                 self.commit(&lease, &back.resting(Some(at), Some(fault))).await
             }

@@ -1,6 +1,7 @@
 //! What an outcome or a fault means for its job, and for the line.
 
 use super::Engine;
+use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -20,7 +21,9 @@ impl Engine {
         let now = self.parts.clock.now();
         let job = match outcome {
             Outcome::Sleep { until, reason } => {
-                self.heard_good(&job);
+                if job.stage.kind() == StageKind::Submitted {
+                    self.heard_good(&job);
+                }
                 job.resting(Some(until), reason)
             }
             Outcome::Step(event) | Outcome::StepThen(event, _) if job.clone().on(event.clone(), now).is_err() => {
@@ -34,7 +37,10 @@ impl Engine {
     }
 
     pub(super) fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
-        self.heard_good(&job);
+        // Other steps from there asked nobody: a twin was found, or the file has changed.
+        if matches!(event, Event::Uploaded { .. } | Event::Fetched { .. }) {
+            self.heard_good(&job);
+        }
         self.forget(job.id);
         let before = job.clone();
         let Ok(job) = job.on(event, now) else { return before };
@@ -45,12 +51,16 @@ impl Engine {
     }
 
     /// A move that asked the service got its answer.
-    pub(super) fn heard_good(&self, job: &Job) {
-        let kind = job.stage.kind();
-        if matches!(kind, StageKind::Probed | StageKind::Submitted) {
-            self.line().heard_good(self.parts.clock.uptime());
-            self.got_through(kind);
-            self.forget(job.id);
+    fn heard_good(&self, job: &Job) {
+        let over = self.line().heard_good(self.parts.clock.uptime());
+        self.say_over(over);
+        self.got_through(job.stage.kind());
+        self.forget(job.id);
+    }
+
+    pub(super) fn say_over(&self, over: bool) {
+        if over {
+            tracing::info!(service = %self.parts.client.identity().service, "the service answers again");
         }
     }
 
@@ -103,7 +113,10 @@ impl Engine {
     }
 
     pub(super) async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
+        let kind = job.stage.kind();
+        crash::point(Point::Committing(kind));
         self.parts.store.commit(lease, job, Hold::Release).await?;
+        crash::point(Point::Committed(kind));
         self.count_end(job);
         Ok(())
     }

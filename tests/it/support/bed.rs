@@ -58,7 +58,12 @@ pub struct Bed {
 impl Bed {
     /// With this `jobs.toml`, and an empty folder `inbox`.
     pub fn new(config: &str) -> Self {
-        let dir = tempfile::Builder::new().prefix("scribed-bed").tempdir().unwrap();
+        Self::on(&std::env::temp_dir(), config)
+    }
+
+    /// As [`Bed::new`], on the file system of this folder.
+    pub fn on(folder: &Path, config: &str) -> Self {
+        let dir = tempfile::Builder::new().prefix("scribed-bed").tempdir_in(folder).unwrap();
         let bed = Self { dir, bin: BIN.into(), uid: None };
         bed.configure(config);
         fs::create_dir(bed.path("inbox")).unwrap();

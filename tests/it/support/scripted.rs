@@ -55,9 +55,14 @@ impl Seen {
     }
 }
 
+/// Says what is done with a request that has come whole.
+type Answerer = Box<dyn FnMut(&Seen) -> Step + Send>;
+
 #[derive(Default)]
 struct State {
     steps: VecDeque<Step>,
+    /// Where there is one, it is asked instead of the script.
+    answerer: Option<Answerer>,
     seen: Vec<Seen>,
     connections: usize,
     bytes: usize,
@@ -73,9 +78,18 @@ pub struct Scripted {
 impl Scripted {
     /// Follows the script; after its end every request hangs.
     pub async fn start(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self::on(State { steps: steps.into_iter().collect(), ..State::default() }).await
+    }
+
+    /// Asks for each request, when it has come whole, what is to be done with it.
+    pub async fn answering(answerer: impl FnMut(&Seen) -> Step + Send + 'static) -> Self {
+        Self::on(State { answerer: Some(Box::new(answerer)), ..State::default() }).await
+    }
+
+    async fn on(state: State) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State { steps: steps.into_iter().collect(), ..State::default() }));
+        let state = Arc::new(Mutex::new(state));
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, state.clone()));
         Self { port, state, _tasks: tasks }
@@ -125,20 +139,30 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>) {
         let (step, number) = {
             let mut state = state.lock().unwrap();
             state.seen.push(seen);
-            (state.steps.pop_front().unwrap_or(Step::Hang), state.seen.len() - 1)
+            let step = if state.answerer.is_some() { None } else { state.steps.pop_front().or(Some(Step::Hang)) };
+            (step, state.seen.len() - 1)
         };
         match &step {
-            Step::HangAtHead => return std::future::pending().await,
-            Step::AnswerAtHead(answer) => {
+            Some(Step::HangAtHead) => return std::future::pending().await,
+            Some(Step::AnswerAtHead(answer)) => {
                 let _ = stream.write_all(answer.as_bytes()).await;
                 return;
             }
             _ => {}
         }
-        if !read_body(&mut stream, &state, number, begun, length).await || !act(&mut stream, step).await {
+        if !read_body(&mut stream, &state, number, begun, length).await {
+            return;
+        }
+        let step = step.unwrap_or_else(|| asked(&state, number));
+        if !act(&mut stream, step).await {
             return;
         }
     }
+}
+
+fn asked(state: &Mutex<State>, number: usize) -> Step {
+    let state = &mut *state.lock().unwrap();
+    state.answerer.as_mut().unwrap()(&state.seen[number])
 }
 
 /// The head of the next request and what came after it; `None` at the connection's end.

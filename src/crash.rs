@@ -1,0 +1,170 @@
+//! Named places at which a debug build kills itself when it is told to, so that a test can stop the real
+//! binary between any effect and the commit that tells of it. Release builds have nothing of it.
+//!
+//! `SCRIBED_CRASH_AT=intent-written` kills at the first passage of that place, `intent-written:3` at the
+//! third. With any other text nothing is killed, and each passage is told in the log at the debug level.
+
+use crate::domain::stage::StageKind;
+
+/// A place, named for what has just happened there or is about to happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// A file was found, and its job is about to be put into the queue.
+    Admitting,
+    /// It is in the queue.
+    Admitted,
+    /// A job is about to be committed at this stage.
+    Committing(StageKind),
+    /// It is committed.
+    Committed(StageKind),
+    /// Parameters lie under a temporary name.
+    ParamsBegun,
+    /// They have their name, of which the folder was not yet synced.
+    ParamsNamed,
+    /// They are kept.
+    ParamsKept,
+    /// An upload is about to begin.
+    Uploading,
+    /// The service has answered that it has the audio.
+    UploadAnswered,
+    /// The intent is about to be committed.
+    Intending,
+    /// It is durable.
+    Intended,
+    /// The first byte of the create is about to leave.
+    CreateLeaving,
+    /// The create is answered.
+    CreateAnswered,
+    /// A result lies under a temporary name.
+    ResultBegun,
+    /// It is kept.
+    ResultKept,
+    /// The hashes of outputs are about to be written down, so that they are known as ours.
+    Announcing,
+    /// They are durable.
+    Announced,
+    /// An output is written, and nobody sees it yet.
+    OutputBegun,
+    /// All outputs of the job are on the disk.
+    OutputsSynced,
+    /// An output has its name.
+    OutputNamed,
+    /// The names are on the disk too.
+    NamesSynced,
+    /// A purchase that was found at the service is about to be written down.
+    Sighting,
+    /// It is written down.
+    Sighted,
+    /// The queue is about to be trusted.
+    Trusting,
+    /// It is trusted.
+    Trusted,
+    /// The service has an upload under its name, but nothing that says whose it is.
+    ShelfNamed,
+    /// The service keeps an upload.
+    ShelfKept,
+    /// The service is about to accept a create.
+    Accepting,
+    /// It is accepted, and nobody knows.
+    Accepted,
+    /// The service has written a result, but not yet the end of its transcription.
+    EndResult,
+    /// The service has written an end, and keeps the upload still.
+    EndWritten,
+    /// The service has removed an upload, but not what says whose it was.
+    ShelfRemoving,
+    /// A file of the service's lies under a temporary name.
+    WholeBegun,
+    /// It has its name, of which the folder was not yet synced.
+    WholeNamed,
+}
+
+impl Point {
+    /// Every place. Jobs are found and cancelled by others than the engine.
+    pub fn all() -> Vec<Self> {
+        use Point as P;
+        let mut all = vec![P::Admitting, P::Admitted];
+        let by_others = [StageKind::Found, StageKind::Cancelled];
+        let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
+        all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
+        all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Uploading, P::UploadAnswered]);
+        all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
+        all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
+        all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
+        all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
+        all.extend([P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
+        all
+    }
+
+    /// In small letters with hyphens: `intended`, `committing-written`.
+    pub fn name(self) -> String {
+        let of_stage = |word: &str, kind: StageKind| format!("{word}-{}", kind.name());
+        match self {
+            Self::Committing(kind) => of_stage("committing", kind),
+            Self::Committed(kind) => of_stage("committed", kind),
+            plain => hyphened(&format!("{plain:?}")),
+        }
+    }
+}
+
+fn hyphened(camel: &str) -> String {
+    let mut name = String::new();
+    for letter in camel.chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.extend(letter.to_lowercase());
+    }
+    name
+}
+
+/// Ends the process here, as `kill -9` does, if that was asked for. Nothing in a release build.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn point(_point: Point) {}
+
+/// Ends the process here, as `kill -9` does, if that was asked for. Nothing in a release build.
+#[cfg(debug_assertions)]
+pub fn point(point: Point) {
+    let Ok(asked) = std::env::var("SCRIBED_CRASH_AT") else { return };
+    let (name, turn) = asked.split_once(':').unwrap_or((&asked, "1"));
+    let passed = point.name();
+    tracing::debug!(point = passed, "passed");
+    if name == passed && turn.parse() == Ok(armed::passages()) {
+        armed::die();
+    }
+}
+
+/// The only state of a process that is nobody's: debug builds count how often they came by.
+#[cfg(debug_assertions)]
+mod armed {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    static PASSAGES: AtomicU32 = AtomicU32::new(0);
+
+    /// Passages of the place that was asked for, this one included.
+    pub fn passages() -> u32 {
+        PASSAGES.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// No thread of this process does anything more.
+    pub fn die() -> ! {
+        let own = rustix::process::getpid();
+        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        std::process::abort() // the kernel does not let it come to this
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_plain_and_tell_the_places_apart() {
+        let names: BTreeSet<String> = Point::all().into_iter().map(Point::name).collect();
+        assert_eq!(names.len(), Point::all().len());
+        assert!(names.iter().all(|name| name.bytes().all(|c| c.is_ascii_lowercase() || c == b'-')), "{names:?}");
+        assert!(names.contains("create-leaving") && names.contains("committed-written"));
+    }
+}

@@ -1,0 +1,75 @@
+//! Transcriptions that are not there any more: looked for by token, in one walk for all that are missed
+//! at the same time.
+
+use super::moving::Moved;
+use super::{Engine, LEASE, wait_before};
+use crate::client::contract::Listed;
+use crate::clock::Uptime;
+use crate::domain::fault::Fault;
+use crate::domain::job::Job;
+use crate::domain::names::TranscriptionId;
+use crate::domain::token::{Order, Token};
+use crate::pipeline::gone::{Missed, sought};
+use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::resolve::by_token;
+use crate::pipeline::walk::{self, WalkFault};
+use crate::store::contract::Lease;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Our items of a list by their tokens.
+type Ours = Arc<BTreeMap<Token, Listed>>;
+
+/// The list as it was walked last, and when that walk began.
+#[derive(Default)]
+pub(super) struct Listing(tokio::sync::Mutex<Option<(Uptime, Ours)>>);
+
+impl Engine {
+    /// Looks for a transcription that a read says is `gone`.
+    pub(super) async fn seek(
+        &self,
+        lease: &Lease,
+        job: &Job,
+        bought: (&Order, &TranscriptionId),
+        gone: Fault,
+    ) -> Result<Moved, Stop> {
+        let age = self.parts.clock.now().since(job.since);
+        let walked = self.listing(age.saturating_sub(self.parts.terms.lag)).await;
+        let now = self.parts.clock.now();
+        match sought(job, bought, walked.as_deref(), gone, now) {
+            Ok(event) => {
+                tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
+                Ok(Moved::Outcome(Outcome::Step(event)))
+            }
+            Err(Missed::Fault(fault)) => Err(Stop::Fault(fault)),
+            Err(Missed::Unread(fault)) => {
+                self.heard_fault(&fault);
+                let at = now.after(wait_before(&self.parts.retry, self.count(job, false).faults));
+                let resting = job.clone().resting(Some(at), Some(fault));
+                self.commit(lease, &resting).await.map_err(Stop::Store)?;
+                Ok(Moved::Committed)
+            }
+        }
+    }
+
+    /// Ours in the list, as it was not longer than `since` ago. Whoever asks while it is walked, or soon
+    /// after, shares that walk: a service that lost a thousand records is not walked a thousand times.
+    async fn listing(&self, since: Duration) -> Result<Ours, WalkFault> {
+        let mut listing = self.listing.0.lock().await;
+        let now = self.parts.clock.uptime();
+        if let Some((began, found)) = &*listing
+            && now.since(*began) < since.min(LEASE)
+        {
+            return Ok(Arc::clone(found));
+        }
+        *listing = None;
+        let items = walk::run(&*self.parts.client, None, self.parts.terms.walk_limit).await?;
+        let (found, doubles) = by_token(items);
+        self.doubles.fetch_add(doubles, Ordering::Relaxed);
+        let found = Arc::new(found);
+        *listing = Some((now, Arc::clone(&found)));
+        Ok(found)
+    }
+}

@@ -1,0 +1,123 @@
+//! An accepted transcription that a read says is not there any more is looked for in the service's list
+//! by its token before its job fails: it was paid for (design, section 7). It is never bought again
+//! without a person's word.
+
+use crate::client::contract::Listed;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::stage::Event;
+use crate::domain::token::{Order, Token};
+use crate::pipeline::walk::WalkFault;
+use std::collections::BTreeMap;
+
+/// A transcription was not found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missed {
+    /// [`FaultKind::Gone`] where it is not listed, or where a list will never tell; the service's own
+    /// fault where the list has what the read denies.
+    Fault(Fault),
+    /// The list cannot be read now: later again. Says nothing of the job.
+    Unread(Fault),
+}
+
+/// What a walk of the list says of a transcription that a read answered 404 to: the event of a job that
+/// finds it under another id. `gone` is what the read said.
+///
+/// # Errors
+/// [`Missed`].
+pub fn sought(
+    job: &Job,
+    bought: (&Order, &TranscriptionId),
+    walked: Result<&BTreeMap<Token, Listed>, &WalkFault>,
+    gone: Fault,
+    now: Timestamp,
+) -> Result<Event, Missed> {
+    let (order, id) = bought;
+    let and = |kind: FaultKind, what: &str| {
+        Missed::Fault(Fault { kind, words: format!("{}; {what}", gone.words), ..gone.clone() })
+    };
+    match walked {
+        Ok(found) => match found.get(&Token::new(order, job.key.tag(), job.round)) {
+            Some(item) if item.id != *id => {
+                Ok(Event::Adopted { order: order.clone(), transcription: item.id.clone(), round: job.round })
+            }
+            Some(_) => Err(and(FaultKind::Broken, "yet its list has it, so it is asked for again")),
+            None => Err(and(FaultKind::Gone, "its list does not have it either. Nothing is bought again by itself")),
+        },
+        Err(WalkFault::CutShort(fault)) => Err(later(&gone, &fault.words, fault.kind.clone(), now)),
+        Err(WalkFault::Shifting) => {
+            Err(later(&gone, "the list changes faster than it can be read", FaultKind::Broken, now))
+        }
+        Err(WalkFault::NoList(fault)) => {
+            let what = format!("it cannot be looked for, since there is no list ({})", fault.words);
+            Err(and(FaultKind::Gone, &what))
+        }
+        Err(WalkFault::TooLong) => {
+            Err(and(FaultKind::Gone, "it cannot be looked for: the list is longer than `walk_limit` pages"))
+        }
+    }
+}
+
+fn later(gone: &Fault, why: &str, kind: FaultKind, now: Timestamp) -> Missed {
+    let words = format!("{}; it is looked for in the service's list, which cannot be read now: {why}", gone.words);
+    Missed::Unread(Fault { request_id: gone.request_id.clone(), ..Fault::new(kind, words, now) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{Hash, JobId, ServiceName, SourceName};
+    use crate::domain::path::RelPath;
+
+    const NOW: Timestamp = Timestamp(5);
+
+    fn job() -> Job {
+        let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new(b"talk.wav") };
+        let seen = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
+        Job { round: 2, ..Job::found(JobId(1), key, seen, NOW, NOW) }
+    }
+
+    fn order() -> Order {
+        Order { service: ServiceName::new("default"), content: Hash::of(b"c"), params: Hash::of(b"p") }
+    }
+
+    fn listed(token: Token, id: &str) -> BTreeMap<Token, Listed> {
+        let item = Listed { id: TranscriptionId::new(id), created: None, token: Some(token.clone()) };
+        [(token, item)].into()
+    }
+
+    fn seek(walked: Result<&BTreeMap<Token, Listed>, &WalkFault>) -> Result<Event, Missed> {
+        let gone = Fault::new(FaultKind::Gone, "404", NOW);
+        sought(&job(), (&order(), &TranscriptionId::new("lost")), walked, gone, NOW)
+    }
+
+    fn is_fault(sought: Result<Event, Missed>, kind: &FaultKind) -> bool {
+        matches!(sought, Err(Missed::Fault(fault)) if fault.kind == *kind)
+    }
+
+    fn is_unread(sought: Result<Event, Missed>, kind: &FaultKind) -> bool {
+        matches!(sought, Err(Missed::Unread(fault)) if fault.kind == *kind)
+    }
+
+    #[test]
+    fn only_the_token_of_this_very_round_is_this_transcription() {
+        let own = Token::new(&order(), job().key.tag(), 2);
+        let adopted = seek(Ok(&listed(own.clone(), "other"))).unwrap();
+        let expected = Event::Adopted { order: order(), transcription: TranscriptionId::new("other"), round: 2 };
+        assert_eq!(adopted, expected);
+        let dead_round = Token { round: 1, ..own.clone() };
+        assert!(is_fault(seek(Ok(&listed(dead_round, "dead"))), &FaultKind::Gone));
+        assert!(is_fault(seek(Ok(&listed(own, "lost"))), &FaultKind::Broken), "the list contradicts the read");
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_now_fails_nothing() {
+        let out = Fault::new(FaultKind::Unreachable, "refused", NOW);
+        assert!(is_unread(seek(Err(&WalkFault::CutShort(out.clone()))), &FaultKind::Unreachable));
+        assert!(is_unread(seek(Err(&WalkFault::Shifting)), &FaultKind::Broken));
+        assert!(is_fault(seek(Err(&WalkFault::NoList(out))), &FaultKind::Gone));
+        assert!(is_fault(seek(Err(&WalkFault::TooLong)), &FaultKind::Gone));
+    }
+}

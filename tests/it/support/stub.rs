@@ -1,0 +1,286 @@
+//! A whole service in a test: it takes, accepts and remembers as a good one does, except where a rule
+//! says otherwise; and it keeps books of what it really accepted.
+
+use super::scripted::{Scripted, Seen, Step, http};
+use scribed::domain::names::Timestamp;
+use scribed::wire::iso;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::runtime::Runtime;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Endpoint {
+    Upload,
+    Create,
+    Read,
+    List,
+}
+
+/// A request, as a rule sees it.
+pub struct Asked<'a> {
+    pub endpoint: Endpoint,
+    /// The name of the file it is about; empty at a list.
+    pub file: &'a str,
+    /// How many came before it: to this endpoint, and to it about this file.
+    pub before: usize,
+    pub before_of_file: usize,
+}
+
+/// What a rule says.
+pub enum Act {
+    /// As a good service.
+    Well,
+    /// This, and nothing else happens.
+    Say(Step),
+    /// What was asked for happens, and this is said of it.
+    After(Step),
+    /// As a good service, but with this done to its answer.
+    Change(fn(&mut Value)),
+    /// As a good service, but under this type.
+    As(&'static str),
+}
+
+type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
+
+/// A create that was sent.
+pub struct Create {
+    pub file: String,
+    pub token: String,
+    pub accepted: bool,
+}
+
+#[derive(Default)]
+pub struct Book {
+    /// File names by the id of their upload.
+    uploads: BTreeMap<String, String>,
+    pub creates: Vec<Create>,
+    /// What it has, oldest first: the id, the file's name, the metadata, the moment.
+    records: Vec<(String, String, Value, Timestamp)>,
+    /// When what was asked for.
+    pub asked: Vec<(Instant, Endpoint, String)>,
+    numbers: u64,
+}
+
+impl Book {
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// What was accepted goes on under another id.
+    pub fn rename(&mut self) {
+        for record in &mut self.records {
+            record.0 = format!("moved-{}", record.0.trim_start_matches("moved-"));
+        }
+    }
+
+    /// Nothing was ever accepted, says it now.
+    pub fn lose_all(&mut self) {
+        self.records.clear();
+    }
+
+    /// How many creates were accepted for each file.
+    pub fn accepted(&self) -> BTreeMap<&str, usize> {
+        let mut accepted = BTreeMap::new();
+        for create in &self.creates {
+            *accepted.entry(create.file.as_str()).or_default() += usize::from(create.accepted);
+        }
+        accepted
+    }
+
+    /// The most accepted creates that carry one token.
+    pub fn most_of_a_token(&self) -> usize {
+        let mut tokens: BTreeMap<&str, usize> = BTreeMap::new();
+        for create in self.creates.iter().filter(|create| create.accepted) {
+            *tokens.entry(&create.token).or_default() += 1;
+        }
+        tokens.into_values().max().unwrap_or(0)
+    }
+
+    /// The moments of the requests to an endpoint.
+    pub fn moments(&self, endpoint: Endpoint) -> Vec<Instant> {
+        self.asked.iter().filter(|(_, asked, _)| *asked == endpoint).map(|(at, ..)| *at).collect()
+    }
+
+    fn upload(&mut self, seen: &Seen, file: &str, base: &str) -> Value {
+        let id = format!("u-{}", self.number());
+        self.uploads.insert(id.clone(), file.to_owned());
+        json!({
+            "audio_url": format!("{base}/file/{id}"),
+            "audio_metadata": {
+                "id": id, "filename": file, "extension": "wav", "size": content(seen).len(),
+                "audio_duration": 1.5, "number_of_channels": 1,
+            },
+        })
+    }
+
+    fn create(&mut self, seen: &Seen, file: &str, base: &str) -> Value {
+        let id = format!("t-{}", self.number());
+        let metadata = body(seen)["custom_metadata"].clone();
+        self.records.push((id.clone(), file.to_owned(), metadata, now()));
+        if let Some(create) = self.creates.last_mut() {
+            create.accepted = true;
+        }
+        json!({ "id": id, "result_url": format!("{base}/v2/pre-recorded/{id}") })
+    }
+
+    fn read(&self, id: &str) -> Option<Value> {
+        let (id, file, metadata, at) = self.records.iter().find(|record| record.0 == id)?;
+        let words = format!("What was said in {file}.");
+        Some(json!({
+            "id": id, "status": "done", "created_at": iso::write(*at), "custom_metadata": metadata,
+            "result": {
+                "metadata": { "audio_duration": 1.5, "number_of_distinct_channels": 1 },
+                "transcription": {
+                    "full_transcript": words, "languages": ["en"],
+                    "utterances": [{
+                        "start": 0.0, "end": 1.0, "confidence": 1.0, "channel": 0, "text": words, "language": "en",
+                    }],
+                },
+            },
+        }))
+    }
+
+    fn list(&self, query: &str) -> Value {
+        let number = |name: &str| {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse::<usize>().ok())
+        };
+        let (from, limit) = (number("offset").unwrap_or(0), number("limit").unwrap_or(20));
+        let newest_first = self.records.iter().rev().skip(from);
+        let item = |(id, _, metadata, at): &(String, String, Value, Timestamp)| json!({ "id": id, "status": "done", "created_at": iso::write(*at), "custom_metadata": metadata });
+        let items: Vec<Value> = newest_first.take(limit).map(item).collect();
+        let more = from + items.len() < self.records.len();
+        json!({ "items": items, "next": more.then_some("there is more") })
+    }
+}
+
+fn now() -> Timestamp {
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+    Timestamp(i64::try_from(millis).unwrap())
+}
+
+/// The JSON body of a create.
+fn body(seen: &Seen) -> Value {
+    serde_json::from_slice(&seen.body).unwrap()
+}
+
+/// The bytes of the one part of an upload.
+fn content(seen: &Seen) -> &[u8] {
+    let find = |needle: &[u8], from: usize| {
+        let windows = seen.body[from..].windows(needle.len());
+        from + windows.into_iter().position(|window| window == needle).expect("a multipart body")
+    };
+    let begin = find(b"\r\n\r\n", 0) + 4;
+    let boundary = seen.header("content-type").unwrap().split_once("boundary=").unwrap().1.to_owned();
+    &seen.body[begin..find(format!("\r\n--{boundary}--").as_bytes(), begin)]
+}
+
+fn file_name(seen: &Seen) -> String {
+    let head = String::from_utf8_lossy(&seen.body[..seen.body.len().min(1_000)]).into_owned();
+    let (_, rest) = head.split_once("filename=\"").expect("a file's name");
+    rest.split_once('"').unwrap().0.to_owned()
+}
+
+/// The service; it stops when it is dropped.
+pub struct Stub {
+    scripted: Scripted,
+    book: Arc<Mutex<Book>>,
+    rule: Arc<Mutex<Rule>>,
+    _runtime: Runtime,
+}
+
+impl Stub {
+    pub fn start(rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let book = Arc::<Mutex<Book>>::default();
+        let rule: Arc<Mutex<Rule>> = Arc::new(Mutex::new(Box::new(rule)));
+        let (books, rules) = (Arc::clone(&book), Arc::clone(&rule));
+        let answer = move |seen: &Seen| answer(seen, &mut books.lock().unwrap(), &mut rules.lock().unwrap());
+        let scripted = runtime.block_on(Scripted::answering(answer));
+        Self { scripted, book, rule, _runtime: runtime }
+    }
+
+    /// From now on.
+    pub fn set(&self, rule: impl FnMut(&Asked<'_>, &mut Book) -> Act + Send + 'static) {
+        *self.rule.lock().unwrap() = Box::new(rule);
+    }
+
+    pub fn url(&self) -> String {
+        self.scripted.url()
+    }
+
+    pub fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap()
+    }
+}
+
+fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
+    let base = format!("http://{}", seen.header("host").unwrap());
+    let line = seen.line().to_owned();
+    let (endpoint, file) = match line.split_once(' ').unwrap() {
+        ("POST", "/v2/upload") => (Endpoint::Upload, file_name(seen)),
+        ("POST", "/v2/pre-recorded") => (Endpoint::Create, file_of_create(seen, book)),
+        ("GET", path) if path.starts_with("/v2/pre-recorded/") => (Endpoint::Read, file_of_record(path, book)),
+        ("GET", _) => (Endpoint::List, String::new()),
+        other => panic!("nobody asks for {other:?}"),
+    };
+    if endpoint == Endpoint::Create {
+        let token = body(seen)["custom_metadata"]["scribed"].as_str().expect("a token").to_owned();
+        book.creates.push(Create { file: file.clone(), token, accepted: false });
+    }
+    let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
+    let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();
+    book.asked.push((Instant::now(), endpoint, file.clone()));
+    let act = rule(&Asked { endpoint, file: &file, before, before_of_file }, book);
+    let good = |book: &mut Book| match endpoint {
+        Endpoint::Upload => Some((200, book.upload(seen, &file, &base))),
+        Endpoint::Create => Some((201, book.create(seen, &file, &base))),
+        Endpoint::Read => book.read(line.rsplit('/').next().unwrap()).map(|record| (200, record)),
+        Endpoint::List => Some((200, book.list(line.split_once('?').map_or("", |(_, query)| query)))),
+    };
+    if let Act::Say(step) = act {
+        return step;
+    }
+    let Some((status, mut body)) = good(book) else { return refusal(404, "no such transcription") };
+    let answer =
+        |kind: &str, body: &Value| Step::Answer(http(status, &format!("content-type: {kind}\r\n"), &body.to_string()));
+    match act {
+        Act::Say(step) | Act::After(step) => step,
+        Act::Well => answer("application/json", &body),
+        Act::As(kind) => answer(kind, &body),
+        Act::Change(change) => {
+            change(&mut body);
+            answer("application/json", &body)
+        }
+    }
+}
+
+fn file_of_create(seen: &Seen, book: &Book) -> String {
+    let url = body(seen)["audio_url"].as_str().unwrap().to_owned();
+    book.uploads[url.rsplit('/').next().unwrap()].clone()
+}
+
+/// A record that is lost has no file any more: its number still tells it from others.
+fn file_of_record(path: &str, book: &Book) -> String {
+    let id = path.rsplit('/').next().unwrap();
+    book.records.iter().find(|record| record.0 == id).map_or_else(|| id.to_owned(), |record| record.1.clone())
+}
+
+pub const JSON: &str = "content-type: application/json\r\n";
+
+/// A refusal in the interface's form.
+pub fn refusal(status: u16, message: &str) -> Step {
+    refusal_with(status, "", message)
+}
+
+/// The same with more headers, each with its line's end.
+pub fn refusal_with(status: u16, headers: &str, message: &str) -> Step {
+    let body = json!({
+        "timestamp": "2026-01-01T00:00:00Z", "path": "/", "request_id": format!("G-{status}"),
+        "statusCode": status, "message": message,
+    });
+    Step::Answer(http(status, &format!("{JSON}{headers}"), &body.to_string()))
+}
