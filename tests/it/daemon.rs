@@ -141,7 +141,8 @@ fn told_to_stop_in_the_middle_of_an_upload_it_is_sent_again_later_and_paid_once(
     let talk = bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
     eventually("the upload is stuck", || proxy.stuck() == 1);
-    stop(running);
+    let log = stop(running).stderr;
+    assert!(!log.contains("did not end in time"), "it was waited for: {log}");
     eventually("nobody sends any more", || proxy.stuck() == 0);
     assert_eq!(row(&bed, talk.to_str().unwrap())["stage"], "probed");
 
