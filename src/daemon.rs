@@ -17,6 +17,7 @@ use crate::server::service::{self, Running, StartError};
 use crate::source::folder::{Scan, Scanned};
 use crate::source::intake::Intake;
 use crate::source::mount::Mount;
+use crate::source::reopen;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
@@ -113,6 +114,7 @@ impl House {
             let admitted = || self.engine.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
+            reopen::subtitled(mount.source(), store, clock).await?;
             let scanned = scan.whole().await?;
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
@@ -134,7 +136,10 @@ impl House {
         let each = self.mounts.values().map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
-            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
+            async move {
+                reopen::subtitled(mount.source(), store, clock).await?;
+                Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await
+            }
         });
         tokio::select! {
             biased;

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Recogniser, Service, Terms, load, parse};
+use super::meant::{Config, Existing, Recogniser, Service, Terms, load, parse};
 use super::problem::Problems;
+use super::schedule::Schedule;
 use super::starter::starter;
 use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
 use crate::domain::format::Format;
@@ -790,4 +791,45 @@ proptest! {
     fn nor_does_any_other(text in "\\PC*") {
         let _ = read(&text).map_err(|problems| problems.report(false));
     }
+}
+
+#[test]
+fn what_is_said_of_a_sources_intake_is_honoured() {
+    let source = read("[[source]]\nfolder = \"inbox\"\n").unwrap().sources.remove(0);
+    assert_eq!((source.settle, source.existing, source.hold), (None, Existing::Skip, Duration::from_secs(86_400)));
+    assert!(matches!(source.scan, Schedule::Every(every) if every == Duration::from_secs(900)));
+    let lines = "settle = \"0s\"\nexisting = \"transcribe\"\nhold = \"1h\"\nscan = \"0 22 * * Mon-Fri\"\n";
+    let source = read(&format!("[[source]]\nfolder = \"inbox\"\n{lines}")).unwrap().sources.remove(0);
+    assert_eq!((source.settle, source.existing), (Some(Duration::ZERO), Existing::Transcribe));
+    assert_eq!(source.hold, Duration::from_secs(3600));
+    assert!(matches!(source.scan, Schedule::At(_)));
+}
+
+#[test]
+fn an_intake_that_cannot_be_meant() {
+    insta::assert_snapshot!(with_source("existing = \"replace\"\nhold = 24\nscan = \"* * * * 1\"\n"), @r#"
+    error: `source.existing` must be "skip" or "transcribe"
+     --> jobs.toml:3:12
+      |
+    3 | existing = "replace"
+      |            ^^^^^^^^^
+      |
+      = help: the default is "skip", which never costs anything
+
+    error: `source.hold` must be a length of time, found an integer
+     --> jobs.toml:4:8
+      |
+    4 | hold = 24
+      |        ^^
+      |
+      = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+
+    error: `source.scan` must name its weekdays: numbers mean other days here than in crontab
+     --> jobs.toml:5:8
+      |
+    5 | scan = "* * * * 1"
+      |        ^^^^^^^^^^^
+      |
+      = help: write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri
+    "#);
 }

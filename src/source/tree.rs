@@ -3,7 +3,7 @@
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::source::choice::{Choice, MOVE_UP, choose, choose_entry};
+use crate::source::choice::{Choice, MOVE_UP, Rule, choose, choose_entry};
 use crate::source::disk::Disk;
 use crate::source::ignore::is_leftover;
 use std::io;
@@ -15,6 +15,9 @@ use walkdir::{DirEntry, WalkDir};
 
 /// Told of each folder before it is read, so that a watch misses nothing of it.
 pub type OnFolder = Arc<dyn Fn(&Path) + Send + Sync>;
+
+/// So much is shown of a path that is too long.
+const SHOWN: usize = 100;
 
 /// What a walk comes across.
 #[derive(Debug)]
@@ -88,7 +91,17 @@ impl Walk<'_> {
     }
 
     fn takes(&self, entry: &DirEntry) -> bool {
-        choose_entry(self.source, self.path(entry), entry.file_type().into()) == Choice::Taken
+        match choose_entry(self.source, self.path(entry), entry.file_type().into()) {
+            Choice::Taken => true,
+            Choice::PassedOver(rule) => {
+                // Nobody could look at it by its path and ask.
+                if rule == Rule::TooLong {
+                    let start: String = self.path(entry).to_string_lossy().chars().take(SHOWN).collect();
+                    self.to.blocking_send(Seen::Trouble(format!("{start}…: {rule}"))).ok();
+                }
+                false
+            }
+        }
     }
 
     /// Nobody has looked at the folders above.

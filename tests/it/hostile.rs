@@ -171,3 +171,100 @@ fn a_file_that_grows_is_not_sent_before_it_is_whole() {
     bed.assert_written("growing.wav");
     assert_eq!(bed.desk().bought(), 1);
 }
+
+#[test]
+fn twins_by_form_and_case_are_files_of_their_own() {
+    let bed = Bed::new(QUICK);
+    let names = ["caf\u{e9}.wav", "cafe\u{301}.wav", "TALK.wav", "talk.wav", "Talk.WAV"];
+    for (n, name) in names.iter().enumerate() {
+        bed.drop_in(n, name);
+    }
+    let summary = bed.once(0);
+    assert_eq!(summary["done"], names.len(), "{summary}");
+    let jobs = bed.jobs();
+    let outputs: Vec<&str> =
+        jobs.values().flat_map(|job| job["outputs"].as_array().unwrap()).map(|name| name.as_str().unwrap()).collect();
+    let distinct: std::collections::BTreeSet<&&str> = outputs.iter().collect();
+    assert_eq!((jobs.len(), distinct.len()), (5, 5 * OUTPUTS.len()), "{outputs:?}");
+}
+
+#[test]
+fn links_are_not_followed_and_folders_too_deep_to_open_are_named() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "good.wav");
+    fs::create_dir(bed.path("outside")).unwrap();
+    fs::write(bed.path("outside/secret.wav"), speech(1)).unwrap();
+    std::os::unix::fs::symlink(bed.path("outside"), bed.path("inbox/folder")).unwrap();
+    std::os::unix::fs::symlink(bed.path("outside/secret.wav"), bed.path("inbox/link.wav")).unwrap();
+    std::os::unix::fs::symlink(".", bed.path("inbox/loop")).unwrap();
+    let device = Command::new("mknod").arg(bed.path("inbox/device.wav")).args(["c", "1", "5"]).status().unwrap();
+    assert!(device.success(), "a device like /dev/zero: this test runs as root");
+    dig(&bed.path("inbox"), 25);
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
+    assert_eq!(bed.jobs().keys().collect::<Vec<_>>(), ["good.wav"]);
+    assert_eq!(ran.stderr.matches("longer than 4095 bytes; move it up").count(), 1, "{ran:?}");
+}
+
+/// Folders in each other, deeper than a path can tell.
+fn dig(root: &std::path::Path, depth: usize) {
+    use rustix::fs::{Mode, OFlags, mkdirat, open, openat};
+    let name = "d".repeat(200);
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut folder = open(root, flags, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        mkdirat(&folder, name.as_str(), Mode::from_raw_mode(0o755)).unwrap();
+        folder = openat(&folder, name.as_str(), flags, Mode::empty()).unwrap();
+    }
+    openat(&folder, "deep.wav", OFlags::CREATE | OFlags::WRONLY, Mode::from_raw_mode(0o644)).unwrap();
+}
+
+#[test]
+fn pictures_and_silence_come_to_their_own_ends() {
+    let bed = Bed::new(QUICK);
+    ffmpeg(["-f", "lavfi", "-i", "color=size=64x64:duration=1", "-frames:v", "1"], &bed.path("picture.jpg"));
+    fs::rename(bed.path("picture.jpg"), bed.path("inbox/picture.wav")).unwrap();
+    ffmpeg(["-f", "lavfi", "-i", "anullsrc=r=16000:cl=mono", "-t", "2"], &bed.path("inbox/silence.wav"));
+    let summary = bed.once(1);
+    assert_eq!((&summary["done"], &summary["failed"]), (&json!(1), &json!(1)), "{summary}");
+    let jobs = bed.jobs();
+    assert_eq!((&jobs["picture.wav"]["stage"], &jobs["silence.wav"]["stage"]), (&json!("failed"), &json!("written")));
+    assert!(!jobs["picture.wav"]["reason"].as_str().unwrap().is_empty());
+}
+
+#[test]
+fn a_file_that_promises_more_than_is_there_waits_and_goes_on_when_it_is_whole() {
+    let bed = Bed::new(QUICK);
+    let whole = speech(0);
+    bed.drop_in(1, "good.wav");
+    fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
+    let summary = bed.once(1);
+    assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(1), &json!({"hold": 1})), "{summary}");
+    let reason = bed.jobs()["cut.wav"]["reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("its header promises") && reason.contains("has not changed for 1day"), "{reason}");
+    fs::write(bed.path("inbox/cut.wav"), &whole).unwrap();
+    assert_eq!(bed.once(0)["audio_seconds"], 1.4);
+    assert_eq!(bed.desk().bought(), 2);
+}
+
+#[test]
+fn what_stays_unfinished_is_sent_as_it_is_with_a_warning_and_a_file_of_holes_is_not() {
+    let bed = Bed::new(&format!("{QUICK}hold = \"2s\"\n"));
+    let whole = speech(0);
+    fs::write(bed.path("inbox/cut.wav"), &whole[..whole.len() / 2]).unwrap();
+    let sparse = fs::File::create(bed.path("inbox/sparse.wav")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    let honest = scribed::source::disk::Disk::of(&bed.path("inbox")).unwrap() == scribed::source::disk::Disk::Honest;
+    assert!(honest, "this test needs its temporary folder on ext4, xfs or btrfs, which count blocks as they are");
+    let mut said = String::new();
+    eventually("both end", || {
+        let ran = bed.run(["once", "--json"]);
+        said.push_str(&ran.stderr);
+        bed.jobs().values().all(|job| job["stage"] == "written" || job["stage"] == "skipped")
+    });
+    assert_eq!(said.matches("sent as it is: it has not changed for 2s").count(), 1, "{said}");
+    let jobs = bed.jobs();
+    assert_eq!((&jobs["cut.wav"]["stage"], &jobs["sparse.wav"]["stage"]), (&json!("written"), &json!("skipped")));
+    assert!(jobs["sparse.wav"]["reason"].as_str().unwrap().contains("holes"));
+    assert_eq!(bed.desk().bought(), 1);
+}
