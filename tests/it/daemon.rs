@@ -312,11 +312,17 @@ fn a_person_adds_what_the_patterns_pass_over() {
     stop(running);
 
     fs::write(bed.path("elsewhere.wav"), "").unwrap();
+    fs::create_dir(bed.path("outside")).unwrap();
+    fs::write(bed.path("outside/talk.wav"), "").unwrap();
+    std::os::unix::fs::symlink("../outside", bed.path("inbox/linked")).unwrap();
     std::os::unix::fs::symlink(&talk, bed.path("inbox/link.wav")).unwrap();
     let wrong = [
         ("elsewhere.wav", "below no source's folder"),
         ("inbox", "below no source's folder"),
         ("inbox/link.wav", "no regular file"),
+        ("inbox/linked/talk.wav", "links are not followed"),
+        ("inbox/talk.en.txt", "an output that scribed wrote"),
+        ("inbox/.scribed", "marker"),
         ("inbox/nothing.wav", "is not there"),
         ("https://example.org/talk.mp4", "manifests"),
     ];
