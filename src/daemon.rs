@@ -17,6 +17,7 @@ use crate::server::service::{self, Running, StartError};
 use crate::source::folder::{Scan, Scanned};
 use crate::source::intake::Intake;
 use crate::source::mount::Mount;
+use crate::source::reopen;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
@@ -68,8 +69,6 @@ pub struct House {
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
-    /// Folders in which nothing is media.
-    own: Vec<PathBuf>,
     born: (Timestamp, Uptime),
 }
 
@@ -106,7 +105,7 @@ impl House {
             seed: fastrand::u64(..),
         };
         let engine = Arc::new(Engine::new(parts));
-        Ok(Self { store, engine, client, sources, mounts, clock, embedded, own: own_folders(config), born })
+        Ok(Self { store, engine, client, sources, mounts, clock, embedded, born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -118,6 +117,7 @@ impl House {
             let admitted = || self.engine.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
+            reopen::subtitled(mount.source(), store, clock).await?;
             let scanned = scan.whole().await?;
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
@@ -139,7 +139,10 @@ impl House {
         let each = self.mounts.values().map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
-            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
+            async move {
+                reopen::subtitled(mount.source(), store, clock).await?;
+                Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await
+            }
         });
         tokio::select! {
             biased;
@@ -155,7 +158,6 @@ impl House {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             mounts: self.mounts.clone(),
-            own: self.own.clone(),
             running: Some(hands::Running { engine: Arc::clone(&self.engine), pid, since, started }),
         }
     }
@@ -195,7 +197,7 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreEr
 
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    Hands { store, mounts: mounts_of(config), clock, own: own_folders(config), running: None }
+    Hands { store, mounts: mounts_of(config), clock, running: None }
 }
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
@@ -214,10 +216,6 @@ fn mounts(
 
 fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {
     config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect()
-}
-
-fn own_folders(config: &Config) -> Vec<PathBuf> {
-    vec![config.state.clone(), config.serve.data.clone()]
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.

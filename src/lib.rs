@@ -203,6 +203,7 @@ pub mod source {
     pub mod mount;
     pub mod mount_table;
     pub mod ours;
+    pub mod reopen;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

@@ -106,7 +106,7 @@ impl Planner<'_> {
                 Sighting::Taken(path, stamp) => taken.push((path, stamp)),
                 Sighting::PassedOver(path, rule) => {
                     let words = rule.to_string();
-                    self.say(source, &path, "passed over", &words)?;
+                    self.say(source, &path, "passed over", words.trim_start_matches("passed over: "))?;
                     self.sum.passed_over(words);
                 }
                 Sighting::Trouble(words) => self.sum.troubles.push(words),

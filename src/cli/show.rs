@@ -8,6 +8,7 @@ use crate::cli::way::{Way, strange, wanted};
 use crate::control::request::{Answer, Request, Shown};
 use crate::domain::job::Job;
 use crate::domain::reason::{is_paused, reason};
+use crate::domain::stage::StageKind;
 use crate::store::contract::Note;
 use serde_json::json;
 use std::io;
@@ -48,6 +49,9 @@ pub fn tell(context: &Context, job: &Job, paused: bool) -> io::Result<()> {
             context.say("  next     nothing while the queue is paused (`scribed resume`)")?
         }
         Some(due) => context.say(&format!("  next     at {} UTC or soon after", moment(due)))?,
+        None if matches!(job.stage.kind(), StageKind::Failed | StageKind::Cancelled) => {
+            context.say(&format!("  next     nothing by itself: `scribed retry {}` takes it up again", job.id))?
+        }
         None if job.stage.is_end() => context.say("  next     nothing: it has ended")?,
         None => context.say("  next     nothing by itself: a person is asked")?,
     }

@@ -1,12 +1,13 @@
 //! A person's order to take a file.
 
-use super::explaining::behind_a_link;
+use super::explaining::{behind_a_link, is_a_persons_to_overrule};
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Added, Refusal, Wanted};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::blocking::blocking;
+use crate::source::choice::{Choice, Kind, choose};
 use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::stamp::{Look, look};
@@ -22,8 +23,11 @@ use std::path::Path;
 /// [`Refusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     let Some((mount, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(hands.outside(place))) };
-    if hands.own.iter().any(|own| place.path().starts_with(own)) {
-        return Err(Refusal::Usage(format!("{place} lies in a folder of scribed's own: nothing there is media")));
+    let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
+    if let Choice::PassedOver(rule) = choose(mount.source(), below, Kind::File)
+        && !is_a_persons_to_overrule(&rule)
+    {
+        return Err(Refusal::Usage(format!("{place}: {rule}")));
     }
     mount.there_now().await.map_err(|away| Refusal::Declined(away.to_string()))?;
     if hands.store.wrote(&key).await? {

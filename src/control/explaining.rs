@@ -118,8 +118,17 @@ fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'stati
 }
 
 fn after(rule: &Rule) -> &'static str {
+    match is_a_persons_to_overrule(rule) {
+        true => "nothing; `scribed add` with its path takes it all the same",
+        false => "nothing",
+    }
+}
+
+/// Patterns say what is usually wanted; the other rules say what can be done, or must not be.
+pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
     match rule {
-        Rule::OwnFolder | Rule::Marker | Rule::OurOutput | Rule::TooLong => "nothing",
-        _ => "nothing; `scribed add` with its path takes it all the same",
+        Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
+        Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
+        Rule::Marker | Rule::OwnFolder | Rule::OurOutput | Rule::NotAFile(_) | Rule::TooLong => false,
     }
 }

@@ -23,8 +23,6 @@ pub struct Hands {
     pub clock: Arc<dyn Clock>,
     /// Where media comes from, and whether it is there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
-    /// Folders of our own, in which nothing is media.
-    pub own: Vec<PathBuf>,
     /// What runs here, if this is a daemon.
     pub running: Option<Running>,
 }

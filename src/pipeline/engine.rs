@@ -256,7 +256,10 @@ impl Engine {
                     Some(joined) => self.joined(joined, busy)?,
                     None => return Ok(()),
                 },
-                () = &mut deadline => return Ok(()),
+                () = &mut deadline => {
+                    tracing::warn!(moves = walks.len(), "work that should have been short did not end in time; it is dropped");
+                    return Ok(());
+                }
             }
         }
     }

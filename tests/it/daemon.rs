@@ -141,7 +141,8 @@ fn told_to_stop_in_the_middle_of_an_upload_it_is_sent_again_later_and_paid_once(
     let talk = bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
     eventually("the upload is stuck", || proxy.stuck() == 1);
-    stop(running);
+    let log = stop(running).stderr;
+    assert!(!log.contains("did not end in time"), "it was waited for: {log}");
     eventually("nobody sends any more", || proxy.stuck() == 0);
     assert_eq!(row(&bed, talk.to_str().unwrap())["stage"], "probed");
 
@@ -311,11 +312,17 @@ fn a_person_adds_what_the_patterns_pass_over() {
     stop(running);
 
     fs::write(bed.path("elsewhere.wav"), "").unwrap();
+    fs::create_dir(bed.path("outside")).unwrap();
+    fs::write(bed.path("outside/talk.wav"), "").unwrap();
+    std::os::unix::fs::symlink("../outside", bed.path("inbox/linked")).unwrap();
     std::os::unix::fs::symlink(&talk, bed.path("inbox/link.wav")).unwrap();
     let wrong = [
         ("elsewhere.wav", "below no source's folder"),
         ("inbox", "below no source's folder"),
         ("inbox/link.wav", "no regular file"),
+        ("inbox/linked/talk.wav", "links are not followed"),
+        ("inbox/talk.en.txt", "an output that scribed wrote"),
+        ("inbox/.scribed", "marker"),
         ("inbox/nothing.wav", "is not there"),
         ("https://example.org/talk.mp4", "manifests"),
     ];

@@ -1,7 +1,7 @@
 //! Files that come while a folder is watched: each is found, however it comes, and none is found that
 //! scribed wrote itself. The periodic scan is an hour away: whatever is found, the watch has found.
 
-use crate::support::bed::{Bed, QUICK, SERVICE_KEY, eventually};
+use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, eventually};
 use scribed::config::meant;
 use scribed::daemon::House;
 use scribed::domain::job::Job;
@@ -197,8 +197,76 @@ fn somebody_elses_subtitle_saves_the_money_and_ours_does_not_count() {
     assert_eq!(bed.jobs()["alone.wav"]["stage"], "written");
     assert_eq!(bed.desk().bought(), 2);
 
+    // Who says otherwise later gets what was skipped.
     bed.configure(&format!("{QUICK}existing = \"transcribe\"\n"));
-    bed.drop_in(5, "plain.wav");
-    assert_eq!(bed.once(0)["done"].as_u64(), Some(1));
+    assert_eq!(bed.once(0)["done"].as_u64(), Some(3));
     assert_eq!(fs::read_to_string(bed.path("inbox/plain.srt")).unwrap(), "theirs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_without_news_opens_no_file() {
+    use notify::Watcher;
+    let bed = Bed::new("");
+    let watching = watching(&bed).await;
+    for n in 0..50 {
+        fs::write(bed.path(format!("inbox/{n}.wav")), n.to_string()).unwrap();
+    }
+    watching.finds(51).await;
+    let opened = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let told = Arc::clone(&opened);
+    let mut spy = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+        let event = event.unwrap();
+        if matches!(event.kind, notify::EventKind::Access(notify::event::AccessKind::Open(_))) {
+            told.lock().unwrap().extend(event.paths);
+        }
+    })
+    .unwrap();
+    spy.watch(&bed.path("inbox"), notify::RecursiveMode::NonRecursive).unwrap();
+    let scans = watching.house.scan().await.unwrap();
+    assert_eq!((scans[0].1.files, scans[0].1.admitted), (51, 0));
+    // The spy sees this one, and so has seen all before it.
+    drop(fs::File::open(bed.path("inbox/7.wav")).unwrap());
+    let seen = || -> Vec<_> {
+        let opened = opened.lock().unwrap();
+        opened.iter().filter(|path| path.extension().is_some_and(|end| end == "wav")).cloned().collect()
+    };
+    until("the spy sees", || async { !seen().is_empty() }).await;
+    assert_eq!(seen(), [bed.path("inbox/7.wav")]);
+    watching.end().await;
+}
+
+/// Runs the daemon where only so many folders may be watched.
+fn daemon_with_watches(bed: &Bed, watches: u32) -> Running {
+    let limited = format!("echo {watches} > /proc/sys/user/max_inotify_watches && exec \"$0\" run");
+    let run = bed.command([""; 0]);
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", &limited]).arg(run.get_program());
+    command.current_dir(bed.path(""));
+    Running::start(command)
+}
+
+#[test]
+fn where_too_few_folders_may_be_watched_they_are_looked_through() {
+    let bed = Bed::new(&format!("{QUICK}scan = \"1s\"\n"));
+    fill(&bed.path("inbox"), 10, 1);
+    let daemon = daemon_with_watches(&bed, 5);
+    eventually("what was there is found", || bed.jobs().len() == 10);
+    fs::write(bed.path("inbox/9/a/b/later.wav"), "later").unwrap();
+    eventually("what comes is found", || bed.jobs().len() == 11);
+    let ran = daemon.kill();
+    assert_eq!(ran.stderr.matches("max_user_watches").count(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("looked through every 1s"), "{ran:?}");
+}
+
+#[test]
+fn what_is_dropped_into_the_daemons_folder_is_written() {
+    let bed =
+        Bed::new("[service.poll]\nmin = \"50ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\nscan = \"1h\"\n");
+    let daemon = Running::start(bed.command(["run"]));
+    eventually("it runs", || bed.run(["status"]).code == 0);
+    bed.drop_in(0, "talk.wav");
+    eventually("it is written", || bed.path("inbox/talk.en.json").exists());
+    drop(daemon);
+    let history = bed.run(["show", "inbox/talk.wav", "--json"]);
+    assert_eq!(history.code, 0, "{history:?}");
 }

@@ -16,7 +16,7 @@ use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, JobKey};
 use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Stage, StageKind};
+use scribed::domain::stage::{Event, Stage, StageKind};
 use scribed::output::results::Results;
 use scribed::pipeline::engine::{Engine, Parts, Until};
 use scribed::source::folder::full_path;
@@ -178,7 +178,7 @@ impl Sim {
     /// What happens around the engine while it lives. Returns when everything has ended.
     async fn script(&self, store: &SimStore, engine: &Engine, life: u32, stop: &CancellationToken) {
         loop {
-            let stops = self.happen(store).await;
+            let stops = self.happen(store, engine).await;
             self.scan(store, life).await;
             engine.nudge();
             let now = self.world.clock.truth();
@@ -199,7 +199,7 @@ impl Sim {
     }
 
     /// Everything that is due to happen. `true` if the daemon is told to stop.
-    async fn happen(&self, store: &SimStore) -> bool {
+    async fn happen(&self, store: &SimStore, engine: &Engine) -> bool {
         let now = self.world.clock.truth();
         while let Some((at, what)) = self.plan.events.get(self.over.load(Ordering::Relaxed)) {
             if *at > now {
@@ -214,6 +214,8 @@ impl Sim {
                 Happening::Sleeps(span) => self.world.clock.suspend(*span),
                 Happening::WallJumps(by) => self.world.clock.jump(*by),
                 Happening::PersonRevives => self.revive(store).await,
+                Happening::PersonCancels => self.cancel(store, engine).await,
+                Happening::PersonPaysAgain => self.pay_again(store, engine).await,
                 Happening::Hints => self.hint(store).await,
                 Happening::IdentityChanges => drop(self.keys.fetch_add(1, Ordering::Relaxed)),
                 Happening::Stops => {
@@ -275,12 +277,40 @@ impl Sim {
     /// bought again.
     async fn revive(&self, store: &SimStore) {
         for job in jobs(store).await {
-            let Stage::Failed { fault, .. } = &job.stage else { continue };
-            if let (Some(order), FaultKind::Dead { .. } | FaultKind::Gone) = (job.stage.order(), &fault.kind) {
-                self.world.service.ledger().write_off(order.content);
+            match (&job.stage, job.stage.order()) {
+                (Stage::Failed { fault, .. }, Some(order)) => {
+                    if matches!(fault.kind, FaultKind::Dead { .. } | FaultKind::Gone) {
+                        self.world.service.ledger().write_off(order.content);
+                    }
+                }
+                (Stage::Failed { .. }, None) => {}
+                (Stage::Cancelled { .. }, _) if self.world.chance() < 0.5 => {}
+                _ => continue,
             }
             store.revive(job.id, self.world.clock.now()).await.unwrap();
         }
+    }
+
+    async fn cancel(&self, store: &SimStore, engine: &Engine) {
+        for job in jobs(store).await {
+            if self.world.chance() < 0.3 {
+                store.overrule(&job, Event::Cancelled, self.world.clock.now()).await.unwrap();
+            }
+        }
+        engine.recall();
+    }
+
+    /// Of creates that only a person can find out about: those that are on their way are not in the
+    /// service's books yet, so that nobody could tell whether they were paid for twice.
+    async fn pay_again(&self, store: &SimStore, engine: &Engine) {
+        for job in jobs(store).await {
+            let (StageKind::Submitting, None, Some(order)) = (job.stage.kind(), job.due, job.stage.order()) else {
+                continue;
+            };
+            self.world.service.ledger().write_off(order.content);
+            store.overrule(&job, Event::PaidAgain, self.world.clock.now()).await.unwrap();
+        }
+        engine.recall();
     }
 
     async fn hint(&self, store: &SimStore) {
@@ -518,6 +548,8 @@ fn the_worlds_are_eventful() {
         "it is sent again",
         "list cannot be read now",
         " failed ",
+        " cancelled ",
+        " paid again ",
         "the transcription ended in error",
         "it is asked rarely from now on",
         "and it cannot be found out",

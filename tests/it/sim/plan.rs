@@ -67,6 +67,10 @@ pub enum Happening {
     WallJumps(i64),
     Stops,
     PersonRevives,
+    /// Gives some of what is on its way up.
+    PersonCancels,
+    /// Buys again what nobody else can find out about.
+    PersonPaysAgain,
     /// A callback, true or not: look at every transcription now.
     Hints,
     /// The next life has another key, or speaks to another origin.
@@ -183,6 +187,8 @@ fn happenings(rng: &mut Rng, calm: Duration, files: usize, events: &mut Vec<(Dur
     maybe(rng, 20, 2, &mut |_| Happening::PersonRevives);
     maybe(rng, 20, 3, &mut |_| Happening::Hints);
     maybe(rng, 10, 3, &mut |_| Happening::IdentityChanges);
+    maybe(rng, 15, 3, &mut |_| Happening::PersonCancels);
+    maybe(rng, 10, 2, &mut |_| Happening::PersonPaysAgain);
 }
 
 fn blows(rng: &mut Rng) -> Vec<Blow> {

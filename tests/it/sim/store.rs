@@ -156,8 +156,16 @@ impl Store for SimStore {
     }
 
     async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError> {
+        let name = if event == Event::PaidAgain { "paid again" } else { event.name() };
+        // Before it is durable a crash may keep it or not.
+        if let Ok(new) = seen.clone().on(event.clone(), now) {
+            self.world.committed(&new, false);
+        }
         let done = self.inner.overrule(seen, event, now).await?;
-        self.remember(seen.id, false).await;
+        if done {
+            self.world.trace(format!("[{}] {} {} {name} by a person", self.life, seen.id, seen.key.path));
+            self.remember(seen.id, false).await;
+        }
         Ok(done)
     }
 

@@ -1,0 +1,33 @@
+//! Jobs that were skipped because of a setting which now says otherwise.
+
+use crate::clock::Clock;
+use crate::config::meant::{Existing, Source};
+use crate::domain::job::{Job, Stamp};
+use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::store::contract::{Filter, Store, StoreError};
+
+/// So many jobs are looked at in one go.
+const PAGE: usize = 1_000;
+
+/// Where `existing` is "transcribe" now: what was skipped for a subtitle by someone else is found anew.
+///
+/// # Errors
+/// The store's.
+pub async fn subtitled(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    if source.existing == Existing::Skip {
+        return Ok(());
+    }
+    let mut filter = Filter { stages: vec![StageKind::Skipped], limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why: Skip::Subtitled });
+        for job in jobs.iter().filter(is_for_subtitle).filter(|job| job.key.source == source.name) {
+            // As if it had changed: it is looked at before anything is concluded.
+            let seen = Stamp { ctime_ns: !job.seen.ctime_ns, ..job.seen };
+            let now = clock.now();
+            store.admit(&job.key, seen, now, now).await?;
+        }
+    }
+}
