@@ -9,6 +9,14 @@ use crate::domain::stage::StageKind;
 /// A place, named for what has just happened there or is about to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
+    /// The marker stands in a source's folder, and is empty.
+    MarkerMade,
+    /// It holds its id.
+    MarkerWritten,
+    /// What the folder is known by lies under a temporary name.
+    FolderBegun,
+    /// It is kept.
+    FolderKept,
     /// A file was found, and its job is about to be put into the queue.
     Admitting,
     /// It is in the queue.
@@ -83,7 +91,7 @@ impl Point {
     /// Every place. Jobs are found and cancelled by others than the engine.
     pub fn all() -> Vec<Self> {
         use Point as P;
-        let mut all = vec![P::Admitting, P::Admitted];
+        let mut all = vec![P::MarkerMade, P::MarkerWritten, P::FolderBegun, P::FolderKept, P::Admitting, P::Admitted];
         let by_others = [StageKind::Found, StageKind::Cancelled];
         let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
         all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));

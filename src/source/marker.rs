@@ -1,6 +1,7 @@
 //! How a source's folder is known again: by a marker in it, or on read-only media by its file system.
 //! What is known is kept in the state directory.
 
+use crate::crash::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
 use crate::source::ignore::MARKER;
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a folder is known by.
@@ -65,11 +67,16 @@ impl Memory {
         let dir = self.file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(dir)?;
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        // Always the same name: what a killed process left of it is written over by the next one.
+        let half = self.file.with_extension("tmp");
+        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
         file.write_all(&serde_json::to_vec(&kept)?)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.file)?;
-        File::open(dir)?.sync_all()
+        file.sync_all()?;
+        crash::point(Point::FolderBegun);
+        fs::rename(&half, &self.file)?;
+        File::open(dir)?.sync_all()?;
+        crash::point(Point::FolderKept);
+        Ok(())
     }
 }
 
@@ -181,8 +188,10 @@ fn write(folder: &Path, is_there: bool) -> io::Result<String> {
     let new = if is_there { OFlags::empty() } else { OFlags::CREATE | OFlags::EXCL };
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | new;
     let mut file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
+    crash::point(Point::MarkerMade);
     file.write_all(format!("{id}\n{EXPLAINED}").as_bytes())?;
     file.sync_all()?;
+    crash::point(Point::MarkerWritten);
     Ok(id)
 }
 

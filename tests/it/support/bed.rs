@@ -163,7 +163,7 @@ impl Bed {
     pub fn temporaries(&self) -> Vec<PathBuf> {
         let of = |path: &PathBuf| {
             let name = path.file_name().unwrap().as_bytes();
-            name.ends_with(b".scribed-tmp") || name.starts_with(b".tmp")
+            name.ends_with(b".scribed-tmp") || name.ends_with(b".tmp") || name.starts_with(b".tmp")
         };
         files(self.dir.path()).into_iter().filter(of).collect()
     }
