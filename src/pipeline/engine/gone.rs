@@ -35,7 +35,13 @@ impl Engine {
         bought: (&Order, &TranscriptionId),
         gone: Fault,
     ) -> Result<Moved, Stop> {
-        let age = self.parts.clock.now().since(job.since);
+        let now = self.parts.clock.now();
+        if self.outage().is_some() {
+            // Others have just met what closed the line: the same question is asked when it is open.
+            self.commit(lease, &job.clone().resting(Some(now), None)).await.map_err(Stop::Store)?;
+            return Ok(Moved::Committed);
+        }
+        let age = now.since(job.since);
         let walked = self.listing(age.saturating_sub(self.parts.terms.lag)).await;
         let now = self.parts.clock.now();
         match sought(job, bought, walked.as_deref(), gone, now) {
