@@ -156,13 +156,19 @@ fn starts_mp4(kind: &[u8]) -> bool {
 /// MP4 and QuickTime: boxes up to the end. Without its index (`moov`) nobody can play it; it is often
 /// written last.
 fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let (mut at, mut has_index) = (0, false);
+    let (mut at, mut has_index, mut has_data) = (0, false, false);
     for _ in 0..LOOKS {
         if at >= size {
-            return Ok(if has_index { Promise::Kept } else { Promise::NoIndex });
+            return Ok(match (has_index, has_data) {
+                (false, _) => Promise::NoIndex,
+                // Cut between the two: an index without anything that it could stand for.
+                (true, false) => Promise::Longer(size.saturating_add(8)),
+                (true, true) => Promise::Kept,
+            });
         }
         let Some((kind, length)) = mp4_box(file, at)? else { break };
         has_index |= matches!(&kind, b"moov");
+        has_data |= matches!(&kind, b"mdat" | b"moof");
         match length {
             // To the end of the file: it promises nothing.
             None => return Ok(if has_index { Promise::None } else { Promise::NoIndex }),
@@ -308,7 +314,8 @@ mod tests {
             let (from, to) = (44.min(file.len() - 2), file.len() - 2);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a short length")]
             let at = from + ((to - from) as f64 * cut) as usize;
-            let is_first_avi = kind == 6 && at >= 12 + n && at < 20 + n + n % 2;
+            // At the first of two lists' end, or a byte before it, nothing tells of the second.
+            let is_first_avi = kind == 6 && at >= 11 + n && at < 20 + n + n % 2;
             prop_assert!(is_first_avi || !matches!(of(&file[..at]), Promise::Kept), "{at} of {}", file.len());
         }
 
@@ -353,6 +360,12 @@ mod tests {
         assert_eq!(of(&unknown), Promise::None);
         let streamed = [atom(b"ftyp", b"isom"), atom(b"moov", b"x"), b"\0\0\0\0mdat123".to_vec()].concat();
         assert_eq!(of(&streamed), Promise::None);
+    }
+
+    #[test]
+    fn an_index_without_data_is_cut() {
+        let cut = [atom(b"ftyp", b"isom"), atom(b"moov", b"x")].concat();
+        assert_eq!(of(&cut), Promise::Longer(29));
     }
 
     #[test]
