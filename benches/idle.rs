@@ -3,7 +3,9 @@
 //! `cargo bench --bench idle`, or with the number of files. The files are empty, so that each has ended
 //! (skipped) without a service.
 
+use std::collections::BTreeMap;
 use std::error::Error;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -38,8 +40,8 @@ fn main() -> Result<()> {
     println!(
         "  in {seconds:.0} s: {:.2} processor seconds, {:.1} context switches a second, {} threads",
         (after.ticks - before.ticks) as f64 / 100.0,
-        (after.switches - before.switches) as f64 / seconds,
-        after.threads
+        after.switches_since(&before) as f64 / seconds,
+        after.switches.len()
     );
     println!("  memory {} MiB, at its peak {} MiB", kib(pid, "VmRSS:")? >> 10, kib(pid, "VmHWM:")? >> 10);
     drop(daemon);
@@ -80,8 +82,8 @@ fn settled(pid: u32) -> Result<Duration> {
 struct Spent {
     /// Of 10 ms each.
     ticks: u64,
-    switches: u64,
-    threads: usize,
+    /// By thread.
+    switches: BTreeMap<OsString, u64>,
 }
 
 impl Spent {
@@ -89,14 +91,21 @@ impl Spent {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = fields[11].parse::<u64>()? + fields[12].parse::<u64>()?;
-        let (mut switches, mut threads) = (0, 0);
+        let mut switches = BTreeMap::new();
         for task in fs::read_dir(format!("/proc/{pid}/task"))? {
-            let status = fs::read_to_string(task?.path().join("status")).unwrap_or_default();
+            let task = task?;
+            let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
             let counted = status.lines().filter(|line| line.contains("ctxt_switches:"));
-            switches += counted.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>();
-            threads += 1;
+            let counted = counted.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+            switches.insert(task.file_name(), counted.sum());
         }
-        Ok(Self { ticks, switches, threads })
+        Ok(Self { ticks, switches })
+    }
+
+    /// Of the threads that are still there.
+    fn switches_since(&self, before: &Self) -> u64 {
+        let earlier = |thread: &OsString| before.switches.get(thread).copied().unwrap_or(0);
+        self.switches.iter().map(|(thread, now)| now.saturating_sub(earlier(thread))).sum()
     }
 }
 

@@ -53,8 +53,7 @@ pub enum Promise {
     Kept,
     /// The file should have so many bytes at least, and has fewer.
     Longer(u64),
-    /// The index, which is mostly written last, or the sound that it leads to is missing: a recording or
-    /// copy that has not ended.
+    /// The index, which is written last, is missing: a recording or copy that has not ended.
     NoIndex,
 }
 
@@ -157,23 +156,28 @@ fn starts_mp4(kind: &[u8]) -> bool {
 /// MP4 and QuickTime: boxes up to the end. Without its index (`moov`) nobody can play it; it is often
 /// written last.
 fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
-    let (mut at, mut has_index, mut has_media) = (0, false, false);
+    let (mut at, mut has_index, mut has_data) = (0, false, false);
     for _ in 0..LOOKS {
         if at >= size {
-            return Ok(if has_index && has_media { Promise::Kept } else { Promise::NoIndex });
+            return Ok(match (has_index, has_data) {
+                (false, _) => Promise::NoIndex,
+                // Cut between the two: an index without anything that it could stand for.
+                (true, false) => Promise::Longer(size.saturating_add(8)),
+                (true, true) => Promise::Kept,
+            });
         }
         let Some((kind, length)) = mp4_box(file, at)? else { break };
-        has_index |= kind == *b"moov";
-        has_media |= kind == *b"mdat";
+        has_index |= matches!(&kind, b"moov");
+        has_data |= matches!(&kind, b"mdat" | b"moof");
         match length {
             // To the end of the file: it promises nothing.
-            None => return Ok(if has_index && has_media { Promise::None } else { Promise::NoIndex }),
+            None => return Ok(if has_index { Promise::None } else { Promise::NoIndex }),
             Some(length) if at.saturating_add(length) > size => return Ok(Promise::Longer(at.saturating_add(length))),
             Some(length) => at += length,
         }
     }
     // What follows is no box, or there are more of them than we look at.
-    Ok(if has_index && has_media { Promise::None } else { Promise::NoIndex })
+    Ok(if has_index { Promise::None } else { Promise::NoIndex })
 }
 
 /// A box's kind and whole length, `None` for "to the end". Nothing where no box is.
@@ -310,8 +314,8 @@ mod tests {
             let (from, to) = (44.min(file.len() - 2), file.len() - 2);
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of a short length")]
             let at = from + ((to - from) as f64 * cut) as usize;
-            // Where the first part ends, less the byte that is not missed, and before the second says that it is there.
-            let is_first_avi = kind == 6 && at + 1 >= 12 + n && at < 20 + n + n % 2;
+            // At the first of two lists' end, or a byte before it, nothing tells of the second.
+            let is_first_avi = kind == 6 && at >= 11 + n && at < 20 + n + n % 2;
             prop_assert!(is_first_avi || !matches!(of(&file[..at]), Promise::Kept), "{at} of {}", file.len());
         }
 
@@ -359,12 +363,17 @@ mod tests {
     }
 
     #[test]
+    fn an_index_without_data_is_cut() {
+        let cut = [atom(b"ftyp", b"isom"), atom(b"moov", b"x")].concat();
+        assert_eq!(of(&cut), Promise::Longer(29));
+    }
+
+    #[test]
     fn a_recording_without_its_index_has_not_ended() {
         let (ftyp, mdat) = (atom(b"ftyp", b"isom"), atom(b"mdat", b"12345"));
         assert_eq!(of(&[&ftyp[..], &mdat].concat()), Promise::NoIndex);
         assert_eq!(of(&[&ftyp[..], b"\0\0\0\0mdat12345"].concat()), Promise::NoIndex);
         assert_eq!(of(&ftyp), Promise::NoIndex);
-        assert_eq!(of(&[&ftyp[..], &atom(b"moov", b"x")].concat()), Promise::NoIndex, "cut before the sound");
         assert_eq!(of(&[&ftyp[..], &mdat, &[0; 64]].concat()), Promise::NoIndex, "preallocated");
         let trailing = [&ftyp[..], &atom(b"moov", b"x"), &mdat, b"\0\0\0\0\0\0\0\0trailing"].concat();
         assert_eq!(of(&trailing), Promise::None);

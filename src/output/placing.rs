@@ -440,6 +440,15 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_written_into_a_folder_that_is_not_the_right_one() {
+        let folder = TempDir::new().unwrap();
+        let error =
+            super::place(folder.path(), &|| false, talk(b"x"), &Ours::default(), &Syncs::default()).unwrap_err();
+        assert!(matches!(error, PlaceError::FolderGone { .. }), "{error}");
+        assert_eq!(listing(folder.path()), [""; 0]);
+    }
+
+    #[test]
     fn names_that_are_no_text_are_written() {
         let folder = TempDir::new().unwrap();
         let name = OsStr::from_bytes(b"caf\xe9.srt").to_owned();
