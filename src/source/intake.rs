@@ -199,7 +199,10 @@ impl Intake<'_> {
 
     async fn changed(&self, changed: Changed, followed: &mut Followed) -> Result<(), StoreError> {
         if changed.overflowed {
-            return self.whole(followed).await.map(|_| ());
+            let took = self.whole(followed).await?;
+            // While a hundred thousand files come, not one scan right after the other.
+            self.clock.sleep(took.min(POLL)).await;
+            return Ok(());
         }
         let scanned = self.scan(followed).below(topmost(changed.paths)).await?;
         self.tell(&scanned.troubles);

@@ -129,7 +129,9 @@ pub fn recognise(folder: &Path, known: Option<&Known>) -> Result<(), Stranger> {
         (Known::Marker(_), Some(_)) => Err(Stranger::OtherMarker),
         (Known::Marker(_), None) => Err(Stranger::NoMarker),
         (Known::FileSystem(before), _) => match mount_table::identity(folder) {
-            Some(now) if now != *before => Err(Stranger::OtherFileSystem { now, before: before.clone() }),
+            Some(now) if !mount_table::is_same(&now, before) => {
+                Err(Stranger::OtherFileSystem { now, before: before.clone() })
+            }
             _ => Ok(()),
         },
     }

@@ -60,6 +60,14 @@ impl Changes {
     }
 }
 
+/// Whether two of them name one file system. A process that is kept from the devices sees no UUID: then
+/// the place where it is mounted has to do.
+pub fn is_same(one: &str, other: &str) -> bool {
+    let has_uuid = |name: &str| name.starts_with("uuid ");
+    let place = |name: &str| name.rsplit_once(" at ").map(|(_, place)| place.to_owned());
+    one == other || (has_uuid(one) != has_uuid(other) && place(one).is_some() && place(one) == place(other))
+}
+
 fn identity_in(table: &[u8], folder: &Path, uuid_of: &dyn Fn(&Path) -> Option<String>) -> Option<String> {
     let lines = table.split(|byte| *byte == b'\n').filter_map(parse);
     let above = lines.filter(|mounted| folder.starts_with(&mounted.at));
@@ -70,7 +78,8 @@ fn identity_in(table: &[u8], folder: &Path, uuid_of: &dyn Fn(&Path) -> Option<St
     }
     let uuid = uuid_of(Path::new(&mounted.source));
     // Without a UUID the name of the device says nothing: it may be another one tomorrow.
-    Some(uuid.map_or_else(|| format!("{} at {}", mounted.kind, mounted.at.display()), |uuid| format!("uuid {uuid}")))
+    let named = uuid.map_or(mounted.kind, |uuid| format!("uuid {uuid}"));
+    Some(format!("{named} at {}", mounted.at.display()))
 }
 
 /// `36 35 98:0 /root /mount/point options - type source options`
@@ -129,12 +138,19 @@ mod tests {
 
     #[test]
     fn the_nearest_mount_above_names_the_file_system() {
-        assert_eq!(named("/srv/media"), "uuid abcd-1234");
+        assert_eq!(named("/srv/media"), "uuid abcd-1234 at /");
         assert_eq!(named("/mnt/my share/a"), "nfs4 nas:/export/media");
         assert_eq!(named("/mnt/disc/a"), "iso9660 at /mnt/disc");
         assert_eq!(named("/mnt/disc/inner"), "ext4 at /mnt/disc/inner");
-        assert_eq!(named("/mnt/disc2"), "uuid abcd-1234");
+        assert_eq!(named("/mnt/disc2"), "uuid abcd-1234 at /");
         assert_eq!(named("/tmp/x"), "tmpfs scratch");
+    }
+
+    #[test]
+    fn where_no_uuid_is_seen_the_place_has_to_do() {
+        assert!(is_same("uuid a at /mnt", "uuid a at /mnt") && is_same("uuid a at /mnt", "ext4 at /mnt"));
+        assert!(!is_same("uuid a at /mnt", "uuid b at /mnt") && !is_same("uuid a at /mnt", "ext4 at /"));
+        assert!(!is_same("nfs4 nas:/a", "nfs4 nas:/b") && !is_same("nfs4 nas:/a", "uuid a at /"));
     }
 
     #[test]

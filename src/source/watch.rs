@@ -143,15 +143,14 @@ fn hear(source: &Source, hints: &Hints, event: &Event) {
         hints.tell(|changed| changed.overflowed = true);
         return;
     }
+    let is_an_end = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    if is_an_end && event.paths.contains(&source.folder) {
+        hints.tell(|changed| changed.replaced = true);
+    }
     let Some(kind) = kind(&event.kind) else { return };
     for path in &event.paths {
         let Ok(path) = path.strip_prefix(&source.folder) else { continue };
-        if path.as_os_str().is_empty() {
-            let is_its_end = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
-            if is_its_end {
-                hints.tell(|changed| changed.replaced = true);
-            }
-        } else if is_wanted(source, path, kind) {
+        if !path.as_os_str().is_empty() && is_wanted(source, path, kind) {
             hints.add(path.to_owned());
         }
     }
@@ -167,9 +166,8 @@ fn kind(event: &EventKind) -> Option<Option<Kind>> {
         }
         EventKind::Create(CreateKind::Folder) => Some(Some(Kind::Folder)),
         EventKind::Create(_)
-        | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Any | RenameMode::From))
+        | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Any))
         | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Any)
-        | EventKind::Remove(_)
         | EventKind::Any => Some(None),
         _ => None,
     }
@@ -209,6 +207,7 @@ mod tests {
         assert!(kept(EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)), "talk.wav"));
         assert!(!kept(closed, "talk.en.srt") && !kept(closed, "rushes/talk.wav") && !kept(to, ".git"));
         assert!(!kept(to, ".0123456789abcdef0123456789abcdef.scribed-tmp"));
+        assert!(!kept(EventKind::Remove(RemoveKind::File), "talk.wav"));
         assert!(!kept(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "talk.wav"));
     }
 

@@ -11,6 +11,11 @@ use crate::pipeline::outcome::Outcome;
 use crate::pipeline::walk::WalkFault;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::PoisonError;
+use std::time::Duration;
+
+/// A job whose folder is away is due when a scan sees its file again. By itself it asks rarely: there
+/// may be a hundred thousand of them. What is fetched may have no file any more, and asks as usual.
+const FOLDER_ASKED: Duration = Duration::from_secs(3600);
 
 impl Engine {
     pub(super) fn step(&self, job: Job, event: Event, now: Timestamp) -> Result<Job, Fault> {
@@ -89,6 +94,12 @@ impl Engine {
         let mut verdict = decide(&self.parts.retry, &fault, job.attempts, row.faults, now, jitter);
         if row.alone >= self.parts.retry.attempts && blames_the_service(&fault) {
             verdict = Verdict::Fail; // others get through: it is this job's own fault after all
+        }
+        if let Verdict::Again { at, .. } = &mut verdict
+            && fault.kind == FaultKind::FolderAway
+            && job.stage.kind() != StageKind::Fetched
+        {
+            *at = (*at).max(now.after(FOLDER_ASKED));
         }
         let dead = matches!(fault.kind, FaultKind::Dead { .. });
         let job = match verdict {
