@@ -4,7 +4,7 @@
 use crate::client::contract::{Client, Sent, UploadFile};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
-use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::stage::{Event, Upload};
@@ -64,7 +64,13 @@ pub async fn run(
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(after)) if after == before => {}
-        Ok(Look::File(after)) => return anew(mount, clock, after).await,
+        Ok(Look::File(after)) => {
+            // But what the service says of itself is heard; the change is seen at the next try.
+            return match sent {
+                Err(fault) if matches!(fault.blame(), Blame::Key) || fault.retry_after().is_some() => Err(fault),
+                _ => anew(mount, clock, after).await,
+            };
+        }
         other => return missing(mount, other, clock.now()).await,
     }
     let sent = sent?;

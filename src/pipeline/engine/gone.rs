@@ -5,11 +5,12 @@ use super::moving::Moved;
 use super::{Engine, LEASE, wait_before};
 use crate::client::contract::Listed;
 use crate::clock::Uptime;
-use crate::domain::fault::Fault;
+use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::TranscriptionId;
+use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::token::{Order, Token};
 use crate::pipeline::gone::{Missed, sought};
+use crate::pipeline::line::Gate;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::resolve::by_token;
 use crate::pipeline::walk::{self, WalkFault};
@@ -35,14 +36,16 @@ impl Engine {
         bought: (&Order, &TranscriptionId),
         gone: Fault,
     ) -> Result<Moved, Stop> {
-        let now = self.parts.clock.now();
-        if self.outage().is_some() {
-            // Others have just met what closed the line: the same question is asked when it is open.
-            self.commit(lease, &job.clone().resting(Some(now), None)).await.map_err(Stop::Store)?;
-            return Ok(Moved::Committed);
+        let (missed, lag) = (self.missed_for(job.id), self.parts.terms.lag);
+        // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
+        // service wants nothing it is asked nothing.
+        let gate = self.line().gate(self.parts.clock.uptime());
+        if missed < lag || !matches!(gate, Gate::Open | Gate::Asks) {
+            let at = self.parts.clock.now().after(lag.saturating_sub(missed).max(self.parts.terms.poll.min));
+            let words = format!("{}; it is looked for in the service's list", gone.words);
+            return self.rest(lease, job, at, Fault { kind: FaultKind::Broken, words, ..gone }).await;
         }
-        let age = now.since(job.since);
-        let walked = self.listing(age.saturating_sub(self.parts.terms.lag)).await;
+        let walked = self.listing(missed - lag).await;
         let now = self.parts.clock.now();
         match sought(job, bought, walked.as_deref(), gone, now) {
             Ok(event) => {
@@ -53,11 +56,15 @@ impl Engine {
             Err(Missed::Unread(fault)) => {
                 self.heard_fault(&fault);
                 let at = now.after(wait_before(&self.parts.retry, self.count(job, false).faults));
-                let resting = job.clone().resting(Some(at), Some(fault));
-                self.commit(lease, &resting).await.map_err(Stop::Store)?;
-                Ok(Moved::Committed)
+                self.rest(lease, job, at, fault).await
             }
         }
+    }
+
+    async fn rest(&self, lease: &Lease, job: &Job, at: Timestamp, fault: Fault) -> Result<Moved, Stop> {
+        let resting = job.clone().resting(Some(at), Some(fault));
+        self.commit(lease, &resting).await.map_err(Stop::Store)?;
+        Ok(Moved::Committed)
     }
 
     /// Ours in the list, as it was not longer than `since` ago. Whoever asks while it is walked, or soon

@@ -9,6 +9,7 @@ use crate::domain::names::JobId;
 use crate::domain::stage::StageKind;
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What is remembered only while the process lives. Losing it costs time, never money.
 #[derive(Default)]
@@ -64,6 +65,8 @@ struct Row {
     /// Of these, wrong answers while others got through with the same request.
     alone: u32,
     through: u64,
+    /// When a read first said that its transcription is not there.
+    missed: Option<Uptime>,
 }
 
 #[derive(Clone, Copy)]
@@ -104,6 +107,13 @@ impl Engine {
         }
         row.faults += 1;
         Counted { faults: row.faults - 1, alone: row.alone }
+    }
+
+    /// How long ago, by a clock that nobody sets, a read first said that this job's transcription is not
+    /// there; no time, if it is now.
+    pub(super) fn missed_for(&self, job: JobId) -> Duration {
+        let now = self.parts.clock.uptime();
+        now.since(*self.memory().rows.entry(job).or_default().missed.get_or_insert(now))
     }
 
     pub(super) fn forget(&self, job: JobId) {
