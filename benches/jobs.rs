@@ -121,15 +121,16 @@ fn measure(place: &Path, round: usize, count: usize, who: &str) -> f64 {
     }
     let _ = Command::new("sync").status();
     let syncs = sync_rate(&folder);
-    let mut service = Service::start();
+    let service = Service::start();
     let mut client = if who == "scribed" { scribed(&folder, &service.address) } else { peer(&inbox, &service.address) };
     let started = Instant::now();
     let mut child = client.stdout(Stdio::null()).spawn().expect("the client");
     let peak = watch(&mut child);
     let seconds = started.elapsed().as_secs_f64();
-    let outputs = fs::read_dir(&inbox).expect("the folder").count() - count;
+    let names = fs::read_dir(&inbox).expect("the folder").map(|entry| entry.expect("a file").file_name());
+    let outputs = names.filter(|name| !name.as_encoded_bytes().starts_with(b".")).count() - count;
     assert_eq!(outputs, count * 4, "{who} wrote all outputs");
-    service.stop();
+    drop(service);
     let rate = count as f64 / seconds;
     println!(
         "  {who:<8} {rate:>7.0} jobs/s  {seconds:>6.2} s  peak {:>4} MiB  disk {syncs:>5.0} fdatasync/s",
@@ -172,10 +173,13 @@ impl Service {
         BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its address");
         Self { child, address: line.trim().to_owned() }
     }
+}
 
-    fn stop(&mut self) {
-        self.child.kill().expect("to stop the service");
-        self.child.wait().expect("its end");
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may be gone already; either way it is waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
