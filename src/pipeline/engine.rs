@@ -270,7 +270,8 @@ impl Engine {
                 busy.end(lane);
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
-                        tracing::warn!(%job, "the right to move the job was lost; its move is dropped");
+                        // A person's order, or a machine that slept for longer than the lease.
+                        tracing::info!(%job, "the right to move the job was taken away; its move is dropped");
                         Ok(())
                     }
                     other => other,
