@@ -27,6 +27,7 @@ mod plan;
 mod power_loss;
 mod producers;
 mod recogniser;
+mod renamed;
 mod secrets;
 mod server;
 mod server_hostile;
