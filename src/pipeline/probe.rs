@@ -54,7 +54,11 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
-    let params = keep_params(params, source, job, now)?;
+    // Only another content opens a new round: with the parameters that it was bought under, it is found.
+    let params = match &job.made_from {
+        Some(made) if Some(made.content) == content => made.params,
+        _ => keep_params(params, source, job, now)?,
+    };
     let order = content.map(|content| Order { service: service.clone(), content, params });
     if let Some(outcome) = subtitled(store, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);
