@@ -3,7 +3,7 @@
 
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
-use crate::clock::{Clock, SystemClock, Uptime};
+use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
 use crate::control::hands::{self, Hands};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
@@ -78,10 +78,12 @@ impl House {
     /// # Errors
     /// See [`OpenError`]; nothing is left running.
     pub async fn open(config: &Config, rebuild: bool) -> Result<Self, OpenError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let system: Arc<dyn Clock> = Arc::new(SystemClock);
+        // One for all: whoever admits and whoever settles compare each other's dates.
+        let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::clone(&system)));
         let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
-        let (client, terms, embedded) = connect(config, &clock).await?;
+        let (client, terms, embedded) = connect(config, &system).await?;
         let sources = by_name(config);
         let mounts = mounts(config, &sources, &clock);
         let results = Arc::new(Results::new(results_dir(config)));

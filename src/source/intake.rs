@@ -63,7 +63,7 @@ impl Due {
     fn after(schedule: &Schedule, poll: Option<Duration>, clock: &dyn Clock) -> Self {
         let (every, wall) = match schedule {
             Schedule::Every(every) => (Some(*every), None),
-            Schedule::At(_) => (None, Some(schedule.next(clock.now()))),
+            Schedule::At(_) => (None, Some(schedule.next(clock.wall()))),
         };
         let rest = [every, poll].into_iter().flatten().min();
         Self { up: rest.map(|rest| clock.uptime().after(rest)), wall }
@@ -72,7 +72,7 @@ impl Due {
     /// What passed while something else was done is due at once.
     fn left(&self, clock: &dyn Clock) -> Duration {
         let up = self.up.map(|up| up.since(clock.uptime()));
-        let wall = self.wall.map(|wall| wall.since(clock.now()).min(NAP));
+        let wall = self.wall.map(|wall| wall.since(clock.wall()).min(NAP));
         [up, wall].into_iter().flatten().min().unwrap_or(NAP)
     }
 }
