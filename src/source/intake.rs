@@ -127,7 +127,13 @@ impl Intake<'_> {
             }
             None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
         };
-        Followed { watch: watch.map(Arc::new), mounts: mount_table::around(&source.folder), troubles: Vec::new() }
+        Followed { watch: watch.map(Arc::new), mounts: self.around(), troubles: Vec::new() }
+    }
+
+    /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
+    fn around(&self) -> Vec<u8> {
+        let real = self.mount.real();
+        mount_table::around(real.as_deref().unwrap_or(&self.mount.source().folder))
     }
 
     fn polls(&self, reason: String, unwatched: &mut Option<String>) {
@@ -157,7 +163,7 @@ impl Intake<'_> {
         loop {
             match self.woken(followed, mounts, due).await {
                 Woken::Away => return Ok(()),
-                Woken::Mounts if mount_table::around(&self.mount.source().folder) != followed.mounts => return Ok(()),
+                Woken::Mounts if self.around() != followed.mounts => return Ok(()),
                 Woken::Mounts => continue,
                 Woken::Time => due = self.looked_through(followed).await?,
                 Woken::Changed => {
