@@ -85,6 +85,7 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    pub mod folders;
     pub mod keys;
     pub mod meant;
     pub mod problem;

@@ -23,7 +23,7 @@ use std::path::Path;
 /// # Errors
 /// [`Refusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
-    let Some((mount, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(hands.outside(place))) };
+    let Some((mount, key)) = hands.key(place.path()).await else { return Err(Refusal::Usage(hands.outside(place))) };
     let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
     if let Choice::PassedOver(rule) = choose(mount.source(), below, Kind::File)
         && !is_a_persons_to_overrule(&rule)

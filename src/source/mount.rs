@@ -204,10 +204,12 @@ impl Mount {
 
     async fn looked(&self) -> Result<Disk, Stranger> {
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.state().known.clone());
-        let looking = self.asked(move || look(&folder, known.as_ref()).map(|disk| (disk, folder.canonicalize().ok())));
-        let (disk, real) = looking.await??;
-        self.state().real = real;
-        Ok(disk)
+        let asked = self.asked(move || (look(&folder, known.as_ref()), folder.canonicalize().ok())).await?;
+        let (looked, real) = asked;
+        if real.is_some() {
+            self.state().real = real;
+        }
+        looked
     }
 
     /// What the file system says, where it may hang. For one at a time: for whoever has the turn.
