@@ -19,6 +19,7 @@ use crate::source::intake::Intake;
 use crate::source::mount::Mount;
 use crate::source::reopen;
 use crate::store::contract::{Store, StoreError};
+use crate::store::copy::{self, CopyRoom};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
 use reqwest::Url;
@@ -27,7 +28,6 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The name of the one service there is in `jobs.toml`.
@@ -90,6 +90,8 @@ impl House {
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
         drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+        let state = config.state.clone();
+        drop(tokio::task::spawn_blocking(move || copy::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
@@ -184,17 +186,14 @@ pub fn hands(config: &Config) -> Result<Hands, StoreError> {
     Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
 }
 
-/// As [`hands`], on a copy of the queue that is removed with the folder that is returned; `None` where
+/// As [`hands`], on a copy of the queue that is removed with the room that is returned; `None` where
 /// there is no queue. Nothing is changed by it.
 ///
 /// # Errors
 /// As [`open_store`].
-pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreError> {
-    let place = tempfile::Builder::new().prefix("scribed-plan-").tempdir().map_err(|error| {
-        StoreError::Unwritable(format!("cannot make a temporary folder for a copy of the queue: {error}"))
-    })?;
-    let Some(store) = sled::open_copy(&config.state, place.path())? else { return Ok(None) };
-    Ok(Some((hands_on(config, Arc::new(store)), place)))
+pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreError> {
+    let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
+    Ok(Some((hands_on(config, Arc::new(store)), room)))
 }
 
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {

@@ -214,6 +214,7 @@ pub mod source {
 /// The persistent queue.
 pub mod store {
     pub mod contract;
+    pub mod copy;
     pub mod index;
     pub mod journal;
     pub mod memory;
