@@ -7,6 +7,7 @@ use crate::domain::names::Timestamp;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
 use crate::source::mount_table::{self, Changes};
+use crate::source::reopen;
 use crate::source::watch::{Changed, Watch};
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
@@ -94,6 +95,8 @@ impl Intake<'_> {
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
         let mut unwatched = None;
+        self.until_there(mounts.as_ref()).await;
+        reopen::subtitled(&self.mount, self.store, self.clock).await?;
         loop {
             self.until_there(mounts.as_ref()).await;
             let mut followed = self.begin(&mut unwatched);
