@@ -44,7 +44,8 @@ enum Begun<T> {
     Elsewhere(JoinHandle<T>),
 }
 
-async fn joined<T>(handle: JoinHandle<T>) -> T {
+/// What a task came to; its panic is passed on.
+pub async fn joined<T>(handle: JoinHandle<T>) -> T {
     match handle.await {
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
