@@ -129,6 +129,18 @@ pub struct Status {
     pub paused: bool,
     /// The daemon, where one answers.
     pub daemon: Option<Daemon>,
+    /// Sources that are frozen: their folders are away.
+    #[serde(default)]
+    pub frozen: Vec<Frozen>,
+}
+
+/// A source of which nothing changes until its folder is back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// Which.
+    pub source: SourceName,
+    /// Why, in words.
+    pub reason: String,
 }
 
 /// A daemon, and what it has done since it was started.

@@ -137,13 +137,29 @@ fn a_bare_mount_point_is_known_and_said_once_and_what_lies_in_it_is_left_alone()
     assert_eq!(ran.code, 1, "{ran:?}");
     assert_eq!(ran.stderr.matches("has lost its marker").count(), 1, "{ran:?}");
     assert_eq!(bed.jobs(), jobs);
+    assert_frozen_is_said(&bed);
     share.back();
+    assert_eq!(bed.run(["status", "--json"]).last_object()["frozen"], serde_json::json!([]));
     assert_eq!(bed.once(0)["done"], 0);
     drop(share);
     // A person's word.
     fs::write(bed.path("inbox/.scribed"), "").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     assert!(stray.exists());
+}
+
+/// Whoever is asked names the source and the reason.
+fn assert_frozen_is_said(bed: &Bed) {
+    let status = bed.run(["status", "--json"]).last_object();
+    let frozen = status["frozen"].as_array().unwrap();
+    assert!(frozen.len() == 1 && frozen[0]["source"] == "inbox", "{status}");
+    assert!(frozen[0]["reason"].as_str().unwrap().contains("has lost its marker"), "{status}");
+    for (command, code) in [("status", 0), ("once", 1), ("check", 1)] {
+        let ran = bed.run([command]);
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.stdout.contains("inbox") && ran.stdout.contains("has lost its marker"), "{ran:?}");
+        assert!(!ran.stdout.contains("nothing new"), "{ran:?}");
+    }
 }
 
 #[test]
