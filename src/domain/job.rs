@@ -83,6 +83,9 @@ pub struct Job {
     /// kept before it is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placing: Vec<Hash>,
+    /// The file as a person has said that it is whole: it is held no longer, until it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouched: Option<Stamp>,
 }
 
 impl Job {
@@ -100,6 +103,7 @@ impl Job {
             since: now,
             outputs: Vec::new(),
             placing: Vec::new(),
+            vouched: None,
         }
     }
 
@@ -112,6 +116,7 @@ impl Job {
         match &event {
             Event::Grew { stamp } => {
                 self.seen = *stamp;
+                self.vouched = None;
                 self.attempts = 0;
             }
             // A round of this job is never used twice: its tokens would be equal.
@@ -157,6 +162,16 @@ impl Job {
         let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
         let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         in_flight && (self.due.is_none() || stuck)
+    }
+
+    /// Whether it waits until its file has been quiet for `hold`.
+    pub fn is_held(&self) -> bool {
+        self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Held)
+    }
+
+    /// Whether a person has said that the file as it is now is whole.
+    pub fn is_vouched(&self) -> bool {
+        self.vouched == Some(self.seen)
     }
 
     /// The same job, resting until `due`, for a reason.
