@@ -119,6 +119,10 @@ impl House {
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
             reopen::subtitled(mount.source(), store, clock).await?;
             let scanned = scan.whole().await?;
+            if scanned.there {
+                reopen::returned(mount.source(), store, clock).await?;
+                admitted();
+            }
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
             }

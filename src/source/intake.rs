@@ -7,6 +7,7 @@ use crate::domain::names::Timestamp;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
 use crate::source::mount_table::{self, Changes};
+use crate::source::reopen;
 use crate::source::watch::{Changed, Watch};
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
@@ -71,6 +72,8 @@ impl Intake<'_> {
             let mut followed = self.begin(&mut unwatched);
             let took = self.whole(&mut followed).await?;
             if self.mount.away().is_none() {
+                reopen::returned(self.mount.source(), self.store, self.clock).await?;
+                (self.admitted)();
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }
         }

@@ -1,13 +1,32 @@
-//! Jobs that were skipped because of a setting which now says otherwise.
+//! Jobs that rest because of something which now is otherwise: a setting, a folder that was away.
 
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
+use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::store::contract::{Filter, Store, StoreError};
 
 /// So many jobs are looked at in one go.
 const PAGE: usize = 1_000;
+
+/// The folder is there: what waits for it is due now, also where its file is gone.
+///
+/// # Errors
+/// The store's.
+pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
+    let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        let waits = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        for job in jobs.iter().filter(waits).filter(|job| job.key.source == source.name) {
+            store.look_again(job.id, clock.now()).await?;
+        }
+    }
+}
 
 /// Where `existing` is "transcribe" now: what was skipped for a subtitle by someone else is found anew.
 ///

@@ -123,6 +123,23 @@ async fn nothing_is_written_into_a_bare_mount_point() {
     watching.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_vanished_while_its_folder_was_away_is_looked_at_when_it_is_back() {
+    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\n");
+    let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
+    fs::write(bed.path("share/talk.wav"), speech(0)).unwrap();
+    let watching = Watching::start(&bed).await;
+    watching.finds(1).await;
+    share.goes();
+    let running = Running::start(&watching.house);
+    until("it is frozen", || async { waits_for_folder(&watching.jobs().await[0]) }).await;
+    fs::remove_file(bed.path("share/talk.wav")).unwrap();
+    share.back();
+    until("it is known to be gone", || async { watching.jobs().await[0].stage.kind() == StageKind::Skipped }).await;
+    running.end().await;
+    watching.end().await;
+}
+
 #[test]
 fn a_bare_mount_point_is_known_and_said_once_and_what_lies_in_it_is_left_alone() {
     let bed = Bed::new(QUICK);
