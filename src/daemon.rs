@@ -117,10 +117,10 @@ impl House {
             let admitted = || self.engine.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
-            reopen::subtitled(mount.source(), store, clock).await?;
             let scanned = scan.whole().await?;
             if scanned.there {
                 reopen::returned(mount.source(), store, clock).await?;
+                reopen::subtitled(mount, store, clock).await?;
                 admitted();
             }
             for trouble in &scanned.troubles {
@@ -143,10 +143,7 @@ impl House {
         let each = self.mounts.values().map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
-            async move {
-                reopen::subtitled(mount.source(), store, clock).await?;
-                Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await
-            }
+            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
         });
         tokio::select! {
             biased;

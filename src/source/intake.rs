@@ -73,6 +73,7 @@ impl Intake<'_> {
             let took = self.whole(&mut followed).await?;
             if self.mount.away().is_none() {
                 reopen::returned(self.mount.source(), self.store, self.clock).await?;
+                reopen::subtitled(&self.mount, self.store, self.clock).await?;
                 (self.admitted)();
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }

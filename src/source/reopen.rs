@@ -5,7 +5,9 @@ use crate::config::meant::{Existing, Source};
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::source::mount::Mount;
 use crate::store::contract::{Filter, Store, StoreError};
+use std::sync::Arc;
 
 /// So many jobs are looked at in one go.
 const PAGE: usize = 1_000;
@@ -28,14 +30,13 @@ pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> 
     }
 }
 
-/// Where `existing` is "transcribe" now: what was skipped for a subtitle by someone else is found anew.
+/// What was skipped for a subtitle by someone else is found anew where that subtitle is gone, or
+/// `existing` is "transcribe" now. The folder is there.
 ///
 /// # Errors
 /// The store's.
-pub async fn subtitled(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
-    if source.existing == Existing::Skip {
-        return Ok(());
-    }
+pub async fn subtitled(mount: &Arc<Mount>, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let source = mount.source();
     let mut filter = Filter { stages: vec![StageKind::Skipped], limit: PAGE, ..Filter::default() };
     loop {
         let jobs = store.page(&filter).await?;
@@ -43,10 +44,21 @@ pub async fn subtitled(source: &Source, store: &dyn Store, clock: &dyn Clock) ->
         filter.after = Some(last.id);
         let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why: Skip::Subtitled });
         for job in jobs.iter().filter(is_for_subtitle).filter(|job| job.key.source == source.name) {
+            if source.existing == Existing::Skip && has_subtitle(mount, job).await {
+                continue;
+            }
             // As if it had changed: it is looked at before anything is concluded.
             let seen = Stamp { ctime_ns: !job.seen.ctime_ns, ..job.seen };
             let now = clock.now();
             store.admit(&job.key, seen, now, now).await?;
         }
     }
+}
+
+/// A subtitle whoever wrote it, or nobody knows.
+async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
+    let (mount, path) = (Arc::clone(mount), job.key.path.clone());
+    let look = move || mount.beside().subtitles(&mount.source().folder, &path);
+    let found = tokio::task::spawn_blocking(look).await;
+    !matches!(found, Ok(Ok(subtitles)) if subtitles.is_empty())
 }
