@@ -3,8 +3,9 @@
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
-use crate::config::meant::Source;
-use crate::domain::job::JobKey;
+use crate::config::meant::{Existing, Source};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::blocking::blocking;
 use crate::source::choice::{Choice, Kind, Rule, choose};
 use crate::source::folder::full_path;
@@ -45,12 +46,23 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         Some(job) => Explained {
             words: if verdict == Verdict::Taken { String::new() } else { explained.words },
             verdict: Verdict::Job,
+            next: taken_up(source, &job),
             job: Some(Box::new(job)),
             paused: hands.store.paused().await?,
             ..explained
         },
         None => explained,
     })
+}
+
+/// Where the next scan takes up what has ended. Else the job itself says what happens next.
+fn taken_up(source: &Source, job: &Job) -> String {
+    match job.stage {
+        Stage::Skipped { why: Skip::Subtitled } if source.existing == Existing::Transcribe => {
+            "the next scan takes it up: its source says `existing = \"transcribe\"` now".to_owned()
+        }
+        _ => String::new(),
+    }
 }
 
 /// What stands at a path of a source.
