@@ -141,7 +141,7 @@ async fn waiting(store: &dyn Store) -> Result<BTreeMap<&'static str, u64>, Store
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         for job in &jobs {
-            let what = if paused && is_paused(job) { "person" } else { waits_for(job) };
+            let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
             *waiting.entry(what).or_default() += 1;
         }
     }

@@ -71,7 +71,7 @@ async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
     let jobs = hands.store.page(&filter).await?;
     let mut waiting = Waiting::default();
     for job in &jobs {
-        let what = if paused && is_paused(job) { "person" } else { waits_for(job) };
+        let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += 1;
     }
     waiting.next = jobs.last().filter(|_| jobs.len() == filter.limit).map(|job| job.id);

@@ -215,6 +215,12 @@ fn a_person_releases_a_file_that_is_held() {
     fs::write(&talk, &whole[..whole.len() / 2]).unwrap();
     let held = json!({"hold": 1});
     assert_eq!(bed.once(1)["waiting_for"], held, "its header promises more");
+    bed.run(["pause"]);
+    let planned = bed.run(["plan", "--json"]).last_object();
+    assert_eq!([&planned["files"], &planned["held"], &planned["paused"]], [&json!(0), &json!(1), &json!(true)]);
+    bed.run(["resume"]);
+    let explained = bed.run(["explain", "--json", "inbox/talk.wav"]).last_object();
+    assert!(explained["next"].as_str().unwrap().starts_with("at the next `scribed run`"), "{explained}");
     let retried = bed.run(["retry", "inbox/talk.wav"]);
     assert!(retried.code == 0 && retried.stdout.starts_with("1 go on now"), "{retried:?}");
     assert_eq!(bed.once(0)["done"], 1);

@@ -241,11 +241,11 @@ fn a_pause_holds_over_restarts() {
     assert_eq!(ok(&bed, &["pause", "--json"]).last_object(), json!({"paused": true}));
     let passed = run(&bed, &["once"]);
     assert_eq!(passed.code, 1, "{passed:?}");
-    assert!(passed.stdout.contains("1 waiting for: person") && passed.stdout.contains("scribed resume"), "{passed:?}");
+    assert!(passed.stdout.contains("1 waiting for: pause") && passed.stdout.contains("scribed resume"), "{passed:?}");
     let running = daemon(&bed);
     eventually("it is ready to be sent", || row(&bed, "1")["stage"] == "probed");
     let said = status(&bed);
-    assert_eq!((&said["paused"], &said["waiting_for"]), (&json!(true), &json!({"person": 1})));
+    assert_eq!((&said["paused"], &said["waiting_for"]), (&json!(true), &json!({"pause": 1})));
     assert!(stop(running).stderr.contains("paused"));
     let running = daemon(&bed);
     assert_eq!(ok(&bed, &["resume", "--json"]).last_object(), json!({"paused": false}));
