@@ -100,6 +100,8 @@ fn every_path_is_explained() {
         ("inbox/link.wav", "passed_over", "symbolic link"),
         ("inbox/linked/talk.wav", "passed_over", "symbolic link"),
         ("inbox/nothing.wav", "missing", "nothing is there"),
+        ("inbox", "taken", "the folder of a source itself"),
+        ("by-a-link", "taken", "the folder of a source itself"),
         ("outside.wav", "outside", "below no source's folder"),
         ("state/queue/db", "outside", "below no source's folder"),
     ];
