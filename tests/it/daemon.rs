@@ -332,3 +332,15 @@ fn a_person_adds_what_the_patterns_pass_over() {
         assert!(refused.stderr.contains(words), "{words}: {refused:?}");
     }
 }
+
+#[test]
+fn a_daemon_that_hangs_is_told_of_soon() {
+    let bed = Bed::new(QUICK);
+    let running = daemon(&bed);
+    running.signal(Signal::STOP);
+    let asked = run(&bed, &["status"]);
+    assert_eq!(asked.code, 4, "{asked:?}");
+    assert!(asked.stderr.contains("said nothing for 5s"), "{asked:?}");
+    running.signal(Signal::CONT);
+    stop(running);
+}
