@@ -203,7 +203,9 @@ fn read_only_media_are_known_by_their_file_system() {
         assert!(status.unwrap().success());
     };
     remount("remount,ro");
-    let summary = bed.once(1);
+    let ran = bed.run(["once", "--json"]);
+    let summary = ran.last_object();
+    assert_eq!((ran.code, ran.stderr.matches("outputs cannot be written").count()), (1, 1), "{ran:?}");
     assert_eq!(summary["waiting_for"], serde_json::json!({"disk": 1}), "transcribed, and it waits: {summary}");
     assert!(!bed.path("inbox/.scribed").exists());
     let jobs = bed.jobs();
