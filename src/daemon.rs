@@ -121,8 +121,12 @@ impl House {
             let admitted = || self.engine.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
-            reopen::subtitled(mount, store, clock).await?;
             let scanned = scan.whole().await?;
+            if scanned.there {
+                reopen::returned(mount.source(), store, clock).await?;
+                reopen::subtitled(mount, store, clock).await?;
+                admitted();
+            }
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
             }

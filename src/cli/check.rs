@@ -6,10 +6,11 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Service, Source};
+use crate::config::meant::{Config, Service};
 use crate::control::request::Daemon;
-use crate::daemon::{House, recogniser, visitor};
+use crate::daemon::{House, mounts_of, recogniser, visitor};
 use crate::server::service::health;
+use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
 use rustix::fs::{Access, access};
 use serde_json::json;
@@ -33,7 +34,9 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
     let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
-    verdicts.extend(config.sources.iter().map(folder));
+    for mount in mounts_of(&config).values() {
+        verdicts.push(folder(mount).await);
+    }
     if matches!(config.service, Service::Embedded(_)) {
         verdicts.extend(tools(&config));
     }
@@ -54,13 +57,17 @@ fn bad(what: &str, words: String) -> Verdict {
     Verdict { what: what.to_owned(), good: false, words }
 }
 
-fn folder(source: &Source) -> Verdict {
+async fn folder(mount: &Mount) -> Verdict {
+    let source = mount.source();
     let (name, folder) = (format!("source {}", source.name), source.folder.display());
     if !source.folder.is_dir() {
         return bad(&name, format!("{folder} is not there: make it, or mount it; until then nothing of it changes"));
     }
     if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
         return bad(&name, format!("{folder} cannot be read: give this user the right to"));
+    }
+    if let Err(away) = mount.there_now().await {
+        return bad(&name, format!("frozen: {away}"));
     }
     if access(&source.folder, Access::WRITE_OK).is_err() {
         return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));

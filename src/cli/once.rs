@@ -8,10 +8,12 @@ use crate::cli::signals::on_signal;
 use crate::cli::way::taken;
 use crate::config::meant::{Config, Service};
 use crate::daemon::House;
+use crate::domain::names::SourceName;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{Ended, Engine, Patience, Tally, Until};
 use crate::source::disk::NETWORK_SETTLE;
+use crate::source::folder::Scanned;
 use crate::store::contract::{Filter, Store, StoreError};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -40,18 +42,18 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let paused = house.store.paused().await?;
     house.close().await?;
     let Passed { ended, away } = passed?;
-    report(context, &tally, &waiting, doubles, started.elapsed(), &ended)?;
+    report(context, &tally, &waiting, doubles, started.elapsed(), &ended, &away)?;
     if paused {
         context.say("the queue is paused: nothing new is uploaded or submitted until `scribed resume`")?;
     }
-    Ok(exit_code(&tally, &waiting, away, &ended))
+    Ok(exit_code(&tally, &waiting, !away.is_empty(), &ended))
 }
 
 /// What a pass came to.
 struct Passed {
     ended: Ended,
-    /// Whether the folder of a source was not there: who knows what lies in it.
-    away: bool,
+    /// The sources whose folders were not there, with the reason: who knows what lies in them.
+    away: Vec<String>,
 }
 
 /// Longer waits than were asked for that are still worth waiting for: nothing is wrong.
@@ -89,12 +91,24 @@ async fn pass(
     let show = context.progress.follow(look, over.cancelled());
     let found_all = async {
         tokio::select! {
-            scanned = scan => scanned.map(|scans| scans.iter().any(|(_, scanned)| !scanned.there)),
-            () = over.cancelled() => Ok(false),
+            scanned = scan => scanned.map(|scans| away(house, &scans)),
+            () = over.cancelled() => Ok(Vec::new()),
         }
     };
     let (found, ended, ()) = tokio::join!(found_all, work, show);
     Ok(Passed { away: found?, ended: ended? })
+}
+
+/// In words; a folder that is back meanwhile was away during the scan all the same.
+fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<String> {
+    let gone = scans.iter().filter(|(_, scanned)| !scanned.there);
+    gone.map(|(name, _)| match house.mounts.get(name).and_then(|mount| mount.away()) {
+        Some(away) => format!("the source {name} is frozen: {away}"),
+        None => {
+            format!("the folder of the source {name} was away for a moment; run it again to look through all of it")
+        }
+    })
+    .collect()
 }
 
 async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Option<Standing> {
@@ -127,7 +141,7 @@ async fn waiting(store: &dyn Store) -> Result<BTreeMap<&'static str, u64>, Store
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         for job in &jobs {
-            let what = if paused && is_paused(job) { "person" } else { waits_for(job) };
+            let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
             *waiting.entry(what).or_default() += 1;
         }
     }
@@ -140,6 +154,7 @@ fn report(
     doubles: u64,
     elapsed: Duration,
     ended: &Ended,
+    away: &[String],
 ) -> std::io::Result<()> {
     let waits: u64 = waiting.values().sum();
     let seconds = elapsed.as_secs_f64();
@@ -159,11 +174,14 @@ fn report(
     if doubles > 0 {
         context.say(&format!("  {doubles} transcriptions were found twice at the service; see the log"))?;
     }
+    for words in away {
+        context.say(words)?;
+    }
     match ended {
         Ended::ServiceOut(words) => context.say(&format!("the service: {words}")),
         Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
         Ended::Idle if tally.failed > 0 => context.say("why they failed: scribed jobs --stage failed"),
-        Ended::Idle if *tally == Tally::default() && waits == 0 => {
+        Ended::Idle if *tally == Tally::default() && waits == 0 && away.is_empty() => {
             context.say("nothing new: everything found had ended before (scribed status counts it)")
         }
         Ended::Idle => Ok(()),

@@ -11,9 +11,9 @@ use crate::control::caller::Caller;
 use crate::control::forecast::{Forecast, forecast};
 use crate::control::request::{Answer, Known, LOOKED_UP_AT_ONCE, Request};
 use crate::daemon;
-use crate::domain::job::{JobKey, Stamp};
+use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::path::RelPath;
-use crate::domain::stage::Skip;
+use crate::domain::stage::{Skip, Stage};
 use crate::media::decode::{DecodeError, probe};
 use crate::pipeline::blocking::blocking;
 use crate::source::choice::Rule;
@@ -53,6 +53,7 @@ async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Fai
     for mount in daemon::mounts_of(config).values() {
         planner.source(mount).await?;
     }
+    planner.sum.paused = planner.queue.paused().await?;
     planner.shown.finish_and_clear();
     planner.sum.tell(context)?;
     Ok(if planner.sum.is_whole() { 0 } else { UNFINISHED })
@@ -75,6 +76,16 @@ impl Queue {
         }
         let copy = daemon::copied_hands(config)?;
         Ok(copy.map_or(Self::None, |(hands, place)| Self::Copy(Way::Here(Box::new(hands)), place)))
+    }
+
+    async fn paused(&self) -> Result<bool, Failure> {
+        match self {
+            Self::None => Ok(false),
+            Self::Daemon(way) | Self::Copy(way, _) => match way.ask(Request::Paused).await? {
+                Answer::Paused(paused) => Ok(paused),
+                _ => Err(strange()),
+            },
+        }
     }
 
     async fn known(&self, keys: Vec<JobKey>) -> Result<Vec<Known>, Failure> {
@@ -135,8 +146,13 @@ impl Planner<'_> {
                 continue;
             }
             let mut forecast = forecast(known.job.as_ref(), &stamp);
-            if forecast == Forecast::New && self.is_subtitled(mount, &path).await? {
-                forecast = Forecast::Skipped(Skip::Subtitled.words().to_owned());
+            // What was skipped for a subtitle is looked at anew: it may be gone, or the setting another.
+            let was_subtitled = known.job.is_some_and(|job| is_skipped_for_subtitle(&job));
+            if forecast == Forecast::New || was_subtitled {
+                forecast = match self.is_subtitled(mount, &path).await? {
+                    true => Forecast::Skipped(Skip::Subtitled.words().to_owned()),
+                    false => Forecast::New,
+                };
             }
             let (what, why) = words(&forecast);
             self.say(source, &path, what, why)?;
@@ -200,6 +216,10 @@ impl Planner<'_> {
     }
 }
 
+fn is_skipped_for_subtitle(job: &Job) -> bool {
+    matches!(job.stage, Stage::Skipped { why: Skip::Subtitled })
+}
+
 fn words(forecast: &Forecast) -> (&'static str, &str) {
     match forecast {
         Forecast::New => ("new", ""),
@@ -207,6 +227,7 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::OnTheWay => ("on its way", ""),
         Forecast::AtTheService => ("at the service", ""),
         Forecast::Done => ("done", ""),
+        Forecast::Held => ("held", ""),
         Forecast::Skipped(why) => ("skipped", why),
     }
 }

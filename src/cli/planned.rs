@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
 
+/// `hold` is the source's setting.
+const HELD: &str = "held until they have been quiet for `hold` (`scribed retry` with the path sends one now)";
+
 /// Counted over all sources.
 #[derive(Debug, Default, PartialEq)]
 pub struct Planned {
@@ -30,6 +33,10 @@ pub struct Planned {
     pub unknown_length: u64,
     /// Whether nothing can be asked how long it is.
     pub no_tool: bool,
+    /// Not sent before they have been quiet for `hold`.
+    pub held: u64,
+    /// Whether a person has paused the queue: nothing is sent before `resume`.
+    pub paused: bool,
     /// Nothing would be done, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// Not taken by the source, by rule.
@@ -49,6 +56,7 @@ impl Planned {
             Forecast::OnTheWay => &mut self.on_the_way,
             Forecast::AtTheService => &mut self.at_the_service,
             Forecast::Done => &mut self.done,
+            Forecast::Held => &mut self.held,
             Forecast::Skipped(why) => self.skipped.entry(why.clone()).or_default(),
         };
         *counted += 1;
@@ -79,6 +87,7 @@ impl Planned {
             "files": self.files(), "bytes": self.bytes, "audio_seconds": (self.audio_seconds * 1e3).round() / 1e3,
             "unknown_length": self.unknown_length, "new": self.new, "changed": self.changed,
             "on_the_way": self.on_the_way, "at_the_service": self.at_the_service, "done": self.done,
+            "held": self.held, "paused": self.paused,
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
         })
     }
@@ -92,6 +101,9 @@ impl Planned {
         let (files, bytes) = (self.files(), HumanBytes(self.bytes));
         let audio = length((self.audio_seconds * 1e3) as u64);
         context.say(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
+        if self.paused {
+            context.say("the queue is paused: none of them is sent until `scribed resume`")?;
+        }
         let parts = [
             (self.new, "new"),
             (self.changed, "changed since they ended: sent if their content is another"),
@@ -101,7 +113,11 @@ impl Planned {
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("  {count:>8}  {what}"))?;
         }
-        let rest = [(self.at_the_service, "at the service: awaited and written"), (self.done, "done before")];
+        let rest = [
+            (self.at_the_service, "at the service: awaited and written"),
+            (self.done, "done before"),
+            (self.held, HELD),
+        ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("{count} {what}"))?;
         }

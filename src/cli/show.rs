@@ -31,7 +31,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     });
     object["history"] = notes.collect();
     context.emit(&object)?;
-    tell(context, &job, paused)?;
+    tell(context, &job, &next(&job, paused, way.has_daemon()))?;
     tell_history(context, &history)?;
     Ok(0)
 }
@@ -40,21 +40,11 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
 ///
 /// # Errors
 /// Of stdout.
-pub fn tell(context: &Context, job: &Job, paused: bool) -> io::Result<()> {
+pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
     context.say(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
     context.say(&format!("  stage    {} since {} UTC", job.stage.kind().name(), moment(job.since)))?;
     context.say(&format!("  reason   {}", reason(job)))?;
-    match job.due {
-        Some(_) if paused && is_paused(job) => {
-            context.say("  next     nothing while the queue is paused (`scribed resume`)")?
-        }
-        Some(due) => context.say(&format!("  next     at {} UTC or soon after", moment(due)))?,
-        None if matches!(job.stage.kind(), StageKind::Failed | StageKind::Cancelled) => {
-            context.say(&format!("  next     nothing by itself: `scribed retry {}` takes it up again", job.id))?
-        }
-        None if job.stage.is_end() => context.say("  next     nothing: it has ended")?,
-        None => context.say("  next     nothing by itself: a person is asked")?,
-    }
+    context.say(&format!("  next     {next}"))?;
     if let Some(id) = job.stage.transcription() {
         context.say(&format!("  service  transcription {id}, round {}", job.round))?;
     }
@@ -62,6 +52,22 @@ pub fn tell(context: &Context, job: &Job, paused: bool) -> io::Result<()> {
         context.say(&format!("  output   {}", output.name))?;
     }
     Ok(())
+}
+
+/// What happens next to a job, and when.
+pub fn next(job: &Job, paused: bool, has_daemon: bool) -> String {
+    match job.due {
+        Some(_) if paused && is_paused(job) => "nothing while the queue is paused (`scribed resume`)".to_owned(),
+        Some(_) if !has_daemon => {
+            "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself".to_owned()
+        }
+        Some(due) => format!("at {} UTC or soon after", moment(due)),
+        None if matches!(job.stage.kind(), StageKind::Failed | StageKind::Cancelled) => {
+            format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
+        }
+        None if job.stage.is_end() => "nothing: it has ended".to_owned(),
+        None => "nothing by itself: a person is asked".to_owned(),
+    }
 }
 
 fn tell_history(context: &Context, history: &[Note]) -> io::Result<()> {

@@ -54,7 +54,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
     json!({
         "jobs": status.jobs, "total": status.total, "running": status.running,
         "waiting_for_a_person": status.waiting_for_a_person, "suspect": status.suspect, "paused": status.paused,
-        "daemon": daemon, "waiting_for": waiting,
+        "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
     })
 }
 
@@ -72,6 +72,9 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     }
     if status.paused {
         context.say("paused: nothing new is uploaded or submitted until `scribed resume`")?;
+    }
+    for frozen in &status.frozen {
+        context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
     }
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),

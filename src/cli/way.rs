@@ -40,6 +40,11 @@ impl Way {
         }
     }
 
+    /// Whether a daemon moves the jobs by itself.
+    pub fn has_daemon(&self) -> bool {
+        matches!(self, Self::Daemon(_))
+    }
+
     /// Has a request carried out.
     ///
     /// # Errors

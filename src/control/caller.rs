@@ -7,8 +7,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A daemon that says nothing for so long hangs.
+/// A daemon that says nothing for so long hangs: it reads many rows of the queue …
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// … it waits for the disk, or for a folder that does not answer …
+const PATIENCE_DISK: Duration = Duration::from_secs(30);
+
+/// … or it has the answer at hand.
+const PATIENCE_SHORT: Duration = Duration::from_secs(5);
+
+fn patience(request: &Request) -> Duration {
+    match request {
+        Request::Status | Request::Paused | Request::Show { .. } => PATIENCE_SHORT,
+        Request::Waiting { .. } | Request::Jobs(_) | Request::LookUp { .. } => PATIENCE,
+        _ => PATIENCE_DISK,
+    }
+}
 
 /// Why a daemon could not be asked.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +68,7 @@ impl Caller {
             return Ok(None);
         }
         let reach = Reach::to(state, NAME).map_err(closed)?;
-        let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty()).timeout(PATIENCE);
+        let builder = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty());
         let client = builder.unix_socket(reach.path()).build();
         let client = client.map_err(|error| closed(io::Error::other(error)))?;
         Ok(Some(Self { client, place, _reach: reach }))
@@ -65,12 +79,13 @@ impl Caller {
     /// # Errors
     /// [`CallError::Broken`]; within, what the daemon refuses.
     pub async fn ask(&self, request: &Request) -> Result<Result<Answer, Refusal>, CallError> {
+        let patience = patience(request);
         let broken = |words: String| CallError::Broken { place: self.place.clone(), words };
         // The host is nobody's: the way is the socket.
-        let sent = self.client.post(format!("http://scribed{PATH}")).json(request).send().await;
-        let response = sent.map_err(|error| broken(went_wrong(&error)))?;
+        let sent = self.client.post(format!("http://scribed{PATH}")).json(request).timeout(patience).send().await;
+        let response = sent.map_err(|error| broken(went_wrong(&error, patience)))?;
         let good = response.status().is_success();
-        let body = response.bytes().await.map_err(|error| broken(went_wrong(&error)))?;
+        let body = response.bytes().await.map_err(|error| broken(went_wrong(&error, patience)))?;
         let parsed = match good {
             true => serde_json::from_slice(&body).map(Ok),
             false => serde_json::from_slice(&body).map(Err),
@@ -81,9 +96,9 @@ impl Caller {
     }
 }
 
-fn went_wrong(error: &reqwest::Error) -> String {
+fn went_wrong(error: &reqwest::Error, patience: Duration) -> String {
     if error.is_timeout() {
-        let patience = humantime::format_duration(PATIENCE);
+        let patience = humantime::format_duration(patience);
         return format!("it said nothing for {patience}; look at its log, and restart it if it hangs");
     }
     "it stopped in the middle of the request; look at `scribed status`, then ask again".to_owned()

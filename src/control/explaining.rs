@@ -3,12 +3,13 @@
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
-use crate::config::meant::Source;
-use crate::domain::job::JobKey;
+use crate::config::meant::{Existing, Source};
+use crate::domain::job::{Job, JobKey};
+use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::blocking::blocking;
 use crate::source::choice::{Choice, Kind, Rule, choose};
 use crate::source::folder::full_path;
-use crate::source::mount::Mount;
+use crate::source::mount::{Away, Mount};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -30,6 +31,15 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         paused: false,
     };
     let Some((mount, key)) = hands.key(place.path()).await else {
+        if let Some(mount) = root(hands, place.path()) {
+            let (words, next) = ("the folder of a source itself", "each file below is explained by itself");
+            let (verdict, words, next) = match mount.there_now().await {
+                Ok(()) => (Verdict::Taken, words.to_owned(), next),
+                Err(away) => told_away(&away),
+            };
+            let source = Some(mount.source().name.clone());
+            return Ok(Explained { source, ..found(verdict, words, next) });
+        }
         let next = "nothing: scribed looks at its sources' folders only";
         return Ok(found(Verdict::Outside, hands.outside(place), next));
     };
@@ -45,6 +55,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         Some(job) => Explained {
             words: if verdict == Verdict::Taken { String::new() } else { explained.words },
             verdict: Verdict::Job,
+            next: taken_up(source, &job),
             job: Some(Box::new(job)),
             paused: hands.store.paused().await?,
             ..explained
@@ -53,18 +64,28 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
     })
 }
 
+/// Where the next scan takes up what has ended. Else the job itself says what happens next.
+fn taken_up(source: &Source, job: &Job) -> String {
+    match job.stage {
+        Stage::Skipped { why: Skip::Subtitled } if source.existing == Existing::Transcribe => {
+            "the next scan takes it up: its source says `existing = \"transcribe\"` now".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
 /// What stands at a path of a source.
 enum Seen {
     Entry(Kind),
     BehindALink(PathBuf),
     Nothing,
-    SourceAway(String),
+    SourceAway(Away),
     Unknown(io::Error),
 }
 
 async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     if let Err(away) = mount.there_now().await {
-        return Seen::SourceAway(away.to_string());
+        return Seen::SourceAway(away);
     }
     let (folder, path) = (mount.source().folder.clone(), key.path.clone());
     let looked = blocking(move || {
@@ -92,9 +113,7 @@ fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'stati
     let path = Path::new(OsStr::from_bytes(key.path.as_bytes()));
     let by = |rule: &Rule, next| (Verdict::PassedOver, rule.to_string(), next);
     match seen {
-        Seen::SourceAway(words) => {
-            (Verdict::Missing, words.clone(), "nothing of this source changes until its folder is back")
-        }
+        Seen::SourceAway(away) => told_away(away),
         Seen::Nothing => (Verdict::Missing, "nothing is there".to_owned(), "nothing, until a file is there"),
         Seen::Unknown(error) => {
             (Verdict::Missing, format!("it cannot be looked at: {error}"), "it is looked at again at the next scan")
@@ -115,6 +134,19 @@ fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'stati
             }
         },
     }
+}
+
+fn told_away(away: &Away) -> (Verdict, String, &'static str) {
+    (Verdict::Missing, away.to_string(), "nothing of this source changes until its folder is back")
+}
+
+/// The source whose folder this is, by whatever name.
+fn root<'a>(hands: &'a Hands, path: &Path) -> Option<&'a Arc<Mount>> {
+    let real = path.canonicalize().ok();
+    hands.mounts.values().find(|mount| {
+        let folder = &mount.source().folder;
+        folder == path || real.is_some() && folder.canonicalize().ok() == real
+    })
 }
 
 fn after(rule: &Rule) -> &'static str {

@@ -17,6 +17,8 @@ pub enum Forecast {
     OnTheWay,
     /// Something was, or may have been, bought for it: it would be awaited and written.
     AtTheService,
+    /// It looks unfinished, or changed after it was transcribed: it is waited for.
+    Held,
     /// Its outputs are written.
     Done,
     /// Nothing would be done about it; why.
@@ -31,6 +33,7 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
     let is_same = job.is_file(stamp);
     match job.stage.kind() {
         StageKind::Found | StageKind::Settled if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
+        _ if job.is_held() && !job.stage.is_end() && is_same => Forecast::Held,
         StageKind::Found | StageKind::Settled | StageKind::Probed | StageKind::Uploaded | StageKind::Following => {
             Forecast::OnTheWay
         }

@@ -60,6 +60,7 @@ impl Hands {
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
+            Request::Paused => Answer::Paused(self.store.paused().await?),
             Request::Pause => Answer::Paused(steering::set_paused(self, true).await?),
             Request::Resume => Answer::Paused(steering::set_paused(self, false).await?),
         })

@@ -54,6 +54,8 @@ pub enum Request {
         /// Which.
         job: Wanted,
     },
+    /// Whether the queue is paused. Answered by [`Answer::Paused`].
+    Paused,
     /// No new uploads and creates. Answered by [`Answer::Paused`].
     Pause,
     /// The end of a pause. Answered by [`Answer::Paused`].
@@ -129,6 +131,18 @@ pub struct Status {
     pub paused: bool,
     /// The daemon, where one answers.
     pub daemon: Option<Daemon>,
+    /// Sources that are frozen: their folders are away.
+    #[serde(default)]
+    pub frozen: Vec<Frozen>,
+}
+
+/// A source of which nothing changes until its folder is back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frozen {
+    /// Which.
+    pub source: SourceName,
+    /// Why, in words.
+    pub reason: String,
 }
 
 /// A daemon, and what it has done since it was started.
@@ -202,7 +216,7 @@ pub struct Explained {
     pub verdict: Verdict,
     /// Why, or what is remarkable beside its job; empty where its job says it all.
     pub words: String,
-    /// What happens next where there is no job.
+    /// What happens next; empty where its job says it.
     pub next: String,
     /// The source that it lies below.
     pub source: Option<SourceName>,

@@ -1,7 +1,7 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{Daemon, Refusal, Status, Waiting};
+use super::request::{Daemon, Frozen, Refusal, Status, Waiting};
 use crate::clock::Clock;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
@@ -25,7 +25,17 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         suspect: hands.store.suspect().await?,
         paused: hands.store.paused().await?,
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
+        frozen: frozen(hands).await,
     })
+}
+
+/// A daemon knows which folders are away; a command looks.
+async fn frozen(hands: &Hands) -> Vec<Frozen> {
+    let each = hands.mounts.values().map(|mount| async move {
+        let away = if hands.running.is_some() { mount.away() } else { mount.there_now().await.err() };
+        away.map(|away| Frozen { source: mount.source().name.clone(), reason: away.to_string() })
+    });
+    futures_util::future::join_all(each).await.into_iter().flatten().collect()
 }
 
 fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
@@ -61,7 +71,7 @@ async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
     let jobs = hands.store.page(&filter).await?;
     let mut waiting = Waiting::default();
     for job in &jobs {
-        let what = if paused && is_paused(job) { "person" } else { waits_for(job) };
+        let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += 1;
     }
     waiting.next = jobs.last().filter(|_| jobs.len() == filter.limit).map(|job| job.id);

@@ -6,7 +6,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::reason::reason;
-use crate::domain::stage::{Event, Stage, StageKind};
+use crate::domain::stage::{Event, Skip, Stage, StageKind};
 use crate::wire::iso;
 
 /// What a person's order comes to for a job as it stands.
@@ -105,6 +105,8 @@ fn weigh_retry(job: &Job, pay_again: bool) -> Step {
             let cost = if job.stage.revival_buys() { Cost::Another } else { Cost::Nothing };
             Step::Take(Event::Revived, cost)
         }
+        // It is looked at anew; the subtitle may be gone, or the setting another.
+        Stage::Skipped { why: Skip::Subtitled } => Step::Take(Event::Grew { stamp: job.seen }, Cost::Nothing),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
             Step::Decline(format!("job {} is {what}: there is nothing to retry until its file changes", job.id))

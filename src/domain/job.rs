@@ -88,6 +88,9 @@ pub struct Job {
     /// again, whatever the template says by then (design, promise 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_from: Option<Order>,
+    /// The file as a person has said that it is whole: it is held no longer, until it changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vouched: Option<Stamp>,
 }
 
 impl Job {
@@ -106,6 +109,7 @@ impl Job {
             outputs: Vec::new(),
             placing: Vec::new(),
             made_from: None,
+            vouched: None,
         }
     }
 
@@ -118,6 +122,7 @@ impl Job {
         match &event {
             Event::Grew { stamp } => {
                 self.seen = *stamp;
+                self.vouched = None;
                 self.attempts = 0;
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
@@ -167,6 +172,16 @@ impl Job {
         let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
         let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         in_flight && (self.due.is_none() || stuck)
+    }
+
+    /// Whether it waits until its file has been quiet for `hold`.
+    pub fn is_held(&self) -> bool {
+        self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Held)
+    }
+
+    /// Whether a person has said that the file as it is now is whole.
+    pub fn is_vouched(&self) -> bool {
+        self.vouched == Some(self.seen)
     }
 
     /// The same job, resting until `due`, for a reason.

@@ -56,7 +56,7 @@ pub enum PlaceError {
         file: PathBuf,
     },
     /// The file system is mounted read-only.
-    #[error("the file system of {} is read-only; remount it or set another `place`: {KEPT}", file.display())]
+    #[error("the file system of {} is read-only; remount it so that it can be written: {KEPT}", file.display())]
     ReadOnly {
         /// The output, or the folder when it concerns all.
         file: PathBuf,

@@ -95,13 +95,14 @@ impl Intake<'_> {
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
         let mut unwatched = None;
-        self.until_there(mounts.as_ref()).await;
-        reopen::subtitled(&self.mount, self.store, self.clock).await?;
         loop {
             self.until_there(mounts.as_ref()).await;
             let mut followed = self.begin(&mut unwatched);
             let took = self.whole(&mut followed).await?;
             if self.mount.away().is_none() {
+                reopen::returned(self.mount.source(), self.store, self.clock).await?;
+                reopen::subtitled(&self.mount, self.store, self.clock).await?;
+                (self.admitted)();
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }
         }

@@ -1,24 +1,44 @@
-//! Jobs that were skipped because of a setting which now says otherwise.
+//! Jobs that rest because of something which now is otherwise: a setting, a folder that was away.
 
 use crate::clock::Clock;
-use crate::config::meant::Existing;
+use crate::config::meant::{Existing, Source};
+use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::source::mount::Mount;
 use crate::store::contract::{Filter, Store, StoreError};
+use std::sync::Arc;
 
 /// So many jobs are looked at in one go.
 const PAGE: usize = 1_000;
 
-/// Where `existing` is "transcribe" now: what was skipped for a subtitle by someone else is found anew. A
-/// folder that is away changes nothing.
+/// The folder is there: what waits for it is due now, also where its file is gone.
 ///
 /// # Errors
 /// The store's.
-pub async fn subtitled(mount: &Mount, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
+    let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        let waits = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        for job in jobs.iter().filter(waits).filter(|job| job.key.source == source.name) {
+            store.look_again(job.id, clock.now()).await?;
+        }
+    }
+}
+
+/// What was skipped for a subtitle by someone else is found anew where that subtitle is gone, or
+/// `existing` is "transcribe" now. A folder that is away changes nothing.
+///
+/// # Errors
+/// The store's.
+pub async fn subtitled(mount: &Arc<Mount>, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
     let source = mount.source();
-    if source.existing == Existing::Skip || mount.there_now().await.is_err() {
-        return Ok(());
+    if mount.there_now().await.is_err() {
+        return Ok(()); // it may be a bare mount point that has no subtitles in it
     }
     let mut filter = Filter { stages: vec![StageKind::Skipped], limit: PAGE, ..Filter::default() };
     loop {
@@ -27,12 +47,23 @@ pub async fn subtitled(mount: &Mount, store: &dyn Store, clock: &dyn Clock) -> R
         filter.after = Some(last.id);
         let is_for_subtitle = |job: &&Job| matches!(job.stage, Stage::Skipped { why: Skip::Subtitled });
         for job in jobs.iter().filter(is_for_subtitle).filter(|job| job.key.source == source.name) {
+            if source.existing == Existing::Skip && has_subtitle(mount, job).await {
+                continue;
+            }
             // As if it had changed: it is looked at before anything is concluded.
             let seen = Stamp { ctime_ns: !job.seen.ctime_ns, ..job.seen };
             let now = clock.now();
             store.admit(&job.key, seen, now, now).await?;
         }
     }
+}
+
+/// A subtitle whoever wrote it, or nobody knows.
+async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
+    let (mount, path) = (Arc::clone(mount), job.key.path.clone());
+    let look = move || mount.beside().subtitles(&mount.source().folder, &path);
+    let found = tokio::task::spawn_blocking(look).await;
+    !matches!(found, Ok(Ok(subtitles)) if subtitles.is_empty())
 }
 
 #[cfg(test)]
@@ -45,7 +76,6 @@ mod tests {
     use crate::store::contract::Hold;
     use crate::store::memory;
     use std::path::Path;
-    use std::sync::Arc;
     use std::time::Duration;
     use tempfile::TempDir;
 
@@ -56,7 +86,7 @@ mod tests {
         let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\nexisting = \"transcribe\"\n");
         let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
         let key = JobKey { source: source.name.clone(), path: RelPath::new("talk.wav") };
-        let mount = Mount::new(Arc::new(source), top.path(), Arc::new(clock));
+        let mount = Arc::new(Mount::new(Arc::new(source), top.path(), Arc::new(clock)));
         let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());
         store.admit(&key, seen, now, now).await.unwrap();
         let until = now.after(Duration::from_secs(60));

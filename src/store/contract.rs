@@ -215,8 +215,9 @@ pub trait Store: Send + Sync {
         }
     }
 
-    /// A person's order to look at a job that waits: it is due now. `false` if it has ended, or there is
-    /// no such job.
+    /// A person's order to look at a job that waits: it is due now. One that is held goes on as its file
+    /// was seen: that is the person's word that it is whole. `false` if it has ended, or there is no such
+    /// job.
     async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
 
     /// Whether a person has ordered that nothing new is uploaded or submitted.

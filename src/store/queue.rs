@@ -285,9 +285,17 @@ impl Queue {
 
     fn look_again(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
         match self.rows.load(id)? {
+            Some(job) if job.is_held() && !job.stage.is_end() => self.vouch(job, now).map(|()| true),
             Some(job) if !job.stage.is_end() => self.bring_forward(id, now).map(|()| true),
             _ => Ok(false),
         }
+    }
+
+    /// Whoever is just looking at it may not put back that it is held.
+    fn vouch(&mut self, old: Job, now: Timestamp) -> Result<(), StoreError> {
+        self.index.release(old.id);
+        let new = Job { vouched: Some(old.seen), ..old.clone() };
+        self.put(Some(&old), &new.resting(Some(now), None))
     }
 
     fn rows_after(&self, after: Option<JobId>) -> Result<Vec<Job>, StoreError> {

@@ -206,3 +206,29 @@ fn the_help_is_what_it_was() {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);
     }
 }
+
+#[test]
+fn a_person_releases_a_file_that_is_held() {
+    let bed = Bed::new(QUICK);
+    let talk = bed.drop_in(0, "talk.wav");
+    let whole = fs::read(&talk).unwrap();
+    fs::write(&talk, &whole[..whole.len() / 2]).unwrap();
+    let held = json!({"hold": 1});
+    assert_eq!(bed.once(1)["waiting_for"], held, "its header promises more");
+    bed.run(["pause"]);
+    let planned = bed.run(["plan", "--json"]).last_object();
+    assert_eq!([&planned["files"], &planned["held"], &planned["paused"]], [&json!(0), &json!(1), &json!(true)]);
+    bed.run(["resume"]);
+    let explained = bed.run(["explain", "--json", "inbox/talk.wav"]).last_object();
+    assert!(explained["next"].as_str().unwrap().starts_with("at the next `scribed run`"), "{explained}");
+    let retried = bed.run(["retry", "inbox/talk.wav"]);
+    assert!(retried.code == 0 && retried.stdout.starts_with("1 go on now"), "{retried:?}");
+    assert_eq!(bed.once(0)["done"], 1);
+
+    // The word was for the file as it was then.
+    bed.drop_in(1, "talk.wav");
+    assert_eq!(bed.once(1)["waiting_for"], held, "it changed after it was transcribed");
+    bed.run(["retry", "inbox/talk.wav"]);
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(bed.desk().bought(), 2);
+}

@@ -241,11 +241,11 @@ fn a_pause_holds_over_restarts() {
     assert_eq!(ok(&bed, &["pause", "--json"]).last_object(), json!({"paused": true}));
     let passed = run(&bed, &["once"]);
     assert_eq!(passed.code, 1, "{passed:?}");
-    assert!(passed.stdout.contains("1 waiting for: person") && passed.stdout.contains("scribed resume"), "{passed:?}");
+    assert!(passed.stdout.contains("1 waiting for: pause") && passed.stdout.contains("scribed resume"), "{passed:?}");
     let running = daemon(&bed);
     eventually("it is ready to be sent", || row(&bed, "1")["stage"] == "probed");
     let said = status(&bed);
-    assert_eq!((&said["paused"], &said["waiting_for"]), (&json!(true), &json!({"person": 1})));
+    assert_eq!((&said["paused"], &said["waiting_for"]), (&json!(true), &json!({"pause": 1})));
     assert!(stop(running).stderr.contains("paused"));
     let running = daemon(&bed);
     assert_eq!(ok(&bed, &["resume", "--json"]).last_object(), json!({"paused": false}));
@@ -331,4 +331,16 @@ fn a_person_adds_what_the_patterns_pass_over() {
         assert_eq!(refused.code, 2, "{refused:?}");
         assert!(refused.stderr.contains(words), "{words}: {refused:?}");
     }
+}
+
+#[test]
+fn a_daemon_that_hangs_is_told_of_soon() {
+    let bed = Bed::new(QUICK);
+    let running = daemon(&bed);
+    running.signal(Signal::STOP);
+    let asked = run(&bed, &["status"]);
+    assert_eq!(asked.code, 4, "{asked:?}");
+    assert!(asked.stderr.contains("said nothing for 5s"), "{asked:?}");
+    running.signal(Signal::CONT);
+    stop(running);
 }

@@ -123,6 +123,23 @@ async fn nothing_is_written_into_a_bare_mount_point() {
     watching.end().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_vanished_while_its_folder_was_away_is_looked_at_when_it_is_back() {
+    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\n");
+    let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
+    fs::write(bed.path("share/talk.wav"), speech(0)).unwrap();
+    let watching = Watching::start(&bed).await;
+    watching.finds(1).await;
+    share.goes();
+    let running = Running::start(&watching.house);
+    until("it is frozen", || async { waits_for_folder(&watching.jobs().await[0]) }).await;
+    fs::remove_file(bed.path("share/talk.wav")).unwrap();
+    share.back();
+    until("it is known to be gone", || async { watching.jobs().await[0].stage.kind() == StageKind::Skipped }).await;
+    running.end().await;
+    watching.end().await;
+}
+
 #[test]
 fn a_bare_mount_point_is_known_and_said_once_and_what_lies_in_it_is_left_alone() {
     let bed = Bed::new(QUICK);
@@ -137,13 +154,29 @@ fn a_bare_mount_point_is_known_and_said_once_and_what_lies_in_it_is_left_alone()
     assert_eq!(ran.code, 1, "{ran:?}");
     assert_eq!(ran.stderr.matches("has lost its marker").count(), 1, "{ran:?}");
     assert_eq!(bed.jobs(), jobs);
+    assert_frozen_is_said(&bed);
     share.back();
+    assert_eq!(bed.run(["status", "--json"]).last_object()["frozen"], serde_json::json!([]));
     assert_eq!(bed.once(0)["done"], 0);
     drop(share);
     // A person's word.
     fs::write(bed.path("inbox/.scribed"), "").unwrap();
     assert_eq!(bed.once(0)["done"], 1);
     assert!(stray.exists());
+}
+
+/// Whoever is asked names the source and the reason.
+fn assert_frozen_is_said(bed: &Bed) {
+    let status = bed.run(["status", "--json"]).last_object();
+    let frozen = status["frozen"].as_array().unwrap();
+    assert!(frozen.len() == 1 && frozen[0]["source"] == "inbox", "{status}");
+    assert!(frozen[0]["reason"].as_str().unwrap().contains("has lost its marker"), "{status}");
+    for (command, code) in [("status", 0), ("once", 1), ("check", 1)] {
+        let ran = bed.run([command]);
+        assert_eq!(ran.code, code, "{ran:?}");
+        assert!(ran.stdout.contains("inbox") && ran.stdout.contains("has lost its marker"), "{ran:?}");
+        assert!(!ran.stdout.contains("nothing new"), "{ran:?}");
+    }
 }
 
 #[test]
@@ -170,7 +203,9 @@ fn read_only_media_are_known_by_their_file_system() {
         assert!(status.unwrap().success());
     };
     remount("remount,ro");
-    let summary = bed.once(1);
+    let ran = bed.run(["once", "--json"]);
+    let summary = ran.last_object();
+    assert_eq!((ran.code, ran.stderr.matches("outputs cannot be written").count()), (1, 1), "{ran:?}");
     assert_eq!(summary["waiting_for"], serde_json::json!({"disk": 1}), "transcribed, and it waits: {summary}");
     assert!(!bed.path("inbox/.scribed").exists());
     let jobs = bed.jobs();

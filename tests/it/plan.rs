@@ -126,6 +126,8 @@ fn every_path_is_explained() {
         ("inbox/link.wav", "passed_over", "symbolic link"),
         ("inbox/linked/talk.wav", "passed_over", "symbolic link"),
         ("inbox/nothing.wav", "missing", "nothing is there"),
+        ("inbox", "taken", "the folder of a source itself"),
+        ("by-a-link", "taken", "the folder of a source itself"),
         ("outside.wav", "outside", "below no source's folder"),
         ("state/queue/db", "outside", "below no source's folder"),
     ];
@@ -146,4 +148,24 @@ fn every_path_is_explained() {
     assert!(said.contains("reason   done") && said.contains("nothing: it has ended"), "{said}");
     fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
     assert!(bed.run(["explain", "inbox/talk.wav"]).stdout.contains("now      nothing is there"));
+}
+
+#[test]
+fn what_was_skipped_for_a_subtitle_is_planned_as_it_stands_now() {
+    let bed = Bed::new(QUICK);
+    for name in ["a", "b"] {
+        bed.drop_in(0, format!("{name}.wav"));
+        fs::write(bed.path(format!("inbox/{name}.en.srt")), "1\n00:00:00,000 --> 00:00:01,000\ntheirs\n").unwrap();
+    }
+    assert_eq!(bed.once(0)["skipped"], 2);
+    assert_eq!(plan(&bed)["files"], 0);
+    fs::remove_file(bed.path("inbox/a.en.srt")).unwrap();
+    assert_eq!(plan(&bed)["files"], 1);
+    assert_eq!(bed.run(["retry", "inbox/a.wav"]).code, 0);
+    assert_eq!(bed.once(0)["done"], 1);
+    bed.configure(&QUICK.replace("settle", "existing = \"transcribe\"\nsettle"));
+    assert_eq!(plan(&bed)["files"], 1);
+    let said = bed.run(["explain", "inbox/b.wav"]).stdout;
+    assert!(said.contains("next     the next scan takes it up"), "{said}");
+    assert_eq!(bed.once(0)["done"], 1);
 }

@@ -5,9 +5,9 @@ use super::creates::Creates;
 use crate::clock::Uptime;
 use crate::domain::fault::Fault;
 use crate::domain::job::Job;
-use crate::domain::names::JobId;
+use crate::domain::names::{JobId, SourceName};
 use crate::domain::stage::StageKind;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ pub(super) struct Memory {
     pub(super) trust_from: Option<Uptime>,
     /// How often it was.
     pub(super) trust_cuts: u32,
+    /// Sources whose outputs could not be written when it was last tried.
+    pub(super) unwritable: BTreeSet<SourceName>,
     /// A suspect store that a person must look at.
     pub(super) distrust: Option<Fault>,
 }

@@ -46,6 +46,12 @@ impl Engine {
         if matches!(event, Event::Uploaded { .. } | Event::Fetched { .. }) {
             self.heard_good(&job);
         }
+        match &event {
+            Event::Written { .. } => self.say_writable(&job),
+            // What a copy of it met already.
+            Event::Failed { fault } => say_failed(&job, fault),
+            _ => {}
+        }
         self.forget(job.id);
         let before = job.clone();
         let Ok(job) = job.on(event, now) else { return before };
@@ -78,6 +84,21 @@ impl Engine {
         }
     }
 
+    /// Once for each source, until it can be written again.
+    fn say_unwritable(&self, job: &Job, fault: &Fault) {
+        let source = &job.key.source;
+        let waits = fault.kind == FaultKind::Unwritable && job.stage.kind() == StageKind::Fetched;
+        if waits && self.memory().unwritable.insert(source.clone()) {
+            tracing::warn!(%source, path = %job.key.path, reason = %fault.words, "outputs cannot be written; they wait");
+        }
+    }
+
+    fn say_writable(&self, job: &Job) {
+        if self.memory().unwritable.remove(&job.key.source) {
+            tracing::info!(source = %job.key.source, "outputs can be written again");
+        }
+    }
+
     /// A list that changes while it is read is no fault of the service's.
     pub(super) fn heard_cut(&self, cut: &WalkFault) {
         if let WalkFault::CutShort(fault) = cut {
@@ -89,6 +110,7 @@ impl Engine {
     pub(super) async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         self.heard_fault(&fault);
+        self.say_unwritable(&job, &fault);
         let row = self.count(&job, blames_the_service(&fault));
         let jitter = self.memory().chance.f64();
         let mut verdict = decide(&self.parts.retry, &fault, job.attempts, row.faults, now, jitter);
@@ -116,7 +138,7 @@ impl Engine {
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         self.forget(job.id);
-        tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed");
+        say_failed(&job, &fault);
         // A job past its intent cannot fail before it is known what was bought.
         let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
         let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts.retry.max)), Some(fault)));
@@ -144,6 +166,10 @@ impl Engine {
             _ => {}
         }
     }
+}
+
+fn say_failed(job: &Job, fault: &Fault) {
+    tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed");
 }
 
 /// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
