@@ -61,6 +61,7 @@ pub mod cli {
     pub mod signals;
     pub mod status;
     pub mod supervisor;
+    pub mod upgrade;
     pub mod way;
 }
 
@@ -130,6 +131,8 @@ pub mod domain {
 pub mod media {
     pub mod decode;
     pub mod header;
+    mod native;
+    mod resample;
 }
 
 /// Files written for a job: what is in them, what they are called, how they get into their place.
@@ -167,11 +170,16 @@ pub mod pipeline {
 pub mod server {
     pub mod answer;
     pub mod auth;
+    pub mod channels;
     pub mod desk;
+    pub mod dictionary;
     pub mod files;
+    pub mod first;
     pub mod hearing;
     pub mod lazy;
+    pub mod limits;
     pub mod multipart;
+    pub mod openapi;
     pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
@@ -182,7 +190,10 @@ pub mod server {
     pub mod segment;
     pub mod service;
     pub mod shelf;
+    pub mod sounds;
+    pub mod undone;
     pub mod upload;
+    pub mod wording;
     pub mod worker;
 }
 
@@ -217,12 +228,18 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod enrichment;
     pub mod error;
+    pub mod event;
     pub mod fields;
+    pub mod first;
     pub mod iso;
+    pub mod languages;
     pub mod page;
     pub mod params;
     pub mod record;
     pub mod result;
+    pub mod schema;
+    pub mod upgrade;
     pub mod upload;
 }

@@ -131,8 +131,9 @@ fn wanted(
         .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
     let made_by = provenance(&record, job, order, transcription);
     let body = record.result.unwrap_or_default();
-    let transcript = body.transcription.transcript();
-    let subtitles = body.transcription.own_subtitles();
+    let transcription = body.transcription.unwrap_or_default();
+    let transcript = transcription.transcript();
+    let subtitles = transcription.own_subtitles();
     let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
     let path = full_path(&source.folder, &job.key.path);
     let vars = vars::of_job(&job.key);
