@@ -6,7 +6,7 @@
 mod librivox;
 
 use anyhow::{Result, ensure};
-use librivox::readings;
+use librivox::{readings, word_errors};
 use scribed::server::hearing::{Wishes, transcribe};
 use scribed::server::pocketsphinx::{PocketSphinx, Settings};
 use std::path::{Path, PathBuf};
@@ -36,6 +36,10 @@ async fn main() -> Result<()> {
     };
     let (first, last) = (in_block(0), in_block(BLOCKS - 1));
     ensure!(first.len() == last.len(), "{first:?}\n{last:?}");
+    let said: Vec<String> = readings().into_iter().map(|reading| reading.text).collect();
+    let heard: Vec<&str> = first.iter().map(|utterance| utterance.2).collect();
+    let (wrong, words) = word_errors(&said.join(" "), &heard.join(" "));
+    println!("{wrong} of {words} words of the first block are wrong");
     let off = first.iter().zip(&last).map(|(one, other)| (one.0 - other.0).abs().max((one.1 - other.1).abs()));
     let off = off.fold(0.0, f64::max);
     println!("the last block's times differ from the first one's by {off:.3} s at most");

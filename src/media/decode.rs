@@ -128,12 +128,12 @@ pub struct Decoder {
 
 /// Where the samples come from.
 enum Sound {
-    Ffmpeg(Ffmpeg),
+    Ffmpeg(Box<Ffmpeg>),
     Native(mpsc::Receiver<Planes>),
 }
 
-/// The samples of every channel, as many of each; or the decoder's words.
-type Planes = Result<Vec<Vec<i16>>, String>;
+/// The samples of every channel, as many of each, `None` at the end; or the decoder's words.
+type Planes = Result<Option<Vec<Vec<i16>>>, String>;
 
 struct Ffmpeg {
     child: Child,
@@ -163,7 +163,7 @@ impl Decoder {
         let (sound, channels) = match native(path).await {
             // Who counts them otherwise decodes them otherwise.
             Some(native) if native.channels() == channels as usize => (Sound::Native(pump(native)), channels),
-            _ => (Sound::Ffmpeg(Ffmpeg::start(path, channels)?), channels),
+            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels)?)), channels),
         };
         Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }
@@ -186,10 +186,13 @@ impl Decoder {
     pub async fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
         let planes = match &mut self.sound {
             Sound::Ffmpeg(ffmpeg) => ffmpeg.next(self.channels, self.inactivity).await?,
-            Sound::Native(pieces) => match timed(HERE, self.inactivity, async { Ok(pieces.recv().await) }).await? {
-                Some(planes) => Some(planes.map_err(|words| DecodeError::Damaged { words })?),
-                None => None,
-            },
+            Sound::Native(pieces) => {
+                let piece = timed(HERE, self.inactivity, async { Ok(pieces.recv().await) }).await?;
+                // The thread says when it has come to the end: without that it broke off.
+                let piece =
+                    piece.unwrap_or_else(|| Err("the decoder broke off; this is a fault in scribed".to_owned()));
+                piece.map_err(|words| DecodeError::Damaged { words })?
+            }
         };
         match planes {
             Some(planes) => {
@@ -229,11 +232,12 @@ fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
             let long = held.first().map_or(0, Vec::len);
             if long >= SAMPLE_RATE as usize || (ended && long > 0) {
                 let whole = held.iter_mut().map(std::mem::take).collect();
-                if sender.blocking_send(Ok(whole)).is_err() {
+                if sender.blocking_send(Ok(Some(whole))).is_err() {
                     return;
                 }
             }
             if ended {
+                let _ = sender.blocking_send(Ok(None));
                 return;
             }
         }

@@ -23,8 +23,13 @@ pub struct Native {
     resampler: Resampler,
     channels: usize,
     seconds: Option<f64>,
+    /// Packets in a row that could not be read.
+    unread: u32,
     ended: bool,
 }
+
+/// Damage that is read over, in packets on end.
+const MOST_UNREAD: u32 = 1_000;
 
 impl Native {
     /// Opens a file; `None` for everything that has to be left to ffmpeg.
@@ -45,7 +50,7 @@ impl Native {
         let seconds = track.num_frames.map(|frames| frames as f64 / f64::from(rate));
         let decoder = symphonia::default::get_codecs().make_audio_decoder(&params, &AudioDecoderOptions::default());
         let (track, resampler) = (track.id, Resampler::new(rate, channels).ok()?);
-        Some(Self { format, decoder: decoder.ok()?, track, resampler, channels, seconds, ended: false })
+        Some(Self { format, decoder: decoder.ok()?, track, resampler, channels, seconds, unread: 0, ended: false })
     }
 
     /// Of the first audio track.
@@ -67,7 +72,14 @@ impl Native {
             return Ok(None);
         }
         let packet = match self.format.next_packet() {
-            Ok(Some(packet)) => packet,
+            Ok(Some(packet)) => {
+                self.unread = 0;
+                packet
+            }
+            Err(Error::DecodeError(_)) if self.unread < MOST_UNREAD => {
+                self.unread += 1;
+                return Ok(Some(vec![Vec::new(); self.channels]));
+            }
             // A file that breaks off gives what is there.
             Ok(None) | Err(Error::IoError(_) | Error::ResetRequired) => {
                 self.ended = true;

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     fn wave(period: usize, amplitude: i16) -> Vec<i16> {
-        (0..1600).map(|at| if at / period % 2 == 0 { amplitude } else { -amplitude }).collect()
+        (0..1600).map(|at| if (at / period).is_multiple_of(2) { amplitude } else { -amplitude }).collect()
     }
 
     #[test]

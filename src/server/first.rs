@@ -31,7 +31,7 @@ pub fn beside(second: Router, clock: Arc<dyn Clock>) -> Router {
     let inner = Inner { second: second.clone(), clock };
     let call = move |request: Request| {
         let inner = inner.clone();
-        async move { inner.serve(request).await.unwrap_or_else(|refused| refused) }
+        async move { inner.serve(request).await.unwrap_or_else(|refused| *refused) }
     };
     let mut router = second;
     for path in [AUDIO_PATH, VIDEO_PATH] {
@@ -53,6 +53,9 @@ struct Inner {
     clock: Arc<dyn Clock>,
 }
 
+/// An answer that says why there is none.
+type Refused = Box<Response>;
+
 /// What was sent.
 #[derive(Default)]
 struct Form {
@@ -61,11 +64,11 @@ struct Form {
 }
 
 impl Inner {
-    async fn serve(&self, request: Request) -> Result<Response, Response> {
+    async fn serve(&self, request: Request) -> Result<Response, Refused> {
         let path = request.uri().path().to_owned();
         let headers = request.headers().clone();
         let form = self.read(&path, &headers, request.into_body()).await?;
-        let (body, format) = create_body(form).map_err(|words| refuse(words))?;
+        let (body, format) = create_body(form).map_err(refuse)?;
         let json = HeaderValue::from_static("application/json");
         let created = self.step(&path, Method::POST, record::PATH, &headers, Some(json), Body::from(body)).await?;
         let created: Created = parsed(&created)?;
@@ -74,7 +77,7 @@ impl Inner {
     }
 
     /// Takes the form apart; the file goes on to the upload as it comes.
-    async fn read(&self, path: &str, headers: &HeaderMap, body: Body) -> Result<Form, Response> {
+    async fn read(&self, path: &str, headers: &HeaderMap, body: Body) -> Result<Form, Refused> {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let Some(boundary) = kind.and_then(multipart::boundary) else {
             return Err(refuse("the Content-Type must be multipart/form-data with a boundary".to_owned()));
@@ -109,7 +112,7 @@ impl Inner {
         headers: &HeaderMap,
         filename: &str,
         parts: &mut Multipart<S>,
-    ) -> Result<Uploaded, Response>
+    ) -> Result<Uploaded, Refused>
     where
         S: futures_util::Stream<Item = Result<Bytes, axum::Error>> + Unpin,
     {
@@ -135,7 +138,7 @@ impl Inner {
         parsed(&answered?)
     }
 
-    async fn wait(&self, path: &str, headers: &HeaderMap, id: &str) -> Result<ResultBody, Response> {
+    async fn wait(&self, path: &str, headers: &HeaderMap, id: &str) -> Result<ResultBody, Refused> {
         let mut pause = Duration::from_millis(50);
         loop {
             let target = format!("{}/{id}", record::PATH);
@@ -159,7 +162,7 @@ impl Inner {
         headers: &HeaderMap,
         kind: Option<HeaderValue>,
         body: Body,
-    ) -> Result<Bytes, Response> {
+    ) -> Result<Bytes, Refused> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
@@ -179,7 +182,7 @@ impl Inner {
         let mut response = (parts.status, Json(refused)).into_response();
         let again = parts.headers.get(header::RETRY_AFTER).cloned();
         response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
-        Err(response)
+        Err(Box::new(response))
     }
 }
 
@@ -229,25 +232,25 @@ fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
     Ok((body.to_string(), format))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Response> {
+fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
     serde_json::from_slice(body).map_err(|error| fault(&error.to_string()))
 }
 
-fn failed(record: &Record<ResultBody>) -> Response {
+fn failed(record: &Record<ResultBody>) -> Refused {
     let code = record.error_code.and_then(|code| StatusCode::from_u16(code).ok());
     let words = record.reason().unwrap_or("the transcription failed");
     error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), words)
 }
 
-fn refuse(words: String) -> Response {
+fn refuse(words: String) -> Refused {
     error(StatusCode::BAD_REQUEST, &words)
 }
 
-fn fault(words: &str) -> Response {
+fn fault(words: &str) -> Refused {
     tracing::error!(words, "the first version's call met what it does not understand");
     error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 
-fn error(status: StatusCode, words: &str) -> Response {
-    crate::server::refusal::Refusal::new(status, words).into_response()
+fn error(status: StatusCode, words: &str) -> Refused {
+    Box::new(crate::server::refusal::Refusal::new(status, words).into_response())
 }

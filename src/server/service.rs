@@ -113,7 +113,10 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
     for program in ["ffmpeg", "ffprobe"] {
         let run = std::process::Command::new(program).arg("-version").output();
         if !run.is_ok_and(|output| output.status.success()) {
-            missing.push(format!("the program `{program}` does not run; install the package `ffmpeg`"));
+            missing.push(format!(
+                "the program `{program}` does not run; install the package `ffmpeg`: without it only WAV, FLAC, MP3 and \
+                 Ogg Vorbis are transcribed"
+            ));
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(missing) }

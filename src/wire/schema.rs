@@ -81,7 +81,18 @@ fn paths(bodies: &Bodies) -> Map<String, Value> {
                 "get": list("Lists transcriptions, newest first"),
             }),
         ),
-        (one, json!({ "get": operation("Reads a transcription", 200, job, error, json!({ "parameters": id })) })),
+        (
+            format!("{one}/file"),
+            json!({ "get": operation("Reads the audio of a transcription", 200, &json!({}), error, json!({ "parameters": id })) }),
+        ),
+        (
+            one,
+            json!({
+                "get": operation("Reads a transcription", 200, job, error, json!({ "parameters": id })),
+                "delete": operation("Removes a transcription that has ended, with all its data", 202, &json!({}), error, json!({ "parameters": id })),
+            }),
+        ),
+        ("/v2/live".to_owned(), json!({ "get": list("Lists live transcriptions, newest first") })),
         (first::AUDIO_PATH.to_owned(), first.clone()),
         (first::VIDEO_PATH.to_owned(), first),
     ])

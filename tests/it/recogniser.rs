@@ -187,7 +187,7 @@ async fn decoding_here_is_as_good_as_by_ffmpeg() {
     {
         let here = made(&folder, name, &["-i", &speech, "-ar", rate, "-ac", "2"]);
         // In Matroska the same packets are left to ffmpeg.
-        let there = made(&folder, &format!("{name}.mkv"), &["-i", here.to_str().unwrap(), "-c", "copy"]);
+        let there = made(&folder, format!("{name}.mkv"), &["-i", here.to_str().unwrap(), "-c", "copy"]);
         let (own, other) = (samples(&here).await.unwrap(), samples(&there).await.unwrap());
         assert!(own.len().abs_diff(other.len()) < 1_700, "{name}: {} and {}", own.len(), other.len());
         let power = |all: &[i16]| all.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / all.len() as f64;

@@ -2,6 +2,7 @@
 
 use crate::librivox::{readings, word_errors};
 use crate::service::{Canned, KEY, Mood, TestService, answer, options, speech};
+use crate::support::bed::{Bed, QUICK, ffmpeg};
 use reqwest::{Method, StatusCode};
 use scribed::server::pocketsphinx::{PocketSphinx, Settings};
 use scribed::wire::enrichment::Shapes;
@@ -351,6 +352,23 @@ fn all_code() -> String {
     let files = ["src", "tests/it"].into_iter().flat_map(|folder| walkdir::WalkDir::new(root.join(folder)));
     let files = files.map(Result::unwrap).filter(|entry| entry.path().extension().is_some_and(|ext| ext == "rs"));
     files.map(|entry| std::fs::read_to_string(entry.path()).unwrap()).collect()
+}
+
+/// Where there is no ffmpeg, what needs none is transcribed all the same.
+#[test]
+fn without_ffmpeg_the_usual_forms_are_transcribed() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "a.wav");
+    ffmpeg(["-i", bed.path("inbox/a.wav").to_str().unwrap(), "-ss", "0.1"], &bed.path("inbox/b.flac"));
+    ffmpeg(["-i", bed.path("inbox/a.wav").to_str().unwrap(), "-ss", "0.2"], &bed.path("inbox/c.mp3"));
+    let mut command = bed.command(["once", "--json"]);
+    let output = command.env("PATH", "/nonexistent").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let last: Value = serde_json::from_str(told.lines().last().unwrap_or_default()).unwrap();
+    assert_eq!(last["done"], 3, "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    for name in ["a.wav", "b.flac", "c.mp3"] {
+        bed.assert_written(name);
+    }
 }
 
 /// What the service really answers is what its document says.
