@@ -130,6 +130,7 @@ pub mod domain {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    mod ffmpeg;
     pub mod header;
     mod native;
     mod resample;
@@ -237,6 +238,7 @@ pub mod wire {
     pub mod languages;
     pub mod page;
     pub mod params;
+    pub mod published;
     pub mod record;
     pub mod result;
     pub mod schema;

@@ -38,7 +38,8 @@ pub fn record(standing: Standing) -> Shown {
         // Always an object, as the interface has it.
         post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
         result,
-        other: Map::new(),
+        error: None,
+        error_message: None,
     }
 }
 

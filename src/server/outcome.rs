@@ -87,7 +87,6 @@ fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata
         number_of_channels: Some(channels),
         billing_time: Some(rounded(audio_duration * f64::from(channels))),
         transcription_time: Some(rounded(took.as_secs_f64())),
-        other: Map::new(),
     }
 }
 

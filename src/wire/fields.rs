@@ -2,7 +2,7 @@
 //! so that everything that is wrong is told at once and in the same words on both sides.
 
 use super::languages::{LANGUAGES, PII_ENTITIES, TARGET_LANGUAGES};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
 /// (service-notes 4: "at most 2000 characters when stringified").
@@ -87,7 +87,7 @@ pub fn coerce(value: &mut Value) {
 
 /// What a field may hold.
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Flag,
     Text,
     Url,
@@ -108,12 +108,12 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Field {
-    name: &'static str,
-    kind: Kind,
-    required: bool,
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) required: bool,
     /// As JSON text; what a record shows where nothing was sent.
-    default: Option<&'static str>,
+    pub(super) default: Option<&'static str>,
 }
 
 const fn may(name: &'static str, kind: Kind) -> Field {
@@ -133,12 +133,12 @@ const fn off(name: &'static str) -> Field {
     or(name, Kind::Flag, "false")
 }
 
-const ANY: u32 = u32::MAX;
+pub(super) const ANY: u32 = u32::MAX;
 const TEXTS: Kind = Kind::List(0, &Kind::Text);
 const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
 
 /// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
-const FIELDS: &[Field] = &[
+pub(super) const FIELDS: &[Field] = &[
     may("audio_url", Kind::Url),
     may("model", Kind::Text),
     may("language_config", Kind::Object(&[or("languages", SPOKEN, "[]"), off("code_switching")])),
@@ -248,7 +248,7 @@ impl Complaint {
 
 impl Kind {
     /// What a value of this kind must be.
-    fn must(&self) -> String {
+    pub(super) fn must(&self) -> String {
         match self {
             Self::Flag => "must be true or false".to_owned(),
             Self::Text => "must be a string".to_owned(),
@@ -393,7 +393,7 @@ impl Walk {
     }
 }
 
-fn join(path: &str, key: &str) -> String {
+pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
@@ -425,126 +425,6 @@ pub fn tidy(value: &mut Value) {
         (Kind::Object(_) | Kind::TextOr(_), Value::Object(map)) => map.retain(|_, inner| !inner.is_null()),
         _ => {}
     });
-}
-
-/// Fills in what was not sent: every toggle, and in the objects that were sent, or that belong to a
-/// toggle that is on, what has a default.
-pub fn fill(value: &mut Value) {
-    let Value::Object(map) = value else { return };
-    for field in FIELDS {
-        let is_on =
-            field.name.strip_suffix("_config").is_some_and(|toggle| map.get(toggle) == Some(&Value::Bool(true)));
-        if let Kind::Object(fields) = &field.kind {
-            // An object that lacks what is required is not made up.
-            let may_be_made = is_on && fields.iter().all(|field| !field.required) || field.name == "language_config";
-            match map.get_mut(field.name) {
-                Some(Value::Object(inner)) => fill_object(fields, inner),
-                None if may_be_made => {
-                    let mut inner = Map::new();
-                    fill_object(fields, &mut inner);
-                    map.insert(field.name.to_owned(), Value::Object(inner));
-                }
-                _ => {}
-            }
-        }
-    }
-    fill_object(FIELDS, map);
-}
-
-fn fill_object(fields: &[Field], map: &mut Map<String, Value>) {
-    for field in fields {
-        if let Some(default) = field.default_value() {
-            map.entry(field.name).or_insert(default);
-        }
-    }
-}
-
-impl Field {
-    fn default_value(&self) -> Option<Value> {
-        serde_json::from_str(self.default?).ok()
-    }
-}
-
-/// A parameter as the published table and the published schema have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
-    /// Dotted path; elements of a list as `[]`.
-    pub path: String,
-    /// "must be …", and whether it is required.
-    pub must: String,
-    /// As JSON; empty without one.
-    pub default: String,
-}
-
-/// Every parameter, in the order of the table, inner ones behind their object.
-pub fn rows() -> Vec<Row> {
-    let mut found = Vec::new();
-    list(FIELDS, "", &mut found);
-    found
-}
-
-fn list(fields: &[Field], path: &str, found: &mut Vec<Row>) {
-    for field in fields {
-        let path = join(path, field.name);
-        let must = match &field.kind {
-            // The published page names the lists; they would fill it.
-            Kind::Choice(values) if values.len() > 10 => format!("must be one of {} values", values.len()),
-            kind => kind.must(),
-        };
-        let must = if field.required { format!("{must}; required") } else { must };
-        found.push(Row { path: path.clone(), must, default: field.default.unwrap_or_default().to_owned() });
-        match &field.kind {
-            Kind::Object(inner) => list(inner, &path, found),
-            Kind::List(_, Kind::TextOr(inner)) => list(inner, &format!("{path}[]"), found),
-            _ => {}
-        }
-    }
-}
-
-/// The JSON Schema of a create's body.
-pub fn schema() -> Value {
-    let mut schema = Kind::Object(FIELDS).schema();
-    schema["required"] = json!(["audio_url"]);
-    schema
-}
-
-impl Kind {
-    fn schema(&self) -> Value {
-        match self {
-            Self::Flag => json!({ "type": "boolean" }),
-            Self::Text => json!({ "type": "string" }),
-            Self::Url => json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://" }),
-            Self::Choice(values) => json!({ "type": "string", "enum": values }),
-            Self::Integer(least, ANY) => json!({ "type": "integer", "minimum": least }),
-            Self::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-            Self::Number(least, most) if *most == f64::MAX => json!({ "type": "number", "minimum": least }),
-            Self::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
-            Self::List(least, of) => json!({ "type": "array", "minItems": least, "items": of.schema() }),
-            Self::Object(fields) => object_schema(fields),
-            Self::TextOr(fields) => json!({ "oneOf": [{ "type": "string" }, object_schema(fields)] }),
-            Self::Dictionary(of) => json!({ "type": "object", "additionalProperties": of.schema() }),
-            Self::Free(_) => json!({ "type": "object" }),
-        }
-    }
-}
-
-fn object_schema(fields: &[Field]) -> Value {
-    let properties: Map<String, Value> =
-        fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
-    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
-    let mut schema = json!({ "type": "object", "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    schema
-}
-
-fn field_schema(field: &Field) -> Value {
-    let mut schema = field.kind.schema();
-    if let Some(default) = field.default_value() {
-        schema["default"] = default;
-    }
-    schema
 }
 
 #[cfg(test)]

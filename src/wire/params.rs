@@ -474,7 +474,7 @@ impl Params {
         language.languages.get_or_insert(languages);
         language.code_switching.get_or_insert(switching);
         let mut echo = self.value();
-        super::fields::fill(&mut echo);
+        super::published::fill(&mut echo);
         echo
     }
 

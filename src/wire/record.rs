@@ -134,9 +134,12 @@ pub struct Record<R, M = Value> {
     /// Present when the status is `done`.
     #[serde(default = "Option::<R>::default")]
     pub result: Option<R>,
-    /// What the interface does not have.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
+    /// Not the interface's: where some services say why a transcription failed.
+    #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+    /// Not the interface's, as `error`.
+    #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
 }
 
 /// What decides nothing may be of any shape: a result that was paid for, or a walk of the list, must
@@ -149,7 +152,9 @@ fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<
 impl<R, M> Record<R, M> {
     /// Why it failed, where the service says that ([`Record::post_session_metadata`]).
     pub fn reason(&self) -> Option<&str> {
-        self.post_session_metadata.as_ref()?.get("error")?.as_str()
+        let own = || self.post_session_metadata.as_ref()?.get("error")?.as_str();
+        let theirs = || self.error.as_ref()?.get("message")?.as_str();
+        own().or_else(theirs).or(self.error_message.as_deref())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::wire::enrichment::Enrichments;
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The audio a transcription was made from (interface, "file object").
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
@@ -37,6 +37,14 @@ pub struct ResultBody {
     /// What else was asked for, by the interface's names.
     #[serde(flatten)]
     pub enrichments: Enrichments,
+}
+
+/// As much of a result as outputs are made from: nothing that an enrichment may hold can spoil it.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Spoken {
+    /// Some answers hold their metadata alone.
+    pub transcription: Option<Transcription>,
 }
 
 /// As much of a result as is looked at before it is kept as it came.
@@ -83,9 +91,6 @@ pub struct ResultMetadata {
     /// From creation to completion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transcription_time: Option<f64>,
-    /// What the interface does not have.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
 }
 
 /// What was said, as the interface writes it.
@@ -104,9 +109,6 @@ pub struct Transcription {
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<Subtitles>>,
-    /// What the interface does not have.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
 }
 
 /// Subtitles in one format.
@@ -142,9 +144,6 @@ pub struct WireUtterance {
     /// Absent when diarization is off; older answers hold a word here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speaker: Option<Value>,
-    /// What the interface does not have.
-    #[serde(flatten)]
-    pub other: Map<String, Value>,
 }
 
 /// A word as the interface writes it.
@@ -195,7 +194,6 @@ impl WireUtterance {
             text: utterance.text.clone(),
             language: utterance.language.clone(),
             speaker: utterance.speaker.map(Value::from),
-            other: Map::new(),
         }
     }
 
@@ -222,15 +220,6 @@ impl WireWord {
     fn word(&self) -> Word {
         let confidence = self.confidence.unwrap_or(0.0);
         Word { text: self.word.clone(), start: self.start, end: self.end, confidence }
-    }
-}
-
-impl ResultBody {
-    /// How much audio it was made from.
-    pub fn audio(&self) -> Audio {
-        let said = &self.metadata;
-        let channels = said.number_of_distinct_channels.or(said.number_of_channels);
-        Audio { millis: said.audio_duration.map_or(0, millis), channels: channels.unwrap_or_default() }
     }
 }
 

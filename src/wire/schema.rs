@@ -6,7 +6,7 @@ use crate::wire::page::Page;
 use crate::wire::record::{Created, Record};
 use crate::wire::result::ResultBody;
 use crate::wire::upload::Uploaded;
-use crate::wire::{fields, first, record, upload};
+use crate::wire::{first, published, record, upload};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ pub fn document() -> Value {
         error: reference::<ErrorBody>(&mut generator),
     };
     let mut schemas = generator.take_definitions(true);
-    schemas.insert("CreateRequest".to_owned(), fields::schema());
+    schemas.insert("CreateRequest".to_owned(), published::schema());
     let key = json!({ "type": "apiKey", "in": "header", "name": "x-service-key" });
     json!({
         "openapi": "3.1.0",

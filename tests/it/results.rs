@@ -334,7 +334,7 @@ fn the_table_of_parameters_is_published() {
     let cells: Vec<Vec<&str>> =
         lines.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect();
     let told: Vec<String> = cells.iter().map(|cells| format!("{} | {} | {}", cells[0], cells[1], cells[2])).collect();
-    let rows = scribed::wire::fields::rows();
+    let rows = scribed::wire::published::rows();
     let default = |text: &str| if text.is_empty() { "–".to_owned() } else { format!("`{text}`") };
     let rows: Vec<String> =
         rows.iter().map(|row| format!("`{}` | {} | {}", row.path, row.must, default(&row.default))).collect();
