@@ -334,6 +334,7 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         upload_limit: serve.upload_limit,
         disk: serve.disk,
         workers: std::thread::available_parallelism().map_or(1, usize::from),
+        shapes: serve.shapes,
     }
 }
 

@@ -62,6 +62,7 @@ pub mod cli {
     pub mod signals;
     pub mod status;
     pub mod supervisor;
+    pub mod upgrade;
     pub mod way;
 }
 
@@ -133,7 +134,10 @@ pub mod domain {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    mod ffmpeg;
     pub mod header;
+    mod native;
+    mod resample;
 }
 
 /// Files written for a job: what is in them, what they are called, how they get into their place.
@@ -172,11 +176,16 @@ pub mod pipeline {
 pub mod server {
     pub mod answer;
     pub mod auth;
+    pub mod channels;
     pub mod desk;
+    pub mod dictionary;
     pub mod files;
+    pub mod first;
     pub mod hearing;
     pub mod lazy;
+    pub mod limits;
     pub mod multipart;
+    pub mod openapi;
     pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
@@ -187,7 +196,10 @@ pub mod server {
     pub mod segment;
     pub mod service;
     pub mod shelf;
+    pub mod sounds;
+    pub mod undone;
     pub mod upload;
+    pub mod wording;
     pub mod worker;
 }
 
@@ -223,12 +235,19 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod enrichment;
     pub mod error;
+    pub mod event;
     pub mod fields;
+    pub mod first;
     pub mod iso;
+    pub mod languages;
     pub mod page;
     pub mod params;
+    pub mod published;
     pub mod record;
     pub mod result;
+    pub mod schema;
+    pub mod upgrade;
     pub mod upload;
 }

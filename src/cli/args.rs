@@ -92,6 +92,8 @@ pub enum Command {
     Init,
     /// The transcription service itself, for others on the site
     Serve,
+    /// First-version request parameters and results into second-version ones
+    Upgrade(Upgrade),
 }
 
 /// `scribed run`.
@@ -190,6 +192,14 @@ pub struct Cancel {
     /// Numbers of jobs, or paths of their recordings
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
+}
+
+/// `scribed upgrade`.
+#[derive(Debug, Args)]
+pub struct Upgrade {
+    /// JSON files, each with parameters or with a result; standard input where none is given
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 fn fault_kind(text: &str) -> Result<String, String> {

@@ -66,6 +66,7 @@ const SERVE: &[Key] = &[
     value("recogniser"),
     value("upload_limit"),
     value("disk"),
+    value("shapes"),
 ];
 
 const SOURCE: &[Key] = &[

@@ -9,6 +9,7 @@ use super::written::{Found, Refusal, Section, Spot, duration, refusal, size, som
 use crate::domain::format::Format;
 use crate::domain::names::SourceName;
 use crate::domain::retry::Policy;
+use crate::wire::enrichment::Shapes;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -129,6 +130,8 @@ pub struct Serve {
     pub upload_limit: u64,
     /// Bytes of all uploads that are kept; at least `upload_limit`.
     pub disk: u64,
+    /// Whose shapes its results have where the interface and the public service differ.
+    pub shapes: Shapes,
 }
 
 /// What recognises speech.
@@ -345,6 +348,7 @@ impl Reader<'_> {
             recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
             upload_limit,
             disk,
+            shapes: or(section.get("shapes", shapes), Shapes::Interface),
         }
     }
 
@@ -520,6 +524,14 @@ fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
     match text(value)?.as_str() {
         "pocketsphinx" => Ok(Recogniser::Pocketsphinx),
         _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
+    }
+}
+
+fn shapes(value: &DeValue<'_>) -> Result<Shapes, Refusal> {
+    match text(value)?.as_str() {
+        "interface" => Ok(Shapes::Interface),
+        "current" => Ok(Shapes::Current),
+        _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
     }
 }
 

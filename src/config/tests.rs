@@ -10,6 +10,7 @@ use super::starter::starter;
 use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
 use crate::domain::format::Format;
 use crate::domain::retry::Policy;
+use crate::wire::enrichment::Shapes;
 use proptest::prelude::*;
 use std::ffi::OsString;
 use std::path::Path;
@@ -95,6 +96,21 @@ fn the_examples_defaults_are_the_defaults() {
 }
 
 #[test]
+fn the_shapes_of_results_are_chosen() {
+    let config = read("[serve]\nshapes = \"current\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    assert_eq!(config.serve.shapes, Shapes::Current);
+    insta::assert_snapshot!(with_source("[serve]\nshapes = \"old\"\n"), @r#"
+        error: `serve.shapes` must be "interface" or "current"
+         --> jobs.toml:4:10
+          |
+        4 | shapes = "old"
+          |          ^^^^^
+          |
+          = help: the default is "interface"
+        "#);
+}
+
+#[test]
 fn an_embedded_service_with_other_terms() {
     let config = read("[service]\nlimits = { running = 2 }\n[[source]]\nfolder = \"inbox\"\n").unwrap();
     let Service::Embedded(terms) = config.service else { panic!("no url was given") };
@@ -133,7 +149,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, disk
+          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, disk, shapes
         "#);
 }
 

@@ -35,8 +35,11 @@ pub fn record(standing: Standing) -> Shown {
         error_code: failure.as_ref().map(|failure| failure.code),
         file: Some(head.file),
         request_params: Some(head.params),
-        post_session_metadata: failure.map(reason),
+        // Always an object, as the interface has it.
+        post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
         result,
+        error: None,
+        error_message: None,
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::domain::names::Hash;
 use crate::server::desk::Request;
 use crate::server::files;
+use crate::server::limits;
 use crate::server::refusal::Refusal;
 use crate::wire::fields::Side;
-use crate::wire::params::{LanguageConfig, Params, SubtitleFormat, SubtitleStyle};
+use crate::wire::params::Params;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -31,7 +32,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Ref
     let wrong = beyond(&reading.params, languages);
     match upload_of(&reading.params) {
         Ok(upload) if wrong.is_empty() => {
-            Ok(Request { owner, upload, metadata: metadata(body)?, params: echo(reading.params) })
+            Ok(Request { owner, upload, metadata: metadata(body)?, params: reading.params.echo() })
         }
         Ok(_) => Err(Refusal::fields(wrong)),
         Err(words) => Err(Refusal::fields([vec![words], wrong].concat())),
@@ -41,7 +42,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Ref
 /// What the interface allows and this build cannot do, where doing the rest would mislead: another
 /// language would come out as English nonsense, and what was to be hidden would be shown.
 fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut wrong = limits::beyond(params);
     if params.languages().iter().any(|wanted| !languages.contains(&wanted.as_str())) {
         let known = languages.join(", ");
         wrong.push(format!("language_config.languages must only contain the following values: {known}"));
@@ -83,46 +84,3 @@ fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, Refusal> {
 
 /// Bytes of metadata that are kept to the letter; longer text is kept without its blanks.
 const MAX_METADATA_TEXT: usize = 16 * 1024;
-
-/// Every toggle that a record shows, filled in with `false` (service notes, 3).
-const TOGGLES: [&str; 19] = [
-    "audio_to_llm",
-    "callback",
-    "chapterization",
-    "custom_spelling",
-    "custom_vocabulary",
-    "diarization",
-    "display_mode",
-    "moderation",
-    "name_consistency",
-    "named_entity_recognition",
-    "pii_redaction",
-    "punctuation_enhanced",
-    "sentences",
-    "sentiment_analysis",
-    "speaker_reidentification",
-    "structured_data_extraction",
-    "subtitles",
-    "summarization",
-    "translation",
-];
-
-/// `request_params`: as given, with the defaults; the metadata has a place of its own in the record.
-fn echo(mut params: Params) -> Value {
-    params.custom_metadata = None;
-    let language = params.language_config.get_or_insert_with(LanguageConfig::default);
-    language.languages.get_or_insert_default();
-    language.code_switching.get_or_insert(false);
-    if params.subtitles == Some(true) {
-        let config = params.subtitles_config.get_or_insert_default();
-        config.formats.get_or_insert_with(|| vec![SubtitleFormat::Srt]);
-        config.style.get_or_insert(SubtitleStyle::Default);
-    }
-    let mut echo = serde_json::to_value(params).unwrap_or_default();
-    if let Value::Object(map) = &mut echo {
-        for toggle in TOGGLES {
-            map.entry(toggle).or_insert(Value::Bool(false));
-        }
-    }
-    echo
-}

@@ -15,6 +15,7 @@ use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
 use crate::server::request;
 use crate::server::upload::{self, Received};
+use crate::server::{first, openapi};
 use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::page::ListQuery;
@@ -58,7 +59,7 @@ pub struct Service {
 pub fn router(service: Arc<Service>) -> Router {
     let create = post(create).get(list);
     let one = format!("{}/{{id}}", record::PATH);
-    Router::new()
+    let second = Router::new()
         .route(wire_upload::PATH, post(receive))
         .route(&format!("{}/", wire_upload::PATH), post(receive))
         .route(record::PATH, create.clone())
@@ -68,7 +69,9 @@ pub fn router(service: Arc<Service>) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(unknown)
         .layer(middleware::from_fn_with_state(Arc::clone(&service), finish))
-        .with_state(service)
+        .with_state(Arc::clone(&service));
+    let clock = Arc::clone(&service.clock);
+    first::beside(openapi::beside(second), clock).layer(middleware::from_fn_with_state(service, finish))
 }
 
 type Shared = State<Arc<Service>>;
@@ -265,6 +268,7 @@ async fn finish(State(service): Shared, request: Request, next: Next) -> Result<
         status_code: refusal.status.as_u16(),
         message: refusal.message,
         validation_errors: refusal.wrong.into_iter().map(Into::into).collect(),
+        ..ErrorBody::default()
     };
     let (parts, _) = response.into_parts();
     let mut response = (refusal.status, Json(body)).into_response();

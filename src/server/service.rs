@@ -7,6 +7,7 @@ use crate::server::lazy::LazyRecogniser;
 use crate::server::routes::{self, Service};
 use crate::server::shelf::Limits;
 use crate::server::worker::Worker;
+use crate::wire::enrichment::Shapes;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ pub struct Options {
     pub disk: u64,
     /// Transcriptions at once, at least 1: as many as the recogniser has decoders.
     pub workers: usize,
+    /// Whose shapes results have where the interface and the public service differ.
+    pub shapes: Shapes,
 }
 
 /// Why the service does not start.
@@ -79,7 +82,12 @@ pub async fn start(
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let mut tasks = JoinSet::new();
-    let worker = Worker { desk: Arc::clone(&desk), recogniser: Arc::clone(&recogniser), clock: Arc::clone(&clock) };
+    let worker = Worker {
+        desk: Arc::clone(&desk),
+        recogniser: Arc::clone(&recogniser),
+        clock: Arc::clone(&clock),
+        shapes: options.shapes,
+    };
     let worker = Arc::new(worker);
     for _ in 0..options.workers.max(1) {
         tasks.spawn(Arc::clone(&worker).run());
@@ -105,7 +113,10 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
     for program in ["ffmpeg", "ffprobe"] {
         let run = std::process::Command::new(program).arg("-version").output();
         if !run.is_ok_and(|output| output.status.success()) {
-            missing.push(format!("the program `{program}` does not run; install the package `ffmpeg`"));
+            missing.push(format!(
+                "the program `{program}` does not run; install the package `ffmpeg`: without it only WAV, FLAC, MP3 and \
+                 Ogg Vorbis are transcribed"
+            ));
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(missing) }

@@ -62,6 +62,7 @@ impl Received {
         shelf.keep(self.incoming, owner, now, file)?;
         let found = AudioMetadata {
             id: id.to_string(),
+            source: None,
             extension: extension(&self.filename),
             filename: self.filename,
             size: Some(size),

@@ -2,13 +2,13 @@
 
 use crate::clock::Clock;
 use crate::domain::names::Timestamp;
-use crate::domain::transcript::Transcript;
 use crate::media::decode::DecodeError;
 use crate::server::desk::{Desk, Ended, Failure, Head, Taken};
-use crate::server::hearing::{self, HearingError};
+use crate::server::hearing::{self, Hearing, HearingError};
 use crate::server::lazy::LazyRecogniser;
-use crate::server::outcome;
+use crate::server::outcome::{self, Facts};
 use crate::server::recogniser::RecogniserError;
+use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub struct Worker {
     pub recogniser: Arc<LazyRecogniser>,
     /// Paces what is tried again.
     pub clock: Arc<dyn Clock>,
+    /// Whose shapes results have.
+    pub shapes: Shapes,
 }
 
 impl Worker {
@@ -57,20 +59,22 @@ impl Worker {
         });
         let (head, recogniser) = ready.await.map_err(|Panic| Unable("a fault in the service".to_owned()))??;
         let media = self.desk.shelf.media(taken.upload);
-        let hearing = guarded(async move { hearing::transcribe(&media, recogniser).await });
+        let params: Params = serde_json::from_value(head.params.clone()).unwrap_or_default();
+        let wishes = outcome::wishes(&params);
+        let hearing = guarded(async move { hearing::transcribe(&media, recogniser, wishes).await });
         match hearing.await {
-            Ok(Ok(transcript)) => Ok(self.write_up(taken, head, transcript).await),
+            Ok(Ok(hearing)) => Ok(self.write_up(taken, head, params, hearing).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
             Err(Panic) => Ok(Outcome::Failed(fault())),
         }
     }
 
-    async fn write_up(&self, taken: &Taken, head: Head, transcript: Transcript) -> Outcome {
-        let at = self.desk.ending(taken);
+    async fn write_up(&self, taken: &Taken, head: Head, params: Params, hearing: Hearing) -> Outcome {
+        let (at, shapes, clock) = (self.desk.ending(taken), self.shapes, Arc::clone(&self.clock));
+        let audio_duration = head.file.audio_duration.unwrap_or(0.0);
+        let facts = Facts { audio_duration, created: head.created, ended: at, shapes };
         let result = guarded(blocking(move || {
-            let params: Params = serde_json::from_value(head.params).unwrap_or_default();
-            let duration = head.file.audio_duration.unwrap_or(0.0);
-            outcome::result(&params, &transcript, duration, (head.created, at)).to_string()
+            serde_json::to_string(&outcome::result(&params, hearing, facts, &*clock)).unwrap_or_default()
         }));
         result.await.map_or_else(|Panic| Outcome::Failed(fault()), |result| Outcome::Done(at, result))
     }
@@ -119,9 +123,9 @@ struct Panic;
 
 /// The failure to be recorded: 422 when the file is to blame, 500 when the recogniser is.
 fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
-    use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, ToolMissing};
+    use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, TooManyChannels, ToolMissing};
     let code = match error {
-        HearingError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. }) => 422,
+        HearingError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. } | TooManyChannels { .. }) => 422,
         HearingError::Decode(Io(_) | TimedOut { .. }) | HearingError::Stopped => 500,
         HearingError::Recogniser(RecogniserError::Recognition { .. }) => 500,
         HearingError::Decode(ToolMissing { .. }) | HearingError::Recogniser(_) => return Err(Unable::of(error)),

@@ -3,11 +3,12 @@
 use crate::domain::names::Timestamp;
 use crate::wire::iso;
 use crate::wire::record::Status;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A page of a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Page<T> {
     /// Address of the first page.
     #[serde(default)]

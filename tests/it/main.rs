@@ -27,6 +27,8 @@ mod plan;
 mod power_loss;
 mod producers;
 mod recogniser;
+mod results;
+mod samples;
 mod secrets;
 mod server;
 mod server_hostile;

@@ -8,6 +8,7 @@ use scribed::server::auth::Key;
 use scribed::server::lazy::LazyRecogniser;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
 use scribed::server::service::{Options, Running, start};
+use scribed::wire::enrichment::Shapes;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -81,6 +82,7 @@ pub fn options(data: &Path) -> Options {
         upload_limit: 50_000_000,
         disk: 100_000_000,
         workers: 2,
+        shapes: Shapes::Interface,
     }
 }
 
