@@ -163,25 +163,42 @@ pub mod pipeline {
     pub mod write;
 }
 
-/// The embedded transcription service.
+/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
+/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
 pub mod server {
+    pub mod address;
     pub mod answer;
     pub mod auth;
+    pub mod calls;
+    pub mod deliver;
     pub mod desk;
+    pub mod fetch;
+    pub mod fetching;
     pub mod files;
+    pub mod head;
     pub mod hearing;
+    pub mod index;
+    pub mod intake;
     pub mod lazy;
+    pub mod line;
+    pub mod listening;
+    pub mod lists;
+    pub mod live;
     pub mod multipart;
+    pub mod opening;
     pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
+    pub mod reading;
     pub mod recogniser;
     pub mod refusal;
+    pub mod rendered;
     pub mod request;
     pub mod routes;
     pub mod segment;
     pub mod service;
     pub mod shelf;
+    pub mod sign;
     pub mod upload;
     pub mod worker;
 }
@@ -220,6 +237,7 @@ pub mod wire {
     pub mod error;
     pub mod fields;
     pub mod iso;
+    pub mod live;
     pub mod page;
     pub mod params;
     pub mod record;

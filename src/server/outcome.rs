@@ -91,7 +91,6 @@ fn add_undone(result: &mut Map<String, Value>, params: &Params) {
 fn undone(params: &Params) -> Vec<&'static str> {
     let toggles = [
         ("audio_to_llm", params.audio_to_llm),
-        ("callback", params.callback.or(params.callback_url.as_ref().map(|_| true))),
         ("chapterization", params.chapterization),
         ("custom_spelling", params.custom_spelling),
         ("custom_vocabulary", params.custom_vocabulary),

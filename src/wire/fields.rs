@@ -74,6 +74,14 @@ pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> Found {
     walk.found
 }
 
+/// Everything in a record's parameters that is not what a table of another endpoint allows; unknown
+/// keys are passed over.
+pub(super) fn inspect_other(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
+    let mut walk = Walk { side: Side::Server, later: |_| false, found: Found::default() };
+    walk.value(path, &Kind::Object(fields), value);
+    walk.found.complaints
+}
+
 /// Turns text in a number or boolean field into what it says ("3", "true"); what does not parse
 /// stays text and is found by the check that follows.
 pub fn coerce(value: &mut Value) {
@@ -86,7 +94,7 @@ pub fn coerce(value: &mut Value) {
 
 /// What a field may hold.
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Flag,
     Text,
     Url,
@@ -107,23 +115,23 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Field {
+pub(super) struct Field {
     name: &'static str,
     kind: Kind,
     required: bool,
 }
 
-const fn may(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: false }
 }
 
-const fn must(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: true }
 }
 
-const ANY: u32 = u32::MAX;
-const TEXTS: Kind = Kind::List(0, &Kind::Text);
-const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
+pub(super) const ANY: u32 = u32::MAX;
+pub(super) const TEXTS: Kind = Kind::List(0, &Kind::Text);
+pub(super) const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
 
 /// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
 const FIELDS: &[Field] = &[
@@ -209,7 +217,7 @@ const FIELDS: &[Field] = &[
     may("moderation", Kind::Flag),
 ];
 
-const VOCABULARY: &[Field] = &[
+pub(super) const VOCABULARY: &[Field] = &[
     must("value", Kind::Text),
     may("pronunciations", TEXTS),
     may("intensity", Kind::Number(0.0, 1.0)),

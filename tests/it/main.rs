@@ -2,10 +2,12 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod calls;
 mod client;
 mod commands;
 mod daemon;
 mod desk;
+mod elsewhere;
 mod floors;
 mod hostile;
 mod human;
@@ -16,6 +18,7 @@ mod killed;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod lists;
 mod machine;
 mod model;
 mod mounts;
@@ -37,5 +40,6 @@ mod walking;
 mod support {
     pub mod bed;
     pub mod proxy;
+    pub mod receiver;
     pub mod scripted;
 }
