@@ -186,12 +186,14 @@ pub mod server {
     pub mod live;
     pub mod multipart;
     pub mod opening;
+    pub mod outbox;
     pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod reading;
     pub mod recogniser;
     pub mod refusal;
+    pub mod removal;
     pub mod rendered;
     pub mod request;
     pub mod routes;

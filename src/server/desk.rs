@@ -17,9 +17,11 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::server::calls::{self, Patience};
 use crate::server::files;
 pub use crate::server::head::{Call, Callee, Ended, Failure, Head};
-use crate::server::index::{Due, Entry, Index, NextCall, Waits};
+use crate::server::index::{Entry, Index, Waits};
 use crate::server::opening;
 pub use crate::server::opening::DeskError;
+pub use crate::server::outbox::Letter;
+pub use crate::server::removal::Removal;
 use crate::server::shelf::{Limits, Shelf};
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
@@ -88,17 +90,6 @@ pub enum Acceptance {
     Full(usize),
 }
 
-/// What became of an order to delete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Removal {
-    /// It is gone, with all that was kept of it.
-    Removed,
-    /// The owner has no such transcription.
-    Unknown,
-    /// It has not ended.
-    Open,
-}
-
 /// A transcription as it stands.
 #[derive(Debug)]
 pub struct Standing {
@@ -124,23 +115,12 @@ pub struct Taken {
     created: Timestamp,
 }
 
-/// A call that is to be made.
-#[derive(Debug)]
-pub struct Letter {
-    /// Who is called.
-    pub to: Callee,
-    /// The same at every attempt.
-    pub name: String,
-    /// JSON.
-    pub body: Vec<u8>,
-}
-
 /// The desk. Its methods block on the disk: call them from a thread that may.
 pub struct Desk {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     id: Uuid,
-    rules: Rules,
-    clock: Arc<dyn Clock>,
+    pub(super) rules: Rules,
+    pub(super) clock: Arc<dyn Clock>,
     index: Mutex<Index>,
     /// Held while the head of an ended transcription is changed or removed.
     settling: Mutex<()>,
@@ -154,9 +134,6 @@ pub struct Desk {
     pub shelf: Arc<Shelf>,
     lock: fs::File,
 }
-
-/// Results may be removed to make room when they are so old.
-const MAY_GO: Duration = Duration::from_secs(24 * 3600);
 
 impl Desk {
     /// Opens the desk in a directory, made if it is not there, and takes up what had not ended.
@@ -343,115 +320,6 @@ impl Desk {
         self.index().list(owner, query).take(most).collect()
     }
 
-    /// Deletes an ended transcription of this owner with all that is kept of it; durable when it returns.
-    ///
-    /// # Errors
-    /// Those of the file system; it may be repeated.
-    pub fn delete(&self, id: Uuid, owner: &Hash) -> io::Result<Removal> {
-        match self.index().of(id, owner).map(|entry| entry.ended) {
-            None => return Ok(Removal::Unknown),
-            Some(None) => return Ok(Removal::Open),
-            Some(Some(_)) => {}
-        }
-        self.remove(id)?;
-        Ok(Removal::Removed)
-    }
-
-    /// The head first: a result without one is removed at the next start.
-    fn remove(&self, id: Uuid) -> io::Result<()> {
-        let _settling = self.settling();
-        files::remove(&self.head_path(id))?;
-        files::sync_folder(&self.root.join("transcriptions"))?;
-        let gone = self.index().forget(id);
-        self.shelf.subtract_records(gone.map_or(0, |entry| entry.bytes));
-        files::remove(&self.result_path(id))
-    }
-
-    /// Removes what has been kept for as long as it may be, and what nobody holds on the shelf.
-    pub fn sweep(&self) {
-        self.shelf.sweep(self.clock.now());
-        self.retire();
-        self.make_room();
-    }
-
-    fn retire(&self) {
-        let before = self.clock.now().before(self.rules.retention);
-        let removed = self.remove_ended_before(before, || true);
-        if removed > 0 {
-            tracing::info!(removed, "transcriptions were removed: they were kept for as long as `retention` says");
-        }
-    }
-
-    /// The oldest results make room before the disk's limit stops the intake; those of the last day stay.
-    fn make_room(&self) {
-        if !self.shelf.is_crowded() {
-            return;
-        }
-        let before = self.clock.now().before(MAY_GO);
-        let removed = self.remove_ended_before(before, || self.shelf.is_crowded());
-        tracing::warn!(removed, "`disk` is nearly used up; the oldest ended transcriptions were removed");
-    }
-
-    fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool) -> usize {
-        let mut removed = 0;
-        while more() {
-            let oldest = self.index().ended_before(moment);
-            let Some(id) = oldest else { break };
-            if let Err(error) = self.remove(id) {
-                tracing::error!(%id, %error, "a transcription could not be removed; it is tried again in an hour");
-                break;
-            }
-            removed += 1;
-        }
-        removed
-    }
-
-    /// The next call that is due.
-    pub fn take_call(&self, now: Timestamp) -> NextCall {
-        self.index().take_call(now)
-    }
-
-    /// What is to be said in a call; `None` when there is nothing to be said any more.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn letter(&self, due: Due) -> io::Result<Option<Letter>> {
-        let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
-        let Some(Standing { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
-        let (Some(ended), Some(call)) = (&head.ended, head.calls.get(due.number)) else { return Ok(None) };
-        let body = calls::body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())?;
-        Ok(Some(Letter { to: call.to.clone(), name: calls::name(due.id, ended), body }))
-    }
-
-    /// Writes down how an attempt of a call went; whether there will be another one.
-    ///
-    /// # Errors
-    /// Those of the file system: then the call will be made again after the next start.
-    pub fn settle(&self, due: Due, heard: bool) -> io::Result<bool> {
-        let _settling = self.settling();
-        if self.index().get(due.id).is_none() {
-            return Ok(false);
-        }
-        let mut head = self.head(due.id)?;
-        let Some(call) = head.calls.get_mut(due.number) else { return Ok(false) };
-        *call = match heard {
-            true => Call { due: None, ..call.clone() },
-            false => calls::failed(call, &self.rules.patience, self.clock.now()),
-        };
-        let again = call.due;
-        self.write_head(due.id, &head)?;
-        if let Some(again) = again {
-            self.postpone(due, again);
-        }
-        Ok(again.is_some())
-    }
-
-    /// Has a call made at another moment, without counting an attempt.
-    pub fn postpone(&self, due: Due, moment: Timestamp) {
-        self.index().put_call(due.id, due.number, moment);
-        self.calling.notify_one();
-    }
-
     fn ring(&self, waits: Waits) {
         match waits {
             Waits::ToBeHeard => self.bell.notify_one(),
@@ -460,25 +328,25 @@ impl Desk {
     }
 
     /// Bytes written.
-    fn write_head(&self, id: Uuid, head: &Head) -> io::Result<u64> {
+    pub(super) fn write_head(&self, id: Uuid, head: &Head) -> io::Result<u64> {
         let bytes = serde_json::to_vec(head)?;
         files::write_whole(&self.head_path(id), &bytes)?;
         Ok(bytes.len() as u64)
     }
 
-    fn head_path(&self, id: Uuid) -> PathBuf {
+    pub(super) fn head_path(&self, id: Uuid) -> PathBuf {
         self.root.join("transcriptions").join(format!("{id}.json"))
     }
 
-    fn result_path(&self, id: Uuid) -> PathBuf {
+    pub(super) fn result_path(&self, id: Uuid) -> PathBuf {
         self.root.join("results").join(format!("{id}.json"))
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settling(&self) -> MutexGuard<'_, ()> {
+    pub(super) fn settling(&self) -> MutexGuard<'_, ()> {
         self.settling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,8 +20,8 @@ const HEAD: Duration = Duration::from_secs(60);
 /// The most headers of a request; more are answered with 431.
 const HEADERS: usize = 64;
 
-/// The most bytes of a request's head; more are answered with 431.
-const HEAD_BYTES: usize = 32 << 10;
+/// The most bytes of a request's head, more are answered with 431; and of a piece of a body.
+const HEAD_BYTES: usize = 128 << 10;
 
 /// How long is waited when no connection can be taken, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);

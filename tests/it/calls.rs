@@ -154,7 +154,8 @@ async fn a_call_outlives_kill_9_between_result_and_delivery() {
     assert_eq!((calls.len(), &calls[2].json()["id"]), (3, &json!(last)), "what was heard is not told again");
 }
 
-fn started(bed: &Bed) -> (Running, String) {
+/// `scribed serve` as the bed's file says, and its address.
+pub fn started(bed: &Bed) -> (Running, String) {
     let mut command = bed.command(["serve", "--json"]);
     command.env("SERVE_KEY", "a-key");
     let running = Running::start(command);

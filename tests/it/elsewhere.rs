@@ -1,6 +1,8 @@
 //! Audio that lies elsewhere: fetched within limits, and never from inside the house.
 
+use crate::calls::started;
 use crate::service::{Canned, Mood as Hearing, TestService, answer, eventually, names, options, speech};
+use crate::support::bed::Bed;
 use crate::support::receiver::{Mood, Receiver};
 use reqwest::{Method, StatusCode};
 use scribed::server::address::Reach;
@@ -122,4 +124,36 @@ async fn what_does_not_come_or_is_no_audio_ends_the_transcription() {
     archive.set(Mood::Body(vec![0; 3_000_000].into()));
     assert_eq!(code().await, 413);
     assert!(names(data.path(), "uploads").is_empty());
+}
+
+/// What was accepted while its audio was still elsewhere is fetched again and finished.
+#[tokio::test]
+async fn a_fetch_outlives_kill_9() {
+    let archive = Receiver::start(Mood::Silent).await;
+    let bed = Bed::new(
+        "[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\nfetch_private = true\n\
+         [[source]]\nfolder = \"inbox\"\n",
+    );
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let ask = |method, url: String| client.request(method, url).header("x-service-key", "a-key");
+    let (running, base) = started(&bed);
+    let create = ask(Method::POST, format!("{base}/v2/pre-recorded"));
+    let created = create.json(&json!({ "audio_url": archive.url("/talk.wav") })).send().await.unwrap();
+    let id = answer(created).await.1["id"].as_str().unwrap().to_owned();
+    eventually("it is asked for", async || (!archive.heard().is_empty()).then_some(())).await;
+    let read = async |base: &str| {
+        answer(ask(Method::GET, format!("{base}/v2/pre-recorded/{id}")).send().await.unwrap()).await.1
+    };
+    let waiting = read(&base).await;
+    assert_eq!((&waiting["status"], &waiting["file"]), (&json!("queued"), &Value::Null));
+    running.kill();
+    archive.set(Mood::Body(speech().into()));
+    let (_running, base) = started(&bed);
+    let record = eventually("it ends", async || {
+        let record = read(&base).await;
+        record["completed_at"].is_string().then_some(record)
+    })
+    .await;
+    assert_eq!(record["status"], "done", "{record}");
+    assert_eq!(record["file"]["filename"], "talk.wav");
 }

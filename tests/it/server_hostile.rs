@@ -233,7 +233,7 @@ async fn answered(service: &TestService, head: &str) -> String {
 async fn floods_of_headers_and_odd_requests() {
     let (service, _data) = TestService::canned().await;
     let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
-    let long = format!("x-long: {}\r\n", "y".repeat(100_000));
+    let long = format!("x-long: {}\r\n", "y".repeat(200_000));
     for flood in [many, long] {
         let said = answered(&service, &format!("GET /v2/pre-recorded HTTP/1.1\r\nhost: x\r\n{flood}\r\n")).await;
         assert!(said.starts_with("HTTP/1.1 431"), "{said}");
