@@ -113,6 +113,17 @@ async fn take_json(
         let words = "the Content-Type must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     }
+    let whole = tokio::time::timeout(JSON_TIME, read_whole(body)).await;
+    let bytes = whole.map_err(|_| {
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {} s", JSON_TIME.as_secs()))
+    })?;
+    Ok((owner, bytes?))
+}
+
+/// How long a body of JSON may take, however steadily it comes.
+const JSON_TIME: Duration = Duration::from_secs(300);
+
+async fn read_whole(body: &mut BodyDataStream) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     while let Some(piece) = in_time(async { body.next().await.transpose() }).await? {
         if bytes.len() + piece.len() > request::MAX_BODY {
@@ -121,7 +132,7 @@ async fn take_json(
         }
         bytes.extend_from_slice(&piece);
     }
-    Ok((owner, bytes))
+    Ok(bytes)
 }
 
 /// After a refusal the body is read on for a while: a connection closed on a sender that is still

@@ -18,7 +18,7 @@ const CONNECTIONS: usize = 512;
 const HEAD: Duration = Duration::from_secs(60);
 
 /// The most headers of a request; more are answered with 431.
-const HEADERS: usize = 64;
+const HEADERS: usize = 100;
 
 /// The most bytes of a request's head, more are answered with 431; and of a piece of a body.
 const HEAD_BYTES: usize = 128 << 10;
