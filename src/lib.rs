@@ -172,30 +172,49 @@ pub mod pipeline {
     pub mod write;
 }
 
-/// The embedded transcription service.
+/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
+/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
 pub mod server {
+    pub mod address;
     pub mod answer;
     pub mod auth;
+    pub mod calls;
     pub mod channels;
+    pub mod deliver;
     pub mod desk;
     pub mod dictionary;
+    pub mod fetch;
+    pub mod fetching;
     pub mod files;
     pub mod first;
+    pub mod head;
     pub mod hearing;
+    pub mod index;
+    pub mod intake;
     pub mod lazy;
     pub mod limits;
+    pub mod line;
+    pub mod listening;
+    pub mod lists;
+    pub mod live;
     pub mod multipart;
     pub mod openapi;
+    pub mod opening;
+    pub mod outbox;
     pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
+    pub mod reading;
     pub mod recogniser;
     pub mod refusal;
+    pub mod removal;
+    pub mod rendered;
     pub mod request;
     pub mod routes;
     pub mod segment;
     pub mod service;
     pub mod shelf;
+    pub mod sign;
     pub mod sounds;
     pub mod undone;
     pub mod upload;
@@ -242,6 +261,7 @@ pub mod wire {
     pub mod first;
     pub mod iso;
     pub mod languages;
+    pub mod live;
     pub mod page;
     pub mod params;
     pub mod published;

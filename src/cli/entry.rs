@@ -93,7 +93,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Resume => pause::run(context, Request::Resume).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
-            Command::Serve => serve::run(context).await,
+            Command::Serve(args) => serve::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }
     });

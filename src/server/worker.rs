@@ -5,6 +5,7 @@ use crate::domain::names::Timestamp;
 use crate::media::decode::DecodeError;
 use crate::server::desk::{Desk, Ended, Failure, Head, Taken};
 use crate::server::hearing::{self, Hearing, HearingError};
+use crate::server::index::Waits;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::outcome::{self, Facts};
 use crate::server::recogniser::RecogniserError;
@@ -46,16 +47,16 @@ impl Worker {
             // Nothing is wrong with the transcription: it waits for whoever runs the machine.
             Err(Unable(words)) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
-                self.desk.put_back(&taken);
+                self.desk.put_back(&taken, Waits::ToBeHeard);
                 self.clock.sleep(AGAIN).await;
             }
         }
     }
 
     async fn transcribe(&self, taken: &Taken) -> Result<Outcome, Unable> {
-        let (desk, lazy, id) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.id);
+        let (desk, lazy, own) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.clone());
         let ready = guarded(async move {
-            blocking(move || Ok((desk.head(id).map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))).await
+            blocking(move || Ok((desk.order(&own).map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))).await
         });
         let (head, recogniser) = ready.await.map_err(|Panic| Unable("a fault in the service".to_owned()))??;
         let media = self.desk.shelf.media(taken.upload);
@@ -79,28 +80,32 @@ impl Worker {
         result.await.map_or_else(|Panic| Outcome::Failed(fault()), |result| Outcome::Done(at, result))
     }
 
-    /// Writes the end, however long the disk takes: what was made is not thrown away.
     async fn end(&self, taken: Taken, outcome: Outcome) {
         let (ended, result) = match outcome {
             Outcome::Done(at, result) => (Ended { at, failure: None }, Some(result)),
             Outcome::Failed(failure) => (Ended { at: self.desk.ending(&taken), failure: Some(failure) }, None),
         };
-        let whole = Arc::new((taken, ended, result));
-        loop {
-            let (desk, parts) = (Arc::clone(&self.desk), Arc::clone(&whole));
-            let written = guarded(blocking(move || desk.end(&parts.0, parts.1.clone(), parts.2.as_deref())));
-            match written.await {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
-                Err(Panic) => return,
-            }
-            self.clock.sleep(AGAIN).await;
+        write_end(&self.desk, &*self.clock, taken, ended, result).await;
+    }
+}
+
+/// Writes the end of a transcription, however long the disk takes: what was made is not thrown away.
+pub async fn write_end(desk: &Arc<Desk>, clock: &dyn Clock, taken: Taken, ended: Ended, result: Option<String>) {
+    let whole = Arc::new((taken, ended, result));
+    loop {
+        let (desk, parts) = (Arc::clone(desk), Arc::clone(&whole));
+        let written = guarded(blocking(move || desk.end(&parts.0, parts.1.clone(), parts.2.as_deref())));
+        match written.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
+            Err(Panic) => return,
         }
+        clock.sleep(AGAIN).await;
     }
 }
 
 /// How long is waited when this machine cannot do its part.
-const AGAIN: Duration = Duration::from_secs(15);
+pub const AGAIN: Duration = Duration::from_secs(15);
 
 /// How a transcription came out.
 enum Outcome {
@@ -119,7 +124,7 @@ impl Unable {
 }
 
 /// What was being done panicked.
-struct Panic;
+pub struct Panic;
 
 /// The failure to be recorded: 422 when the file is to blame, 500 when the recogniser is.
 fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
@@ -133,12 +138,16 @@ fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
     Ok(Failure { code, message: error.to_string() })
 }
 
-fn fault() -> Failure {
+/// What is recorded where this program is to blame.
+pub fn fault() -> Failure {
     Failure { code: 500, message: "a fault in the service; its log says more".to_owned() }
 }
 
 /// Does something in a task of its own, that ends with this future, so that a panic ends nothing else.
-async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
+///
+/// # Errors
+/// It panicked.
+pub async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
     let mut task = JoinSet::new();
     task.spawn(work);
     match task.join_next().await {
@@ -147,7 +156,8 @@ async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'stat
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Does what blocks on the disk elsewhere; a panic there is one here.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

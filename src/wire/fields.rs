@@ -1,7 +1,8 @@
 //! What each parameter of a create request may hold: one table, [`FIELDS`], that every check walks,
 //! so that everything that is wrong is told at once and in the same words on both sides.
 
-use super::languages::{LANGUAGES, PII_ENTITIES, TARGET_LANGUAGES};
+pub(super) use super::languages::TARGET_LANGUAGES;
+use super::languages::{LANGUAGES, PII_ENTITIES};
 use serde_json::{Map, Value};
 
 /// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
@@ -75,6 +76,14 @@ pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> Found {
     walk.found
 }
 
+/// Everything in a record's parameters that is not what a table of another endpoint allows; unknown
+/// keys are passed over.
+pub(super) fn inspect_other(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
+    let mut walk = Walk { side: Side::Server, later: |_| false, found: Found::default() };
+    walk.value(path, &Kind::Object(fields), value);
+    walk.found.complaints
+}
+
 /// Turns text in a number or boolean field into what it says ("3", "true"); what does not parse
 /// stays text and is found by the check that follows.
 pub fn coerce(value: &mut Value) {
@@ -116,11 +125,11 @@ pub(super) struct Field {
     pub(super) default: Option<&'static str>,
 }
 
-const fn may(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: false, default: None }
 }
 
-const fn must(name: &'static str, kind: Kind) -> Field {
+pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: true, default: None }
 }
 
@@ -134,8 +143,8 @@ const fn off(name: &'static str) -> Field {
 }
 
 pub(super) const ANY: u32 = u32::MAX;
-const TEXTS: Kind = Kind::List(0, &Kind::Text);
-const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
+pub(super) const TEXTS: Kind = Kind::List(0, &Kind::Text);
+pub(super) const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
 
 /// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
 pub(super) const FIELDS: &[Field] = &[
@@ -232,7 +241,7 @@ pub(super) const FIELDS: &[Field] = &[
     may("languages_guidance", SPOKEN),
 ];
 
-const VOCABULARY: &[Field] = &[
+pub(super) const VOCABULARY: &[Field] = &[
     must("value", Kind::Text),
     may("pronunciations", TEXTS),
     may("intensity", Kind::Number(0.0, 1.0)),

@@ -11,6 +11,12 @@ use serde_json::{Map, Value};
 /// The path of the create, the list and, with an id, the read.
 pub const PATH: &str = "/v2/pre-recorded";
 
+/// The path of the list of live transcriptions and, with an id, of their read.
+pub const LIVE_PATH: &str = "/v2/live";
+
+/// An older path of all of it, both kinds in one list (service notes, 1).
+pub const OLD_PATH: &str = "/v2/transcription";
+
 /// The body of a create: the parameters, and what is particular to this one.
 pub fn create_body(mut params: Map<String, Value>, audio_url: String, metadata: Map<String, Value>) -> Vec<u8> {
     params.insert("audio_url".to_owned(), Value::String(audio_url));
