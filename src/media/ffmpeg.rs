@@ -93,7 +93,7 @@ pub(super) fn spawn_error(program: &'static str, error: io::Error) -> DecodeErro
     }
 }
 
-pub(super) fn no_pipe() -> DecodeError {
+fn no_pipe() -> DecodeError {
     DecodeError::Io(io::Error::other("the decoder's output is not connected"))
 }
 
@@ -124,7 +124,7 @@ pub(super) async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String 
 
 /// `file:/srv/…/x: Invalid data …` without its beginning: the path is the service's own, and nobody
 /// else's business.
-pub(super) fn without_path(line: &str) -> &str {
+fn without_path(line: &str) -> &str {
     let told = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
     told.map_or(line, |(_, words)| words)
 }
