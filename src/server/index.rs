@@ -203,11 +203,13 @@ impl Index {
         (*ended < moment).then(|| self.entries.get(created).map(|entry| entry.id)).flatten()
     }
 
-    /// Takes the next call that is due.
-    pub fn take_call(&mut self, now: Timestamp) -> NextCall {
+    /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
+    /// clock was set back.
+    pub fn take_call(&mut self, now: Timestamp, longest: Duration) -> NextCall {
         while let Some((due, created, number)) = self.calls.first().copied() {
-            if due > now {
-                return NextCall::In(due.since(now));
+            let wait = due.since(now);
+            if !wait.is_zero() && wait <= longest {
+                return NextCall::In(wait);
             }
             self.calls.pop_first();
             if let Some(entry) = self.entries.get(&created) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// Connections at once; further ones wait to be taken.
@@ -26,9 +27,10 @@ const HEAD_BYTES: usize = 128 << 10;
 /// How long is waited when no connection can be taken, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Serves until `closing`, then lets those end that are being served.
+/// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
 pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
     let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
@@ -51,7 +53,8 @@ pub async fn serve(listener: TcpListener, router: Router, closing: CancellationT
             }
         };
         let served = graceful.watch(http.serve_connection(io(stream), TowerToHyperService::new(router.clone())));
-        tokio::spawn(async move {
+        while connections.try_join_next().is_some() {}
+        connections.spawn(async move {
             let _place = place;
             // Senders that break off are their own affair.
             if let Err(error) = served.await {

@@ -5,6 +5,7 @@ use crate::domain::names::Timestamp;
 use crate::server::calls;
 use crate::server::desk::{Call, Callee, Desk, Standing};
 use crate::server::index::{Due, NextCall};
+use crate::server::worker::AGAIN;
 use std::io;
 
 /// A call that is to be made.
@@ -21,7 +22,7 @@ pub struct Letter {
 impl Desk {
     /// The next call that is due.
     pub fn take_call(&self, now: Timestamp) -> NextCall {
-        self.index().take_call(now)
+        self.index().take_call(now, self.rules.patience.longest.max(AGAIN))
     }
 
     /// What is to be said in a call; `None` when there is nothing to be said any more.

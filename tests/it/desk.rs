@@ -5,6 +5,7 @@ use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::calls::Patience;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Failure, Removal, Request, Rules, Taken};
+use scribed::server::index::NextCall;
 use scribed::server::shelf::{Limits, ShelfError, UNUSED};
 use scribed::wire::result::File;
 use serde_json::json;
@@ -298,6 +299,23 @@ async fn old_results_make_room_and_young_ones_stay() {
     let left = listed(&desk);
     assert!((1..6).contains(&left.len()) && left[0] == ids[5], "the oldest go first: {left:?}");
     assert!(desk.shelf.begin(1).is_ok());
+}
+
+/// A clock that was set back by years keeps nobody waiting for years.
+#[tokio::test]
+async fn a_call_is_due_although_the_clock_was_set_back() {
+    let root = TempDir::new().unwrap();
+    let rules = Rules { webhook: true, ..rules() };
+    let desk = open_with(root.path(), 1000 * DAY, rules).unwrap();
+    let id = ended(&desk, 1000 * DAY, "{}").await;
+    let NextCall::Due(due) = desk.take_call(Timestamp(1000 * DAY)) else { panic!("it is due") };
+    assert_eq!((due.id, desk.settle(due, false).unwrap()), (id, true));
+    assert!(matches!(desk.take_call(Timestamp(1000 * DAY)), NextCall::In(wait) if wait == rules.patience.first));
+    drop(desk);
+    let desk = open_with(root.path(), 0, rules).unwrap();
+    let NextCall::Due(due) = desk.take_call(Timestamp(0)) else { panic!("it waits for years") };
+    assert!(!desk.settle(due, true).unwrap());
+    assert_eq!(desk.take_call(Timestamp(i64::MAX)), NextCall::None);
 }
 
 /// Records from before they said whose they are.

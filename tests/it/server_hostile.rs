@@ -255,7 +255,7 @@ async fn floods_of_headers_and_odd_requests() {
 
 #[tokio::test]
 async fn many_idle_connections_keep_nobody_out() {
-    let (service, _data) = TestService::canned().await;
+    let (service, data) = TestService::canned().await;
     let mut idle = Vec::new();
     for _ in 0..200 {
         let mut stream = TcpStream::connect(service.running.address).await.unwrap();
@@ -265,4 +265,5 @@ async fn many_idle_connections_keep_nobody_out() {
     assert_eq!(service.get("/v2/pre-recorded").await.0, StatusCode::OK);
     // Those that never finished their request do not keep the service from ending.
     service.running.shutdown().await;
+    TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;
 }
