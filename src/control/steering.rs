@@ -97,6 +97,8 @@ fn weigh_retry(job: &Job, pay_again: bool) -> Step {
         return Step::Take(Event::PaidAgain, Cost::PerhapsTwice);
     }
     match &job.stage {
+        // The list is asked once more: it may tell now what it could not tell then. Nothing is bought by that.
+        Stage::Submitting { .. } if job.due.is_none() => Step::Look,
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
         Stage::Failed { .. } | Stage::Cancelled { .. } => {
@@ -140,7 +142,9 @@ fn unresolved(job: &Job) -> String {
             let at = at.get(..19).unwrap_or(&at).replace('T', " ");
             format!("the service's list is asked for it at {at} UTC or soon after; it goes on by itself then")
         }
-        None => format!("only a person can find out: {}", reason(job)),
+        None => {
+            format!("only a person can find out: {}. `scribed retry {}` asks the list once more", reason(job), job.id)
+        }
     };
     format!(
         "job {}: a create may have been accepted, and nobody knows yet; {until}. To buy another at once, which may \
@@ -154,4 +158,36 @@ fn gone(id: JobId) -> String {
         "job {id}: its transcription was accepted and is not at the service any more, so another may be paid for a \
          second time. If that is meant: scribed retry --pay-again {id}"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::fault::{Fault, FaultKind};
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{Hash, ServiceName, SourceName, Timestamp, UploadId};
+    use crate::domain::path::RelPath;
+    use crate::domain::stage::{Audio, Intent, Upload};
+    use crate::domain::token::{Order, Token};
+
+    fn unknown(due: Option<Timestamp>) -> Job {
+        let now = Timestamp(0);
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
+        let order = Order { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") };
+        let token = Token::new(&order, key.tag(), 0);
+        let (origin, key_hash) = ("https://stt.example.org".to_owned(), String::new());
+        let intent = Intent { token, origin, key: key_hash, service_date: None, sent_at: now };
+        let upload = Upload { id: UploadId::new("u"), at: now };
+        let stage = Stage::Submitting { order, audio: Audio::default(), upload, intent };
+        let asks = Fault::new(FaultKind::Asks, "the list was asked under another key", now);
+        Job { stage, ..Job::found(JobId(1), key, stamp, now, now) }.resting(due, Some(asks))
+    }
+
+    #[test]
+    fn a_person_who_was_asked_can_have_the_list_asked_again() {
+        assert!(matches!(weigh_retry(&unknown(None), false), Step::Look), "it buys nothing by itself");
+        assert!(matches!(weigh_retry(&unknown(Some(Timestamp(9))), false), Step::Decline(_)), "it is being asked");
+        assert!(matches!(weigh_retry(&unknown(None), true), Step::Take(Event::PaidAgain, Cost::PerhapsTwice)));
+    }
 }

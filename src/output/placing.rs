@@ -247,22 +247,47 @@ impl<'a> Place<'a> {
         let mut temporary = match ready.temporary.take() {
             Some(temporary) if temporary.name().is_some() || !replace => temporary,
             // Since it was prepared something came or went there.
-            _ => {
-                let temporary = self.write(&ready.wanted.bytes, name, replace)?;
-                self.sync(vec![temporary.file()])?;
-                temporary
-            }
+            _ => return self.try_anew(ready, name, replace, named),
         };
         let shown = if replace { temporary.publish_over(name) } else { temporary.publish_new(name) };
         match shown {
-            Ok(()) => named.push(temporary.file()),
-            // A folder may have come where our file was.
+            Ok(()) => {
+                named.push(temporary.file());
+                Ok(true)
+            }
+            // Another program was quicker; or another of our jobs, with the same bytes.
             Err(Errno::EXIST | Errno::ISDIR | Errno::NOTEMPTY) => {
                 ready.temporary = Some(temporary);
-                return Ok(false);
+                self.is_same_now(ready, name, named)
             }
-            Err(error) => return Err(self.error(name, error.into())),
+            // Where a nameless file cannot be given a name it is written once more, with one.
+            Err(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::XDEV | Errno::NOSYS | Errno::OPNOTSUPP)
+                if temporary.name().is_none() =>
+            {
+                self.try_anew(ready, name, true, named)
+            }
+            Err(error) => Err(self.error(name, error.into())),
         }
+    }
+
+    /// Writes it once more, with a name if it may have to replace another; then looks again, since that took
+    /// its time.
+    fn try_anew<N>(
+        &self,
+        ready: &mut Ready<'a, N>,
+        name: &OsStr,
+        with_name: bool,
+        named: &mut Batch,
+    ) -> Result<bool, PlaceError> {
+        let temporary = self.write(&ready.wanted.bytes, name, with_name)?;
+        self.sync(vec![temporary.file()])?;
+        ready.temporary = Some(temporary);
+        self.try_name(ready, name, named)
+    }
+
+    fn is_same_now<N>(&self, ready: &Ready<'a, N>, name: &OsStr, named: &mut Batch) -> Result<bool, PlaceError> {
+        let Found::Same(file) = self.find(name, ready)? else { return Ok(false) };
+        named.push(Arc::new(file));
         Ok(true)
     }
 

@@ -7,6 +7,7 @@ use rustix::fs::fstatfs;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +25,9 @@ pub type Batch = Vec<Arc<File>>;
 #[derive(Default)]
 pub struct Syncs {
     line: Mutex<Line>,
+    /// A whole sync failed once: since the kernel tells of a failure once only, each file is asked for its
+    /// own from then on.
+    failed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -72,7 +76,7 @@ impl Syncs {
     /// Syncs for all who wait now; whoever comes meanwhile has a leader of its own.
     fn lead(&self) {
         let waiting = std::mem::take(&mut self.line().waiting);
-        let outcomes = sync_all(&waiting);
+        let outcomes = self.sync_all(&waiting);
         let mut line = self.line();
         line.led = line.waiting.first().is_some_and(|next| next.turn.send(Turn::Lead).is_ok());
         drop(line);
@@ -81,37 +85,37 @@ impl Syncs {
         }
     }
 
+    fn sync_all(&self, waiting: &[Waiting]) -> Vec<io::Result<()>> {
+        let files: usize = waiting.iter().map(|waiting| waiting.batch.len()).sum();
+        let wholesale = files >= MANY && !self.failed.load(Ordering::Relaxed) && little_is_unwritten();
+        let mut synced = Vec::new();
+        waiting.iter().map(|waiting| self.sync_batch(&waiting.batch, wholesale, &mut synced)).collect()
+    }
+
+    /// `synced`: file systems that were synced whole already, in this round.
+    fn sync_batch(&self, batch: &Batch, wholesale: bool, synced: &mut Vec<u64>) -> io::Result<()> {
+        for file in batch {
+            if !(wholesale && can_sync_whole(file)) {
+                file.sync_all()?;
+                continue;
+            }
+            let device = rustix::fs::fstat(file)?.st_dev;
+            if synced.contains(&device) {
+                continue;
+            }
+            if !self.failed.load(Ordering::Relaxed) && rustix::fs::syncfs(file).is_ok() {
+                synced.push(device);
+                continue;
+            }
+            self.failed.store(true, Ordering::Relaxed);
+            file.sync_all()?;
+        }
+        Ok(())
+    }
+
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn sync_all(waiting: &[Waiting]) -> Vec<io::Result<()>> {
-    let files: usize = waiting.iter().map(|waiting| waiting.batch.len()).sum();
-    let wholesale = files >= MANY && little_is_unwritten();
-    let mut whole = Vec::new();
-    waiting.iter().map(|waiting| sync_batch(&waiting.batch, wholesale, &mut whole)).collect()
-}
-
-/// `whole`: file systems that were synced already, with what came of it.
-fn sync_batch(batch: &Batch, wholesale: bool, whole: &mut Vec<(u64, Result<(), rustix::io::Errno>)>) -> io::Result<()> {
-    for file in batch {
-        if !(wholesale && can_sync_whole(file)) {
-            file.sync_all()?;
-            continue;
-        }
-        let device = rustix::fs::fstat(file)?.st_dev;
-        let synced = match whole.iter().find(|(other, _)| *other == device) {
-            Some((_, synced)) => *synced,
-            None => {
-                let synced = rustix::fs::syncfs(file);
-                whole.push((device, synced));
-                synced
-            }
-        };
-        synced?;
-    }
-    Ok(())
 }
 
 /// Whether `syncfs` reaches the disk there and reports what failed, and a file without a name can be
@@ -182,9 +186,20 @@ mod tests {
         let good = vec![written(&folder, "a"), written(&folder, "b"), written(&folder, "c")];
         let (turn, _told) = sync_channel(1);
         let waiting = [good, vec![pipe]].map(|batch| Waiting { batch, turn: turn.clone() });
-        let outcomes = sync_all(&waiting);
+        let outcomes = Syncs::default().sync_all(&waiting);
         assert!(outcomes[0].is_ok());
         assert!(outcomes[1].is_err());
+    }
+
+    #[test]
+    fn after_a_failure_every_file_is_asked_for_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let syncs = Syncs { failed: AtomicBool::new(true), ..Syncs::default() };
+        let (turn, _told) = sync_channel(1);
+        let (reader, _writer) = io::pipe().unwrap();
+        let pipe = Arc::new(File::from(OwnedFd::from(reader)));
+        let batch = vec![written(&folder, "a"), written(&folder, "b"), pipe];
+        assert!(syncs.sync_all(&[Waiting { batch, turn }])[0].is_err(), "the last one's own failure is told");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::output::results::Results;
 use crate::output::syncing::Syncs;
 use crate::pipeline::line::Line;
 use crate::pipeline::wait::Begun;
+use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -105,6 +106,7 @@ pub struct Engine {
     /// Asked once: the answer is read from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
+    writing: Arc<Writing>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
@@ -144,6 +146,7 @@ impl Engine {
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),
             sent_bytes: Arc::default(),
+            writing: Arc::default(),
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
@@ -271,6 +274,7 @@ impl Engine {
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
+                        self.forget(job);
                         tracing::info!(%job, "the right to move the job was taken away; its move is dropped");
                         Ok(())
                     }

@@ -82,6 +82,10 @@ pub async fn run(
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
+        if doors.store.paused().await.map_err(Stop::Store)? {
+            let until = doors.clock.now();
+            return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
+        }
         let written = doors.clock.uptime();
         let intended = intend(doors, job, &token)?;
         crash::point(Point::Intending);

@@ -6,7 +6,7 @@ use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
-use crate::domain::names::{Hash, Timestamp, TranscriptionId};
+use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::stage::Event;
 use crate::domain::token::Order;
@@ -28,10 +28,13 @@ use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What this move works with.
 pub struct Doors<'a> {
@@ -45,7 +48,36 @@ pub struct Doors<'a> {
     pub params: &'a Arc<ParamFiles>,
     /// Where all who write are synced together.
     pub syncs: &'a Arc<Syncs>,
+    /// Whose outputs are being placed.
+    pub writing: &'a Arc<Writing>,
 }
+
+/// Jobs whose outputs are being placed. A write that is given up, because its right was taken away or its
+/// folder went, goes on in its thread; a second one for the same job would take its names for others'.
+#[derive(Default)]
+pub struct Writing(Mutex<HashSet<JobId>>);
+
+/// While this lives, the job's outputs are being placed.
+struct Placing {
+    writing: Arc<Writing>,
+    job: JobId,
+}
+
+impl Writing {
+    fn begin(self: &Arc<Self>, job: JobId) -> Option<Placing> {
+        let is_first = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
+        is_first.then(|| Placing { writing: Arc::clone(self), job })
+    }
+}
+
+impl Drop for Placing {
+    fn drop(&mut self) {
+        self.writing.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
+    }
+}
+
+/// How soon it is looked whether an earlier write of the same job has ended.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Renders the kept result and places it.
 pub async fn run(
@@ -57,6 +89,9 @@ pub async fn run(
     transcription: &TranscriptionId,
 ) -> Result<Outcome, Stop> {
     let now = doors.clock.now();
+    let Some(placing_now) = doors.writing.begin(job.id) else {
+        return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
+    };
     let placed = own_outputs(doors.store, mount.source(), job, now).await?;
     let Some(wanted) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
         // It can be read at the service once more.
@@ -65,7 +100,11 @@ pub async fn run(
     let placing = announce(doors.store, lease, job, &wanted).await?;
     let ours = Ours { placed, placing };
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
-    let outputs = blocking(move || put(&mount, &job, wanted, &ours, &syncs, now)).await?;
+    let outputs = blocking(move || {
+        let _placing = placing_now;
+        put(&mount, &job, wanted, &ours, &syncs, now)
+    })
+    .await?;
     Ok(Outcome::Step(Event::Written { outputs }))
 }
 
@@ -174,7 +213,11 @@ async fn own_outputs(
         return Ok(Vec::new());
     }
     let (folder, path) = (source.folder.clone(), job.key.path.clone());
-    for sibling in blocking(move || siblings(&folder, &path)).await {
+    let siblings = blocking(move || siblings(&folder, &path)).await.map_err(|error| {
+        let words = format!("cannot list the folder of the recording, to spare what other recordings share: {error}");
+        Fault::new(FaultKind::Unwritable, words, now)
+    })?;
+    for sibling in siblings {
         let key = JobKey { source: job.key.source.clone(), path: sibling };
         if let Some(other) = store.find(&key).await.map_err(|error| store_fault(&error, now))? {
             own.retain(|output| other.outputs.iter().all(|shared| shared.name != output.name));
@@ -184,14 +227,15 @@ async fn own_outputs(
 }
 
 /// The files of the same stem beside this one.
-fn siblings(folder: &Path, path: &RelPath) -> Vec<RelPath> {
+fn siblings(folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
     let path = Path::new(OsStr::from_bytes(path.as_bytes()));
     let parent = path.parent().unwrap_or(Path::new(""));
-    let Ok(entries) = std::fs::read_dir(folder.join(parent)) else { return Vec::new() };
-    let names = entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name()));
+    let entries = std::fs::read_dir(folder.join(parent))?;
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()?;
     let is_sibling =
         |name: &OsString| Path::new(name).file_stem() == path.file_stem() && path.file_name() != Some(name);
-    names.filter(is_sibling).map(|name| RelPath::new(parent.join(name).as_os_str().as_bytes())).collect()
+    let siblings = names.into_iter().filter(is_sibling);
+    Ok(siblings.map(|name| RelPath::new(parent.join(name).as_os_str().as_bytes())).collect())
 }
 
 fn put(
@@ -218,5 +262,29 @@ fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
     match mount.there_blocking() {
         Ok(()) => Fault::new(FaultKind::Unwritable, error.to_string(), now),
         Err(away) => folder_away(&away, now),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outputs_of_one_job_are_placed_by_one_write_at_a_time() {
+        let writing = Arc::new(Writing::default());
+        let first = writing.begin(JobId(1)).unwrap();
+        assert!(writing.begin(JobId(1)).is_none(), "an earlier one goes on in its thread");
+        assert!(writing.begin(JobId(2)).is_some());
+        drop(first);
+        assert!(writing.begin(JobId(1)).is_some());
+    }
+
+    #[test]
+    fn where_the_folder_cannot_be_listed_nothing_counts_as_ours_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("talk.mp4"), b"").unwrap();
+        let talk = RelPath::new("talk.wav");
+        assert_eq!(siblings(folder.path(), &talk).unwrap(), [RelPath::new("talk.mp4")]);
+        assert!(siblings(&folder.path().join("gone"), &talk).is_err());
     }
 }

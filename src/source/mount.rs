@@ -107,9 +107,17 @@ impl Mount {
     /// # Errors
     /// [`Away`].
     pub async fn there(&self) -> Result<(), Away> {
+        if self.is_fresh() {
+            return Ok(());
+        }
+        let turn = self.turn.lock().await;
+        // Whoever had the turn before may have looked for all who waited for it.
+        if self.is_fresh() { Ok(()) } else { self.look_in_turn(&turn).await }
+    }
+
+    fn is_fresh(&self) -> bool {
         let now = self.clock.uptime();
-        let fresh = self.state().there_at.is_some_and(|at| now.since(at) < FRESH);
-        if fresh { Ok(()) } else { self.there_now().await }
+        self.state().there_at.is_some_and(|at| now.since(at) < FRESH)
     }
 
     /// Whether the folder is there now: for whoever is about to conclude something from what is not in it.
@@ -117,7 +125,11 @@ impl Mount {
     /// # Errors
     /// [`Away`].
     pub async fn there_now(&self) -> Result<(), Away> {
-        let _turn = self.turn.lock().await;
+        let turn = self.turn.lock().await;
+        self.look_in_turn(&turn).await
+    }
+
+    async fn look_in_turn(&self, _turn: &tokio::sync::MutexGuard<'_, ()>) -> Result<(), Away> {
         if self.hangs.load(Ordering::Acquire) {
             return self.note(Err(hangs()));
         }

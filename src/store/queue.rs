@@ -209,7 +209,11 @@ impl Queue {
         match &new.stage {
             Stage::Submitted { order, transcription } => {
                 let bought = Bought { transcription: transcription.clone(), round: new.round };
-                self.rows.put_bought(order, Some(&bought))
+                match self.rows.bought(order)? {
+                    // A twin has bought another since this one was given up: that one is the better.
+                    Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
+                    _ => self.rows.put_bought(order, Some(&bought)),
+                }
             }
             Stage::Probed { .. } => self.forget_worthless(old),
             Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),

@@ -223,6 +223,7 @@ laws! {
     an_order_about_what_is_no_longer_so_changes_nothing
     a_cancelled_file_comes_back_as_another_content_or_by_a_person
     what_a_cancelled_job_bought_is_handed_on
+    what_a_twin_has_bought_since_is_not_forgotten_by_a_revival
     paid_again_an_unknown_create_is_a_new_round_of_its_owner
     paid_again_a_stuck_purchase_is_forgotten
     a_person_has_a_waiting_job_looked_at_again
@@ -656,6 +657,29 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let woken = case.job(follower.id).await.unwrap().unwrap();
     assert_eq!(woken.due, Some(at(5)), "its follower looks at once");
     assert!(!case.hasten(&transcription(1), at(6)).await.unwrap(), "it waits for nothing any more");
+}
+
+async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut Case) {
+    let given_up = case.standing_at(1, StageKind::Submitted).await;
+    case.overrule(&given_up, Event::Cancelled, at(5)).await.unwrap();
+    case.standing_at(2, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0 };
+    let job = held.job.on(adopted, at(6)).unwrap();
+    case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
+    let job = job.on(Event::Anew, at(7)).unwrap(); // it had died
+    case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
+    let job = job.on(crate::jobs::uploaded(1), at(8)).unwrap();
+    let intended = crate::jobs::intended(&job, 1);
+    let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
+    case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+    let better = Some(Bought { transcription: transcription(7), round: 1 });
+    assert_eq!(case.bought(&order(1)).await.unwrap(), better);
+
+    let given_up = case.job(given_up.id).await.unwrap().unwrap();
+    assert!(case.overrule(&given_up, Event::Revived, at(9)).await.unwrap());
+    assert_eq!(case.stage_of(given_up.id).await, StageKind::Submitted);
+    assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 }
 
 async fn paid_again_an_unknown_create_is_a_new_round_of_its_owner(case: &mut Case) {

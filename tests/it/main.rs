@@ -30,6 +30,7 @@ mod plan;
 mod power_loss;
 mod producers;
 mod recogniser;
+mod renamed;
 mod results;
 mod samples;
 mod secrets;

@@ -52,8 +52,8 @@ impl Lane {
         matches!(self, Self::Upload | Self::Submit)
     }
 
-    /// What does not move while the queue is paused. Whoever follows another waits for what it has bought,
-    /// or for its turn to buy.
+    /// What a pass does not wait for while the queue is paused. Whoever follows another waits for what it
+    /// has bought, or for its turn to buy.
     pub(super) fn rests_when_paused(self) -> bool {
         self.submits() || self == Self::Follow
     }

@@ -61,19 +61,22 @@ impl Engine {
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
         let Parts { store, client, clock, results, params, syncs, .. } = &self.parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
-        let mount = self.mount(job)?;
         let outcome = match &job.stage {
-            Stage::Found => self.in_folder(mount, settle::run(mount, store, clock, job)).await?,
+            Stage::Found => {
+                let mount = self.mount(job)?;
+                self.in_folder(mount, settle::run(mount, store, clock, job)).await?
+            }
             Stage::Settled => {
-                let service = &client.identity().service;
+                let (mount, service) = (self.mount(job)?, &client.identity().service);
                 self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await?
             }
             Stage::Probed { params, content } => {
-                let known = (*params, *content);
+                let (mount, known) = (self.mount(job)?, (*params, *content));
                 let uploading = upload::run(store, client, clock, mount, job, known, &self.sent_bytes);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
+                let mount = self.mount(job)?;
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let doors = Doors { store, client, clock, params };
                 let on_its_way = self.on_its_way(job.id);
@@ -81,6 +84,7 @@ impl Engine {
                 drop(on_its_way);
                 return self.submitted(lease, submission?).await;
             }
+            // What is at the service needs no folder: it is awaited whatever became of its source.
             Stage::Submitted { order, transcription } => {
                 let terms = &self.parts.terms;
                 let waited = wait::run(client, clock, results, terms, &self.begun, job, transcription).await;
@@ -92,7 +96,8 @@ impl Engine {
                 }
             }
             Stage::Fetched { order, transcription, .. } => {
-                let doors = write::Doors { store, clock, results, params, syncs };
+                let (mount, writing) = (self.mount(job)?, &self.writing);
+                let doors = write::Doors { store, clock, results, params, syncs, writing };
                 self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
