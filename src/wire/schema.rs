@@ -2,7 +2,7 @@
 //! answers are written with.
 
 use crate::wire::error::ErrorBody;
-use crate::wire::page::Page;
+use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT, Page};
 use crate::wire::record::{Created, Record};
 use crate::wire::result::ResultBody;
 use crate::wire::upload::Uploaded;
@@ -59,43 +59,74 @@ struct Bodies {
 }
 
 fn paths(bodies: &Bodies) -> Map<String, Value> {
-    let Bodies { uploaded, created, job, page, error } = bodies;
-    let id = json!([{ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }]);
-    let one = format!("{}/{{id}}", record::PATH);
-    let form = form(&[upload::PART]);
-    let request =
-        json!({ "required": true, "content": content(&json!({ "$ref": "#/components/schemas/CreateRequest" })) });
-    let list = |summary: &str| operation(summary, 200, page, error, json!({ "parameters": query() }));
+    let Bodies { uploaded, job, page, error, .. } = bodies;
+    let list = |parameters: Value| {
+        operation("Lists transcriptions, newest first", 200, page, error, json!({ "parameters": parameters }))
+    };
+    let read = operation("Reads a live transcription", 200, job, error, json!({ "parameters": id() }));
+    let mut upload = form(&[upload::PART]);
+    upload["content"]["application/json"]["schema"] = address();
+    let upload =
+        operation("Uploads a file, or has one fetched", 200, uploaded, error, json!({ "requestBody": upload }));
     let first = json!({ "post": operation(
         "The first version: file and parameters in, the result out, on one connection", 200, &json!({ "type": "object" }), error,
         json!({ "requestBody": first_form(), "deprecated": true })) });
-    Map::from_iter([
-        (
-            upload::PATH.to_owned(),
-            json!({ "post": operation("Uploads a file", 200, uploaded, error, json!({ "requestBody": form })) }),
-        ),
-        (
-            record::PATH.to_owned(),
-            json!({
-                "post": operation("Creates a transcription", 201, created, error, json!({ "requestBody": request })),
-                "get": list("Lists transcriptions, newest first"),
-            }),
-        ),
-        (
-            format!("{one}/file"),
-            json!({ "get": operation("Reads the audio of a transcription", 200, &json!({}), error, json!({ "parameters": id })) }),
-        ),
-        (
-            one,
-            json!({
-                "get": operation("Reads a transcription", 200, job, error, json!({ "parameters": id })),
-                "delete": operation("Removes a transcription that has ended, with all its data", 202, &json!({}), error, json!({ "parameters": id })),
-            }),
-        ),
-        ("/v2/live".to_owned(), json!({ "get": list("Lists live transcriptions, newest first") })),
+    let mut paths = Map::from_iter([
+        (upload::PATH.to_owned(), json!({ "post": upload })),
+        ("/file/{id}".to_owned(), json!({ "get": audio("Reads an upload", error) })),
+        (record::LIVE_PATH.to_owned(), json!({ "get": list(query()) })),
+        (format!("{}/{{id}}", record::LIVE_PATH), json!({ "get": read })),
         (first::AUDIO_PATH.to_owned(), first.clone()),
         (first::VIDEO_PATH.to_owned(), first),
-    ])
+    ]);
+    paths.extend(transcriptions(record::PATH, list(query()), bodies));
+    paths.extend(transcriptions(record::OLD_PATH, list(query_with_kind()), bodies));
+    paths
+}
+
+/// What is done with transcriptions below one of their two paths.
+fn transcriptions(path: &str, list: Value, bodies: &Bodies) -> [(String, Value); 3] {
+    let Bodies { created, job, error, .. } = bodies;
+    let sent =
+        json!({ "required": true, "content": content(&json!({ "$ref": "#/components/schemas/CreateRequest" })) });
+    let create = operation("Creates a transcription", 201, created, error, json!({ "requestBody": sent }));
+    let read = operation("Reads a transcription", 200, job, error, json!({ "parameters": id() }));
+    let mut delete = operation(
+        "Removes a transcription that has ended, with all its data",
+        202,
+        &json!({}),
+        error,
+        json!({ "parameters": id() }),
+    );
+    without_body(&mut delete, "202");
+    [
+        (path.to_owned(), json!({ "post": create, "get": list })),
+        (format!("{path}/{{id}}"), json!({ "get": read, "delete": delete })),
+        (format!("{path}/{{id}}/file"), json!({ "get": audio("Reads the audio of a transcription", error) })),
+    ]
+}
+
+fn id() -> Value {
+    json!([{ "name": "id", "in": "path", "required": true, "schema": { "type": "string" } }])
+}
+
+/// Where the audio of an upload is that is fetched.
+fn address() -> Value {
+    let url = json!({ "type": "string", "format": "uri" });
+    json!({ "type": "object", "properties": { "audio_url": url }, "required": ["audio_url"] })
+}
+
+/// An operation whose answer is audio, byte for byte as it came.
+fn audio(summary: &str, error: &Value) -> Value {
+    let mut operation = operation(summary, 200, &json!({}), error, json!({ "parameters": id() }));
+    operation["responses"]["200"]["content"] = json!({ "application/octet-stream": {} });
+    operation
+}
+
+fn without_body(operation: &mut Value, status: &str) {
+    if let Some(answer) = operation["responses"][status].as_object_mut() {
+        answer.remove("content");
+    }
 }
 
 fn content(schema: &Value) -> Value {
@@ -137,11 +168,22 @@ fn query() -> Value {
     let states = json!({ "type": "array", "items": { "enum": ["queued", "processing", "done", "error"] } });
     json!([
         one("offset", json!({ "type": "integer", "minimum": 0, "default": 0 })),
-        one("limit", json!({ "type": "integer", "minimum": 1, "default": 20 })),
+        one("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT })),
         one("date", date.clone()),
         one("before_date", date.clone()),
         one("after_date", date),
         one("status", states),
         one("custom_metadata", json!({ "type": "object" })),
     ])
+}
+
+/// The query of the list that holds both kinds.
+fn query_with_kind() -> Value {
+    let kinds = json!({ "type": "array", "items": { "enum": ["pre-recorded", "live"] } });
+    let kind = json!({ "name": "kind", "in": "query", "required": false, "schema": kinds });
+    let mut query = query();
+    if let Some(all) = query.as_array_mut() {
+        all.push(kind);
+    }
+    query
 }

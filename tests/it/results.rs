@@ -405,6 +405,8 @@ async fn real_answers_are_as_the_document_says() {
     assert_eq!(wrong("/v2/pre-recorded/{id}", "get", "200", &record), None);
     let (_, page) = service.get("/v2/pre-recorded").await;
     assert_eq!(wrong("/v2/pre-recorded", "get", "200", &page), None);
+    let (_, page) = service.get("/v2/transcription").await;
+    assert_eq!(wrong("/v2/transcription", "get", "200", &page), None);
     let (_, refused) = service.create(&json!({ "diarization": 3 })).await;
     assert_eq!(wrong("/v2/pre-recorded", "post", "4XX", &refused), None);
     // It is able to say no.
