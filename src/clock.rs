@@ -23,11 +23,39 @@ impl Uptime {
     }
 }
 
+/// One moment by two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// By the one that our own dates are compared with.
+    pub now: Timestamp,
+    /// By the wall, by which the file system writes its dates.
+    pub wall: Timestamp,
+}
+
+impl Moment {
+    /// A date of the file system's among our own dates; `None` where it lies in the future.
+    #[must_use]
+    pub fn of_past(self, date: Timestamp) -> Option<Timestamp> {
+        (date <= self.wall).then(|| Timestamp(self.now.0.saturating_sub(self.wall.0.saturating_sub(date.0))))
+    }
+}
+
 /// The door to time.
 #[async_trait::async_trait]
 pub trait Clock: Send + Sync {
     /// The wall clock: for what is stored and shown. May jump.
     fn now(&self) -> Timestamp;
+
+    /// What the wall says, where [`Clock::now`] goes on while somebody sets it back: for what is compared
+    /// with dates that others wrote by the wall.
+    fn wall(&self) -> Timestamp {
+        self.now()
+    }
+
+    /// This moment by both.
+    fn moment(&self) -> Moment {
+        Moment { now: self.now(), wall: self.wall() }
+    }
 
     /// A clock that only goes forward and counts suspension.
     fn uptime(&self) -> Uptime;
@@ -62,6 +90,10 @@ impl Clock for Steady {
         let now = if behind > SLEWED { at_least } else { wall.max(last.0) };
         *last = (now, uptime);
         now
+    }
+
+    fn wall(&self) -> Timestamp {
+        self.clock.wall()
     }
 
     fn uptime(&self) -> Uptime {
@@ -135,6 +167,7 @@ mod tests {
         for (wall, up) in [(1_000_010, 10), (900_000, 20), (900_010, 30), (2_000_000, 40), (2_000_010, 50)] {
             set.to(wall, up);
             seen.push(steady.now().0 / 1000);
+            assert_eq!(steady.wall(), Timestamp(wall * 1000));
         }
         assert_eq!(seen, [1_000_010, 1_000_020, 1_000_030, 2_000_000, 2_000_010]);
     }

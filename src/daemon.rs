@@ -3,7 +3,7 @@
 
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
-use crate::clock::{Clock, SystemClock, Uptime};
+use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{self, Config, Hosted, Recogniser, Serve, Service, Source, Terms};
 use crate::control::hands::{self, Hands};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
@@ -23,6 +23,7 @@ use crate::source::intake::Intake;
 use crate::source::mount::Mount;
 use crate::source::reopen;
 use crate::store::contract::{Store, StoreError};
+use crate::store::copy::{self, CopyRoom};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
 use reqwest::Url;
@@ -31,7 +32,6 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The name of the one service there is in `jobs.toml`.
@@ -82,16 +82,20 @@ impl House {
     /// # Errors
     /// See [`OpenError`]; nothing is left running.
     pub async fn open(config: &Config, rebuild: bool) -> Result<Self, OpenError> {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let system: Arc<dyn Clock> = Arc::new(SystemClock);
+        // One for all: whoever admits and whoever settles compare each other's dates.
+        let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::clone(&system)));
         let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
-        let (client, terms, embedded) = connect(config, &clock).await?;
+        let (client, terms, embedded) = connect(config, &system).await?;
         let sources = by_name(config);
         let mounts = mounts(config, &sources, &clock);
         let results = Arc::new(Results::new(results_dir(config)));
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
         drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+        let state = config.state.clone();
+        drop(tokio::task::spawn_blocking(move || copy::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
@@ -121,7 +125,7 @@ impl House {
             let admitted = || self.engine.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
-            reopen::subtitled(mount.source(), store, clock).await?;
+            reopen::subtitled(mount, store, clock).await?;
             let scanned = scan.whole().await?;
             for trouble in &scanned.troubles {
                 tracing::warn!(source = %name, %trouble, "not everything could be looked at");
@@ -143,10 +147,7 @@ impl House {
         let each = self.mounts.values().map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
-            async move {
-                reopen::subtitled(mount.source(), store, clock).await?;
-                Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await
-            }
+            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
         });
         tokio::select! {
             biased;
@@ -186,17 +187,14 @@ pub fn hands(config: &Config) -> Result<Hands, StoreError> {
     Ok(hands_on(config, Arc::new(open_store(config, &SystemClock, false)?)))
 }
 
-/// As [`hands`], on a copy of the queue that is removed with the folder that is returned; `None` where
+/// As [`hands`], on a copy of the queue that is removed with the room that is returned; `None` where
 /// there is no queue. Nothing is changed by it.
 ///
 /// # Errors
 /// As [`open_store`].
-pub fn copied_hands(config: &Config) -> Result<Option<(Hands, TempDir)>, StoreError> {
-    let place = tempfile::Builder::new().prefix("scribed-plan-").tempdir().map_err(|error| {
-        StoreError::Unwritable(format!("cannot make a temporary folder for a copy of the queue: {error}"))
-    })?;
-    let Some(store) = sled::open_copy(&config.state, place.path())? else { return Ok(None) };
-    Ok(Some((hands_on(config, Arc::new(store)), place)))
+pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreError> {
+    let Some((store, room)) = sled::open_copy(&config.state)? else { return Ok(None) };
+    Ok(Some((hands_on(config, Arc::new(store)), room)))
 }
 
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {

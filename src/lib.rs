@@ -86,6 +86,7 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    pub mod folders;
     pub mod keys;
     pub mod meant;
     pub mod problem;
@@ -244,6 +245,7 @@ pub mod source {
 /// The persistent queue.
 pub mod store {
     pub mod contract;
+    pub mod copy;
     pub mod index;
     pub mod journal;
     pub mod memory;

@@ -4,6 +4,7 @@ use crate::cli::args::Plan;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::planned::Planned;
+use crate::cli::signals::on_signal;
 use crate::cli::way::{Way, strange};
 use crate::config::meant::{Config, Existing, Source};
 use crate::control::caller::Caller;
@@ -20,12 +21,12 @@ use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::ours::says_it_is_ours;
 use crate::source::survey::{Sighting, survey};
+use crate::store::copy::CopyRoom;
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// Looks at every source, asks the queue about each file, and says what would happen.
@@ -34,9 +35,22 @@ use tokio::sync::mpsc;
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Plan) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
-    let queue = Queue::find(&config)?;
+    let stop = on_signal()?;
+    tokio::select! {
+        biased;
+        // What the plan has made is removed with it.
+        () = stop.cancelled() => {
+            context.say("stopped before its end; nothing was changed")?;
+            Ok(UNFINISHED)
+        }
+        planned = plan(context, args, &config) => planned,
+    }
+}
+
+async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Failure> {
+    let queue = Queue::find(config)?;
     let mut planner = Planner { context, list: args.list, queue, sum: Planned::default(), shown: spinner(context) };
-    for mount in daemon::mounts_of(&config).values() {
+    for mount in daemon::mounts_of(config).values() {
         planner.source(mount).await?;
     }
     planner.shown.finish_and_clear();
@@ -51,7 +65,7 @@ enum Queue {
     /// What the daemon says.
     Daemon(Way),
     /// What a copy says: opening the queue itself would write to it.
-    Copy(Way, #[expect(dead_code, reason = "the copy is removed with it")] TempDir),
+    Copy(Way, #[expect(dead_code, reason = "the copy is removed with it")] CopyRoom),
 }
 
 impl Queue {

@@ -10,6 +10,7 @@ use crate::config::meant::Config;
 use crate::control::server::serve;
 use crate::control::socket::Listening;
 use crate::daemon::House;
+use crate::pipeline::blocking::joined;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use serde_json::json;
@@ -54,7 +55,15 @@ async fn work(
     }
     context.emit(&json!({"pid": std::process::id(), "socket": socket}))?;
     let supervisor = Supervisor::of_environment();
-    let engine = ends(stop, house.engine.run(Until::Stopped, stop));
+    // Tasks of their own: a source's folder that holds up the thread of one does not hold up the others.
+    let engine = {
+        let (engine, stop) = (Arc::clone(&house.engine), stop.clone());
+        tokio::spawn(async move { ends(&stop, engine.run(Until::Stopped, &stop)).await })
+    };
+    let control = {
+        let stop = stop.clone();
+        tokio::spawn(async move { serve(listening, hands, &stop).await })
+    };
     let watch = ends(stop, house.watch(stop));
     let told = async {
         supervisor.ready();
@@ -62,9 +71,8 @@ async fn work(
         supervisor.stopping();
         tracing::info!(state = %config.state.display(), "stopping: short work ends, uploads are sent again later");
     };
-    let control = serve(listening, hands, stop);
     let lives = supervisor.watch_over(house, stop);
-    let (engine, watch, (), (), ()) = tokio::join!(engine, watch, control, lives, told);
+    let (engine, watch, (), (), ()) = tokio::join!(joined(engine), watch, joined(control), lives, told);
     engine?;
     watch?;
     Ok(())

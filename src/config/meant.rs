@@ -1,5 +1,6 @@
 //! The configuration as meant: validated values only, made in one pass that finds everything wrong.
 
+use super::folders;
 use super::keys;
 use super::problem::{Problem, Problems};
 use super::schedule::Schedule;
@@ -15,7 +16,7 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
@@ -402,8 +403,12 @@ impl Reader<'_> {
             file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
         }
         let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, templates, own)).collect();
-        for (number, later) in drafts.iter().enumerate() {
-            drafts[..number].iter().for_each(|earlier| compare(file, earlier, later));
+        let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
+        // One alone is in nobody's way.
+        let places = if folders.len() > 1 { folders::resolved(&folders) } else { Vec::new() };
+        let placed: Vec<(&Draft, &Path)> = drafts.iter().zip(places.iter().map(PathBuf::as_path)).collect();
+        for (number, later) in placed.iter().enumerate() {
+            placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
         drafts.into_iter().map(|draft| draft.source).collect()
     }
@@ -693,32 +698,17 @@ fn inside(folder: &Path, own: &Path) -> Option<Glob> {
 }
 
 /// Tells where two sources are in each other's way.
-fn compare(file: &Section<'_>, earlier: &Draft, later: &Draft) {
+fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second): (&Draft, &Path)) {
     if earlier.source.name == later.source.name {
         let what = format!("two sources are named `{}`", later.source.name);
         let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
         file.tell(problem.mend("give one of them another name = \"…\""));
     }
-    let [first, second] = [earlier, later].map(|draft| place_of(&draft.source.folder));
-    if first.starts_with(&second) || second.starts_with(&first) {
+    if first.starts_with(second) || second.starts_with(first) {
         let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
             .also(earlier.folder_span.clone(), "the first");
         file.tell(
             problem.mend("each file belongs to one source: choose separate folders, or one source with `include`"),
         );
     }
-}
-
-/// Where a folder really lies, as far as can be told: it may be a mount that is away.
-fn place_of(folder: &Path) -> PathBuf {
-    folder.canonicalize().unwrap_or_else(|_| {
-        let mut place = PathBuf::new();
-        for component in folder.components() {
-            match component {
-                Component::ParentDir => drop(place.pop()),
-                other => place.push(other),
-            }
-        }
-        place
-    })
 }

@@ -4,6 +4,7 @@ use super::explaining::{behind_a_link, is_a_persons_to_overrule};
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Added, Refusal, Wanted};
+use crate::clock::Moment;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::blocking::blocking;
@@ -22,7 +23,7 @@ use std::path::Path;
 /// # Errors
 /// [`Refusal::Usage`] where it lies in no source, or is no regular file.
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
-    let Some((mount, key)) = hands.key(place.path()) else { return Err(Refusal::Usage(hands.outside(place))) };
+    let Some((mount, key)) = hands.key(place.path()).await else { return Err(Refusal::Usage(hands.outside(place))) };
     let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
     if let Choice::PassedOver(rule) = choose(mount.source(), below, Kind::File)
         && !is_a_persons_to_overrule(&rule)
@@ -44,9 +45,8 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
         return Err(Refusal::Usage(words));
     }
     let stamp = regular(place, looked)?;
-    let now = hands.clock.now();
-    let due = due(mount, &stamp, now);
-    let admission = hands.store.admit(&key, stamp, now, due).await?;
+    let at = hands.clock.moment();
+    let admission = hands.store.admit(&key, stamp, at.now, due(mount, &stamp, at)).await?;
     hands.nudge();
     answer(hands, &key, admission).await
 }
@@ -61,9 +61,9 @@ async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Add
     Ok(Added { job, known })
 }
 
-fn due(mount: &Mount, stamp: &Stamp, now: Timestamp) -> Timestamp {
+fn due(mount: &Mount, stamp: &Stamp, at: Moment) -> Timestamp {
     let settle = mount.settle();
-    mount.disk().quiet_at(stamp, now, settle).map_or(now.after(settle), |at| at.max(now))
+    mount.disk().quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
 }
 
 fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {

@@ -29,7 +29,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         job: None,
         paused: false,
     };
-    let Some((mount, key)) = hands.key(place.path()) else {
+    let Some((mount, key)) = hands.key(place.path()).await else {
         let next = "nothing: scribed looks at its sources' folders only";
         return Ok(found(Verdict::Outside, hands.outside(place), next));
     };

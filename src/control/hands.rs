@@ -7,6 +7,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::pipeline::blocking::blocking;
 use crate::pipeline::engine::Engine;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
@@ -14,6 +15,10 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// A path that is not resolved after so long is taken as it is written: a dead server hangs for ever.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// The parts that requests are carried out on.
 pub struct Hands {
@@ -67,7 +72,7 @@ impl Hands {
     pub async fn job(&self, wanted: &Wanted) -> Result<Job, Refusal> {
         let found = match wanted {
             Wanted::Number(id) => self.store.job(*id).await?,
-            Wanted::Path(place) => match self.key(place.path()) {
+            Wanted::Path(place) => match self.key(place.path()).await {
                 Some((_, key)) => self.store.find(&key).await?,
                 None => None,
             },
@@ -81,22 +86,39 @@ impl Hands {
     }
 
     /// The source that a path lies below, and the name that a job of it has. The source's folder may be
-    /// named by a link; the file's own name may not.
-    pub fn key(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
+    /// named by a link; the file's own name may not. A folder that hangs is waited for by none who names
+    /// another one as jobs.toml does.
+    pub async fn key(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
+        // `a/../b` is not below `a`.
+        let typed = (!path.components().any(|part| part == Component::ParentDir)).then_some(path);
+        if let Some(found) = typed.and_then(|path| self.below(path)) {
+            return Some(found);
+        }
+        // Whether they are there does not matter here: where they lie is known afterwards.
+        futures_util::future::join_all(self.mounts.values().map(|mount| mount.there())).await;
+        let real = self.real_parent(path).await;
+        [typed, real.as_deref()].into_iter().flatten().find_map(|path| self.below(path))
+    }
+
+    fn below(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {
         self.mounts.values().find_map(|mount| {
             let source = mount.source();
-            let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
-            let real = real_parent(path);
-            // `a/../b` is not below `a`.
-            let typed = (!path.components().any(|part| part == Component::ParentDir)).then_some(path);
-            let paths = [typed, real.as_deref()];
-            let below = paths
-                .into_iter()
-                .flatten()
-                .find_map(|path| folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok()))?;
+            let folders = [Some(source.folder.clone()), mount.real()];
+            let below = folders.iter().flatten().find_map(|folder| path.strip_prefix(folder).ok())?;
             let path = RelPath::new(below.as_os_str().as_bytes());
             (!path.as_bytes().is_empty()).then(|| (mount, JobKey { source: source.name.clone(), path }))
         })
+    }
+
+    /// The path with the links, `.` and `..` before its last part resolved, where that can be done in time.
+    async fn real_parent(&self, path: &Path) -> Option<PathBuf> {
+        let path = path.to_owned();
+        let resolved = blocking(move || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)));
+        tokio::select! {
+            biased;
+            real = resolved => real,
+            () = self.clock.sleep(ANSWERS_WITHIN) => None,
+        }
     }
 
     /// Of a path that lies below no source's folder, with the mend.
@@ -123,9 +145,4 @@ impl Hands {
             running.engine.recall();
         }
     }
-}
-
-/// The path with the links, `.` and `..` before its last part resolved, where that can be done.
-fn real_parent(path: &Path) -> Option<PathBuf> {
-    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }

@@ -69,7 +69,7 @@ pub fn is_answered(state: &Path) -> io::Result<bool> {
 #[derive(Debug)]
 pub struct Listening {
     listener: tokio::net::UnixListener,
-    place: PathBuf,
+    removal: Removal,
 }
 
 impl Listening {
@@ -93,17 +93,17 @@ impl Listening {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
         std::fs::rename(room.path().join(NAME), &place)?;
-        Ok(Self { listener, place })
+        Ok(Self { listener, removal: Removal(place) })
     }
 
     /// Where it lies.
     pub fn place(&self) -> &Path {
-        &self.place
+        &self.removal.0
     }
 
     /// The listener, and what removes the socket when it is dropped.
     pub fn split(self) -> (tokio::net::UnixListener, Removal) {
-        (self.listener, Removal(self.place))
+        (self.listener, self.removal)
     }
 }
 
@@ -147,6 +147,8 @@ mod tests {
         assert!(is_answered(state.path()).unwrap(), "the living one was left alone");
         drop(living.split());
         assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0);
+        drop(Listening::at(state.path()).unwrap());
+        assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "nobody ever served it");
     }
 
     #[tokio::test]

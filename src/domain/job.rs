@@ -4,6 +4,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, IllegalMove, Stage};
+use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
 
 /// What names a job for ever, on every machine and in every store.
@@ -83,6 +84,10 @@ pub struct Job {
     /// kept before it is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub placing: Vec<Hash>,
+    /// What its outputs were made from, since its file was seen to change: the same content costs nothing
+    /// again, whatever the template says by then (design, promise 3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_from: Option<Order>,
 }
 
 impl Job {
@@ -100,6 +105,7 @@ impl Job {
             since: now,
             outputs: Vec::new(),
             placing: Vec::new(),
+            made_from: None,
         }
     }
 
@@ -113,6 +119,9 @@ impl Job {
             Event::Grew { stamp } => {
                 self.seen = *stamp;
                 self.attempts = 0;
+                if let Stage::Written { order, .. } = &self.stage {
+                    self.made_from = Some(order.clone());
+                }
             }
             // A round of this job is never used twice: its tokens would be equal.
             Event::Adopted { round, .. } => self.round = self.round.max(*round),
@@ -129,6 +138,7 @@ impl Job {
             Event::Written { outputs } => {
                 self.outputs.clone_from(outputs);
                 self.placing.clear();
+                self.made_from = None;
             }
             _ => {}
         }

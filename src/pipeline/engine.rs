@@ -2,7 +2,7 @@
 //! move, one commit, but for the one move that spends money, whose intent is a commit of its own.
 
 use crate::client::contract::Client;
-use crate::clock::{Clock, Steady, Uptime};
+use crate::clock::{Clock, Uptime};
 use crate::config::meant::Terms;
 use crate::domain::names::SourceName;
 use crate::domain::retry::{self, Policy};
@@ -46,7 +46,7 @@ pub struct Parts {
     pub store: Arc<dyn Store>,
     /// The service.
     pub client: Arc<dyn Client>,
-    /// Time.
+    /// Time, whose wall never goes back. The same one as of those who admit: their dates are compared.
     pub clock: Arc<dyn Clock>,
     /// The kept results.
     pub results: Arc<Results>,
@@ -135,7 +135,6 @@ impl Engine {
     /// An engine at rest.
     pub fn new(parts: Parts) -> Self {
         let started = parts.clock.uptime();
-        let parts = Parts { clock: Arc::new(Steady::new(parts.clock)), ..parts };
         let memory = Memory::new(parts.seed);
         Self {
             line: Mutex::new(Line::new(parts.retry)),

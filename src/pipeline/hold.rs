@@ -1,7 +1,7 @@
 //! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
 //! recording without its index, a file of holes (design, promise 3, `hold`).
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
@@ -39,8 +39,8 @@ enum Opened {
 /// A file that has been quiet for `settle`: goes on, unless it looks unfinished and has not been quiet
 /// for `hold`. It is opened once for as long as it does not change.
 pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<Outcome, Fault> {
-    let (now, hold) = (clock.now(), mount.source().hold);
-    let quiet = quiet_for(job, &stamp, mount.disk(), now);
+    let (at, hold) = (clock.moment(), mount.source().hold);
+    let (now, quiet) = (at.now, quiet_for(job, &stamp, mount.disk(), at));
     if let Some(known) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)
         && quiet < hold
     {
@@ -76,9 +76,9 @@ fn goes_on(doubt: &Doubt, hold: Duration) -> String {
 }
 
 /// How long it has not changed: since the first look, or longer where the disk itself tells.
-fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, now: Timestamp) -> Duration {
-    let by_disk = disk.quiet_at(stamp, now, Duration::ZERO).map_or(Duration::ZERO, |changed| now.since(changed));
-    now.since(job.since).max(by_disk)
+fn quiet_for(job: &Job, stamp: &Stamp, disk: Disk, at: Moment) -> Duration {
+    let by_disk = disk.quiet_at(stamp, at, Duration::ZERO).map_or(Duration::ZERO, |changed| at.now.since(changed));
+    at.now.since(job.since).max(by_disk)
 }
 
 /// The longer it has been waited for, the rarer it is looked at.
@@ -168,7 +168,11 @@ mod tests {
     fn an_old_ctime_that_cannot_be_preset_counts() {
         let now = Timestamp(10_000_000);
         let job = Job { since: now, ..job() };
-        assert!(quiet_for(&job, &STAMP, Disk::Honest, now) > HOUR * 2);
-        assert_eq!(quiet_for(&job, &STAMP, Disk::Local, now), Duration::ZERO);
+        let at = Moment { now, wall: now };
+        assert!(quiet_for(&job, &STAMP, Disk::Honest, at) > HOUR * 2);
+        assert_eq!(quiet_for(&job, &STAMP, Disk::Local, at), Duration::ZERO);
+        // A wall that was set back makes nothing older than it is.
+        let at = Moment { now, wall: Timestamp(2_001) };
+        assert_eq!(quiet_for(&job, &STAMP, Disk::Honest, at), Duration::from_secs(1));
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
-use crate::pipeline::blocking::blocking;
+use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::pipeline::vars;
@@ -20,6 +20,12 @@ use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// A file may take so long, and as much longer as it is large, to be read to its end …
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// … at so many bytes a second. One that takes longer hangs.
+const SLOWEST: u64 = 1_000_000;
 
 /// Renders, checks, and hashes where that may save an upload.
 pub async fn run(
@@ -35,13 +41,17 @@ pub async fn run(
     let now = clock.now();
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
     let (disk, seen, wants_hash) = (mount.disk(), job.seen, alike || !job.outputs.is_empty());
-    let looked = blocking(move || {
+    let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
+    let looked = within(clock, limit, move || {
         let looked = look(&path, disk);
         let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
         let content = (is_same && wants_hash).then(|| hash(&path)).transpose();
         (looked, content)
     });
-    let (looked, content) = looked.await;
+    let Some((looked, content)) = looked.await else {
+        let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
+        return Err(Fault::new(FaultKind::Unreadable, words, now));
+    };
     let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
         other => return missing(mount, other, now).await,
@@ -54,7 +64,11 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
-    let params = keep_params(params, source, job, now)?;
+    // Only another content opens a new round: with the parameters that it was bought under, it is found.
+    let params = match &job.made_from {
+        Some(made) if Some(made.content) == content => made.params,
+        _ => keep_params(params, source, job, now)?,
+    };
     let order = content.map(|content| Order { service: service.clone(), content, params });
     if let Some(outcome) = subtitled(store, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);

@@ -1,6 +1,6 @@
 //! Found ▷ Settled: a file that is still being copied is not touched (design, promise 3).
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
@@ -20,8 +20,8 @@ use std::time::Duration;
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
     let path = full_path(&mount.source().folder, &job.key.path);
-    let (disk, settle, now) = (mount.disk(), mount.settle(), clock.now());
-    let looked = path.clone();
+    let (disk, settle, at) = (mount.disk(), mount.settle(), clock.moment());
+    let (now, looked) = (at.now, path.clone());
     let stamp = match blocking(move || look(&looked, disk)).await {
         Ok(Look::File(stamp)) => stamp,
         other => return missing(mount, other, now).await,
@@ -30,16 +30,16 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
     if store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::OurOutput }));
     }
-    match settled(job, stamp, disk, settle, now) {
+    match settled(job, stamp, disk, settle, at) {
         Outcome::Step(Event::Settled) => hold::run(mount, clock, job, stamp).await,
         Outcome::StepThen(Event::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
         other => Ok(other),
     }
 }
 
-fn settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, now: Timestamp) -> Outcome {
-    let first_look = job.since;
-    let quiet_at = disk.quiet_at(&stamp, now, settle);
+fn settled(job: &Job, stamp: Stamp, disk: Disk, settle: Duration, at: Moment) -> Outcome {
+    let (now, first_look) = (at.now, job.since);
+    let quiet_at = disk.quiet_at(&stamp, at, settle);
     // A first look in the future was taken by a clock that has been set back since.
     if stamp != job.seen || first_look > now {
         return Outcome::StepThen(Event::Grew { stamp }, quiet_at.unwrap_or(now.after(settle)).max(now));
@@ -89,6 +89,10 @@ mod tests {
 
     const SETTLE: Duration = Duration::from_secs(10);
 
+    fn at(now: i64) -> Moment {
+        Moment { now: Timestamp(now), wall: Timestamp(now) }
+    }
+
     fn stamp(size: u64, ctime_ms: i64) -> Stamp {
         Stamp { size, mtime_ns: 0, ctime_ns: ctime_ms * 1_000_000, inode: 1 }
     }
@@ -101,27 +105,27 @@ mod tests {
     #[test]
     fn two_equal_looks_far_enough_apart_settle_it() {
         let seen = stamp(5, 0);
-        let early = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, Timestamp(10_999));
+        let early = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(10_999));
         assert_eq!(early, Outcome::Sleep { until: Timestamp(11_000), reason: None });
-        let late = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, Timestamp(11_000));
+        let late = settled(&job(seen, 1_000), seen, Disk::Local, SETTLE, at(11_000));
         assert_eq!(late, Outcome::Step(Event::Settled));
     }
 
     #[test]
     fn any_difference_starts_the_quiet_time_anew() {
         let now = stamp(6, 0);
-        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, Timestamp(90_000));
+        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Local, SETTLE, at(90_000));
         assert_eq!(outcome, Outcome::StepThen(Event::Grew { stamp: now }, Timestamp(100_000)));
         // Where the disk tells when it changed, the quiet time began then.
         let now = stamp(6, 85_000);
-        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Honest, SETTLE, Timestamp(90_000));
+        let outcome = settled(&job(stamp(5, 0), 1_000), now, Disk::Honest, SETTLE, at(90_000));
         assert_eq!(outcome, Outcome::StepThen(Event::Grew { stamp: now }, Timestamp(95_001)));
     }
 
     #[test]
     fn an_honest_old_ctime_is_a_first_look_and_a_future_one_is_not() {
         let old = stamp(5, 1_000);
-        let now = Timestamp(50_000);
+        let now = at(50_000);
         assert_eq!(settled(&job(old, 50_000), old, Disk::Honest, SETTLE, now), Outcome::Step(Event::Settled));
         assert_ne!(settled(&job(old, 50_000), old, Disk::Local, SETTLE, now), Outcome::Step(Event::Settled));
         let future = stamp(5, 99_000);
@@ -131,7 +135,19 @@ mod tests {
     #[test]
     fn a_clock_set_back_does_not_settle_it() {
         let seen = stamp(5, 0);
-        let outcome = settled(&job(seen, 90_000), seen, Disk::Local, SETTLE, Timestamp(1_000));
+        let outcome = settled(&job(seen, 90_000), seen, Disk::Local, SETTLE, at(1_000));
         assert_eq!(outcome, Outcome::StepThen(Event::Grew { stamp: seen }, Timestamp(11_000)));
+    }
+
+    #[test]
+    fn what_is_copied_after_the_wall_was_set_back_is_not_taken_to_be_old() {
+        // Two hours ahead of the wall, as our dates are from then on.
+        let at = |wall: i64| Moment { now: Timestamp(wall + 7_200_000), wall: Timestamp(wall) };
+        let (first, second) = (stamp(5, 49_000), stamp(6, 49_900));
+        let found = job(first, at(49_500).now.0);
+        let grew = settled(&found, second, Disk::Honest, SETTLE, at(50_000));
+        assert_eq!(grew, Outcome::StepThen(Event::Grew { stamp: second }, at(59_901).now));
+        let early = settled(&found, first, Disk::Honest, SETTLE, at(50_000));
+        assert_eq!(early, Outcome::Sleep { until: at(59_001).now, reason: None });
     }
 }

@@ -43,8 +43,8 @@ const LANGUAGES: [&str; 24] = [
     "japanese",
 ];
 
-/// So many folders are remembered: those that are being worked in.
-const FOLDERS: usize = 8;
+/// So many folders are remembered: those that are being worked in. Each may hold a million names.
+const FOLDERS: usize = 4;
 
 /// A listing holds for so many times as long as it took: a folder of a million files is not listed anew
 /// for each of them, and a small one always is.
@@ -54,6 +54,8 @@ const WORTH: u32 = 20;
 pub struct Beside {
     clock: Arc<dyn Clock>,
     listings: Mutex<VecDeque<Listing>>,
+    /// One lists at a time: who waited finds what the one before has listed.
+    turn: Mutex<()>,
 }
 
 struct Listing {
@@ -66,7 +68,7 @@ struct Listing {
 impl Beside {
     /// Nothing is listed yet.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, listings: Mutex::default() }
+        Self { clock, listings: Mutex::default(), turn: Mutex::default() }
     }
 
     /// The subtitles for the recording at `path` below `root`, as paths below it. Blocks.
@@ -85,13 +87,22 @@ impl Beside {
     }
 
     fn listed(&self, folder: &Path) -> io::Result<Arc<Vec<OsString>>> {
-        let now = self.clock.uptime();
-        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
-        listings.retain(|listing| listing.until > now);
-        if let Some(listing) = listings.iter().find(|listing| listing.folder == folder) {
-            return Ok(Arc::clone(&listing.subtitles));
+        self.listed_by(folder, list)
+    }
+
+    fn listed_by(
+        &self,
+        folder: &Path,
+        list: impl FnOnce(&Path) -> io::Result<Vec<OsString>>,
+    ) -> io::Result<Arc<Vec<OsString>>> {
+        if let Some(subtitles) = self.remembered(folder) {
+            return Ok(subtitles);
         }
-        drop(listings);
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subtitles) = self.remembered(folder) {
+            return Ok(subtitles);
+        }
+        let now = self.clock.uptime();
         let subtitles = Arc::new(list(folder)?);
         let then = self.clock.uptime();
         let listing = Listing {
@@ -103,6 +114,14 @@ impl Beside {
         listings.push_front(listing);
         listings.truncate(FOLDERS);
         Ok(subtitles)
+    }
+
+    fn remembered(&self, folder: &Path) -> Option<Arc<Vec<OsString>>> {
+        let now = self.clock.uptime();
+        let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
+        listings.retain(|listing| listing.until > now);
+        let listing = listings.iter().find(|listing| listing.folder == folder)?;
+        Some(Arc::clone(&listing.subtitles))
     }
 }
 
@@ -178,6 +197,26 @@ mod tests {
             "tal.srt",
         ];
         assert!(others.iter().all(|name| !of(name)), "{:?}", others.iter().find(|name| of(name)));
+    }
+
+    #[test]
+    fn those_who_ask_at_once_list_a_folder_once() {
+        let beside = Beside::new(Arc::new(SystemClock));
+        let (asked, listed) = (std::sync::Barrier::new(4), std::sync::atomic::AtomicU32::new(0));
+        let list = |_: &Path| {
+            listed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            std::thread::sleep(std::time::Duration::from_millis(200)); // it holds for twenty times as long
+            Ok(Vec::new())
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    asked.wait();
+                    beside.listed_by(Path::new("/srv/a"), list).unwrap();
+                });
+            }
+        });
+        assert_eq!(listed.into_inner(), 1);
     }
 
     #[test]

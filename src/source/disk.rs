@@ -1,5 +1,6 @@
 //! What the file system below a folder can be trusted with.
 
+use crate::clock::Moment;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
 use std::fs::Metadata;
@@ -78,11 +79,11 @@ impl Disk {
     }
 
     /// When a file has been quiet for `settle`, as far as its ctime can tell; `None` where it cannot, or
-    /// where it lies in the future (design, promise 3).
-    pub fn quiet_at(self, stamp: &Stamp, now: Timestamp, settle: Duration) -> Option<Timestamp> {
-        let changed = Timestamp(stamp.ctime_ns.div_euclid(1_000_000));
+    /// where it lies in the future (design, promise 3). In our own dates.
+    pub fn quiet_at(self, stamp: &Stamp, at: Moment, settle: Duration) -> Option<Timestamp> {
+        let changed = at.of_past(Timestamp(stamp.ctime_ns.div_euclid(1_000_000))).filter(|_| self == Self::Honest)?;
         // A millisecond more: the ctime was cut to milliseconds.
-        (self == Self::Honest && changed <= now).then(|| changed.after(settle).after(Duration::from_millis(1)))
+        Some(changed.after(settle).after(Duration::from_millis(1)))
     }
 
     /// Whether most of a file are holes: preallocated by a copy or download under way, or sparse.
@@ -120,9 +121,13 @@ mod tests {
     #[test]
     fn only_an_honest_ctime_that_is_past_tells_when_a_file_is_quiet() {
         let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 5_000_900_000, inode: 1 };
-        let quiet = |disk: Disk, now| disk.quiet_at(&stamp, Timestamp(now), Duration::from_secs(1));
+        let at = |now, wall| Moment { now: Timestamp(now), wall: Timestamp(wall) };
+        let quiet = |disk: Disk, now| disk.quiet_at(&stamp, at(now, now), Duration::from_secs(1));
         assert_eq!(quiet(Disk::Honest, 5_500), Some(Timestamp(6_001)));
         assert_eq!(quiet(Disk::Honest, 4_999), None);
         assert_eq!(quiet(Disk::Local, 5_500), None);
+        // The wall was set back by two hours, and our own dates go on.
+        let set_back = Disk::Honest.quiet_at(&stamp, at(7_205_500, 5_500), Duration::from_secs(1));
+        assert_eq!(set_back, Some(Timestamp(7_206_001)));
     }
 }

@@ -125,8 +125,8 @@ impl Scan<'_> {
             return Ok(()); // an output of ours, whatever the patterns say
         }
         scanned.files += 1;
-        let (now, settle) = (self.clock.now(), self.mount.settle());
-        let quiet_at = self.mount.disk().quiet_at(&stamp, now, settle);
+        let (at, settle) = (self.clock.moment(), self.mount.settle());
+        let (now, quiet_at) = (at.now, self.mount.disk().quiet_at(&stamp, at, settle));
         let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
         crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;

@@ -1,12 +1,13 @@
 //! A source while the daemon runs: one full scan, then what changes, and a full scan now and again.
 //! What the system tells of changes is a hint; the scan is the truth.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Uptime};
 use crate::config::schedule::Schedule;
 use crate::domain::names::Timestamp;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
 use crate::source::mount_table::{self, Changes};
+use crate::source::reopen;
 use crate::source::watch::{Changed, Watch};
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
@@ -49,6 +50,34 @@ enum Woken {
     Time,
 }
 
+/// When a folder is looked through again, whatever is told of it meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Due {
+    /// After so long, by the clock that nobody sets.
+    up: Option<Uptime>,
+    /// At a moment of the wall clock.
+    wall: Option<Timestamp>,
+}
+
+impl Due {
+    /// After a scan that took so long and is over now. `poll`: where no events come.
+    fn after(schedule: &Schedule, poll: Option<Duration>, clock: &dyn Clock) -> Self {
+        let (every, wall) = match schedule {
+            Schedule::Every(every) => (Some(*every), None),
+            Schedule::At(_) => (None, Some(schedule.next(clock.wall()))),
+        };
+        let rest = [every, poll].into_iter().flatten().min();
+        Self { up: rest.map(|rest| clock.uptime().after(rest)), wall }
+    }
+
+    /// What passed while something else was done is due at once.
+    fn left(&self, clock: &dyn Clock) -> Duration {
+        let up = self.up.map(|up| up.since(clock.uptime()));
+        let wall = self.wall.map(|wall| wall.since(clock.wall()).min(NAP));
+        [up, wall].into_iter().flatten().min().unwrap_or(NAP)
+    }
+}
+
 /// How a folder is followed.
 struct Followed {
     /// `None`: by looking through it.
@@ -66,6 +95,8 @@ impl Intake<'_> {
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
         let mut unwatched = None;
+        self.until_there(mounts.as_ref()).await;
+        reopen::subtitled(&self.mount, self.store, self.clock).await?;
         loop {
             self.until_there(mounts.as_ref()).await;
             let mut followed = self.begin(&mut unwatched);
@@ -99,7 +130,13 @@ impl Intake<'_> {
             }
             None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
         };
-        Followed { watch: watch.map(Arc::new), mounts: mount_table::around(&source.folder), troubles: Vec::new() }
+        Followed { watch: watch.map(Arc::new), mounts: self.around(), troubles: Vec::new() }
+    }
+
+    /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
+    fn around(&self) -> Vec<u8> {
+        let real = self.mount.real();
+        mount_table::around(real.as_deref().unwrap_or(&self.mount.source().folder))
     }
 
     fn polls(&self, reason: String, unwatched: &mut Option<String>) {
@@ -121,16 +158,17 @@ impl Intake<'_> {
         &self,
         followed: &mut Followed,
         mounts: Option<&Changes>,
-        mut took: Duration,
+        took: Duration,
         unwatched: &mut Option<String>,
     ) -> Result<(), StoreError> {
+        // Put off by nothing but a look at the whole folder: changes may never end.
+        let mut due = self.due(followed, took);
         loop {
-            let next = self.next(followed, took);
-            match self.woken(followed, mounts, next).await {
+            match self.woken(followed, mounts, due).await {
                 Woken::Away => return Ok(()),
-                Woken::Mounts if mount_table::around(&self.mount.source().folder) != followed.mounts => return Ok(()),
+                Woken::Mounts if self.around() != followed.mounts => return Ok(()),
                 Woken::Mounts => continue,
-                Woken::Time => took = self.whole(followed).await?,
+                Woken::Time => due = self.looked_through(followed).await?,
                 Woken::Changed => {
                     self.clock.sleep(GATHERED).await;
                     let Some(changed) = followed.watch.as_ref().map(|watch| watch.hints().take()) else { continue };
@@ -141,7 +179,11 @@ impl Intake<'_> {
                     if changed.replaced {
                         return Ok(());
                     }
-                    self.changed(changed, followed).await?;
+                    if changed.overflowed {
+                        due = self.overflowed(followed).await?;
+                    } else {
+                        self.changed(changed, followed).await?;
+                    }
                 }
             }
             if self.mount.away().is_some() {
@@ -150,13 +192,12 @@ impl Intake<'_> {
         }
     }
 
-    fn next(&self, followed: &Followed, took: Duration) -> Timestamp {
-        let now = self.clock.now();
-        let scan = self.mount.source().scan.next(now);
-        if followed.watch.is_none() { scan.min(now.after(self.poll(took))) } else { scan }
+    fn due(&self, followed: &Followed, took: Duration) -> Due {
+        let poll = followed.watch.is_none().then(|| self.poll(took));
+        Due::after(&self.mount.source().scan, poll, self.clock)
     }
 
-    async fn woken(&self, followed: &Followed, mounts: Option<&Changes>, next: Timestamp) -> Woken {
+    async fn woken(&self, followed: &Followed, mounts: Option<&Changes>, due: Due) -> Woken {
         let mut away = self.mount.follow();
         let hints = async {
             match &followed.watch {
@@ -165,23 +206,37 @@ impl Intake<'_> {
             }
         };
         tokio::select! {
-            () = hints => Woken::Changed,
-            () = changes(mounts) => Woken::Mounts,
+            biased;
             _ = away.wait_for(Option::is_some) => Woken::Away,
-            () = self.until(next) => Woken::Time,
+            // Before the changes, of which there may always be one.
+            () = self.until(due) => Woken::Time,
+            () = changes(mounts) => Woken::Mounts,
+            () = hints => Woken::Changed,
         }
     }
 
-    /// A length of time is slept through; a moment of the wall clock is looked for.
-    async fn until(&self, next: Timestamp) {
+    async fn until(&self, due: Due) {
         loop {
-            let left = next.since(self.clock.now());
+            let left = due.left(self.clock);
             if left.is_zero() {
                 return;
             }
-            let is_wall = matches!(self.mount.source().scan, Schedule::At(_));
-            self.clock.sleep(if is_wall { left.min(NAP) } else { left }).await;
+            self.clock.sleep(left).await;
         }
+    }
+
+    async fn looked_through(&self, followed: &mut Followed) -> Result<Due, StoreError> {
+        let took = self.whole(followed).await?;
+        Ok(self.due(followed, took))
+    }
+
+    /// More has changed than is known.
+    async fn overflowed(&self, followed: &mut Followed) -> Result<Due, StoreError> {
+        let took = self.whole(followed).await?;
+        let due = self.due(followed, took);
+        // While a hundred thousand files come, not one scan right after the other.
+        self.clock.sleep(took.min(POLL)).await;
+        Ok(due)
     }
 
     /// Returns how long it took.
@@ -197,13 +252,7 @@ impl Intake<'_> {
         Ok(took)
     }
 
-    async fn changed(&self, changed: Changed, followed: &mut Followed) -> Result<(), StoreError> {
-        if changed.overflowed {
-            let took = self.whole(followed).await?;
-            // While a hundred thousand files come, not one scan right after the other.
-            self.clock.sleep(took.min(POLL)).await;
-            return Ok(());
-        }
+    async fn changed(&self, changed: Changed, followed: &Followed) -> Result<(), StoreError> {
         let scanned = self.scan(followed).below(topmost(changed.paths)).await?;
         self.tell(&scanned.troubles);
         self.leave(scanned);
@@ -252,11 +301,90 @@ fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::meant;
+    use crate::store::memory;
+    use std::path::Path;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tempfile::TempDir;
 
     #[test]
     fn what_lies_below_is_looked_at_with_what_lies_above() {
         let paths = ["a", "a/b.wav", "a/c/d", "ab.wav", "e/f"].map(PathBuf::from);
         let top = topmost(paths.into_iter().collect());
         assert_eq!(top, ["a", "ab.wav", "e/f"].map(PathBuf::from));
+    }
+
+    /// Ten minutes go by with each change that is gathered; nothing else makes time pass.
+    #[derive(Default)]
+    struct Slow(Mutex<(i64, u64)>);
+
+    impl Slow {
+        fn pass(&self, wall: i64, up: u64) {
+            let mut passed = self.0.lock().unwrap();
+            *passed = (passed.0 + wall, passed.1 + up);
+        }
+    }
+
+    #[async_trait::async_trait]
+    impl Clock for Slow {
+        fn now(&self) -> Timestamp {
+            Timestamp(self.0.lock().unwrap().0 * 1000)
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(self.0.lock().unwrap().1))
+        }
+
+        async fn sleep(&self, span: Duration) {
+            let until = self.uptime().after(span);
+            if span == GATHERED {
+                self.pass(600, 600);
+            }
+            while self.uptime() < until {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn changes_without_end_do_not_put_off_the_next_full_scan() {
+        let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {:?}\nscan = \"15m\"\n", folder.path());
+        let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        // Told of at each full scan, and at no other.
+        let quiet = folder.path().join("quiet");
+        std::fs::create_dir(&quiet).unwrap();
+        std::fs::write(quiet.join(".0123456789abcdef0123456789abcdef.scribed-tmp"), "").unwrap();
+        let mount = Arc::new(Mount::new(Arc::new(source), state.path(), Arc::new(crate::clock::SystemClock)));
+        let (store, clock, scans) = (memory::empty(), Slow::default(), AtomicU32::new(0));
+        let leftovers = |_: BTreeSet<PathBuf>| {
+            scans.fetch_add(1, Ordering::Relaxed);
+        };
+        let intake = Intake { mount, store: &store, clock: &clock, admitted: &|| {}, leftovers: &leftovers };
+        let changes = async {
+            while scans.load(Ordering::Relaxed) < 3 {
+                std::fs::write(folder.path().join("busy.wav"), "").unwrap();
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = intake.run() => panic!("{ended:?}"),
+            ended = tokio::time::timeout(Duration::from_secs(60), changes) => ended.expect("no full scan comes"),
+        }
+    }
+
+    #[test]
+    fn a_moment_that_passed_is_due_and_a_wall_set_back_delays_no_length_of_time() {
+        let schedule = |text: &str| Schedule::parse(text).unwrap();
+        let clock = Slow::default();
+        let every = Due::after(&schedule("15m"), None, &clock);
+        let polled = Due::after(&schedule("0 * * * *"), Some(POLL), &clock);
+        let hourly = Due::after(&schedule("0 * * * *"), None, &clock);
+        assert_eq!([&every, &polled, &hourly].map(|due| due.left(&clock).as_secs()), [900, 30, 60]);
+        clock.pass(-7200, 890);
+        assert_eq!([&every, &polled, &hourly].map(|due| due.left(&clock).as_secs()), [10, 0, 60]);
+        clock.pass(7200 + 3601, 0);
+        assert_eq!(hourly.left(&clock), Duration::ZERO);
     }
 }

@@ -5,7 +5,7 @@ use crate::config::meant::Source;
 use crate::source::beside::Beside;
 use crate::source::disk::{Disk, NETWORK_SETTLE};
 use crate::source::marker::{self, Known, Memory, Stranger};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const WHILE_WORKING: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the folder {} {why}; nothing is changed until it is back", folder.display())]
 pub struct Away {
-    folder: std::path::PathBuf,
+    folder: PathBuf,
     why: String,
 }
 
@@ -48,6 +48,7 @@ pub struct Mount {
 struct State {
     known: Option<Known>,
     disk: Option<Disk>,
+    real: Option<PathBuf>,
     there_at: Option<Uptime>,
 }
 
@@ -72,7 +73,7 @@ impl Mount {
             look,
             turn: tokio::sync::Mutex::default(),
             hangs: Arc::default(),
-            state: Mutex::new(State { known, disk: None, there_at: None }),
+            state: Mutex::new(State { known, disk: None, real: None, there_at: None }),
             away: watch::Sender::new(None),
         }
     }
@@ -90,6 +91,11 @@ impl Mount {
     /// What its folder lies on, as it was last seen. Until then the one that can be relied on least.
     pub fn disk(&self) -> Disk {
         self.state().disk.unwrap_or(Disk::Remote)
+    }
+
+    /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.
+    pub fn real(&self) -> Option<PathBuf> {
+        self.state().real.clone()
     }
 
     /// How long a file must be quiet here: as set, or as the disk needs it.
@@ -130,21 +136,20 @@ impl Mount {
     }
 
     async fn look_in_turn(&self, _turn: &tokio::sync::MutexGuard<'_, ()>) -> Result<(), Away> {
-        if self.hangs.load(Ordering::Acquire) {
-            return self.note(Err(hangs()));
-        }
         let looked = self.looked().await;
         self.note(looked)
     }
 
-    /// The same in place, for whoever blocks already.
+    /// Whether something may be put into the folder now: it is there, and no bare mount point as far as can
+    /// be told. In place, for whoever blocks already.
     ///
     /// # Errors
     /// [`Away`].
     pub fn there_blocking(&self) -> Result<(), Away> {
         let known = self.state().known.clone();
         let looked = (self.look)(&self.source.folder, known.as_ref());
-        self.note(looked)
+        self.note(looked)?;
+        if known.is_none() && is_bare(&self.source.folder) { Err(self.bare()) } else { Ok(()) }
     }
 
     /// Whether what is missing in the folder is really gone: the folder is there, and it is either known
@@ -154,11 +159,21 @@ impl Mount {
     /// [`Away`].
     pub async fn is_gone_from(&self) -> Result<(), Away> {
         self.there_now().await?;
-        if self.state().known.is_some() || !is_bare(&self.source.folder) {
+        if self.state().known.is_some() {
             return Ok(());
         }
+        let _turn = self.turn.lock().await;
+        let folder = self.source.folder.clone();
+        match self.asked(move || is_bare(&folder)).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(self.bare()),
+            Err(stranger) => self.note(Err(stranger)),
+        }
+    }
+
+    fn bare(&self) -> Away {
         let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
-        Err(Away { folder: self.source.folder.clone(), why: why.to_owned() })
+        Away { folder: self.source.folder.clone(), why: why.to_owned() }
     }
 
     /// Learns what the folder is known by, unless that is known. To be called when something of the
@@ -201,19 +216,31 @@ impl Mount {
 
     async fn looked(&self) -> Result<Disk, Stranger> {
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.state().known.clone());
+        let asked = self.asked(move || (look(&folder, known.as_ref()), folder.canonicalize().ok())).await?;
+        let (looked, real) = asked;
+        if real.is_some() {
+            self.state().real = real;
+        }
+        looked
+    }
+
+    /// What the file system says, where it may hang. For one at a time: for whoever has the turn.
+    async fn asked<T: Send + 'static>(&self, ask: impl FnOnce() -> T + Send + 'static) -> Result<T, Stranger> {
         if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
-            return look(&folder, known.as_ref()); // so that a simulation is the same every time
+            return Ok(ask()); // so that a simulation is the same every time
+        }
+        if self.hangs.swap(true, Ordering::AcqRel) {
+            return Err(hangs());
         }
         let hangs_flag = Arc::clone(&self.hangs);
-        hangs_flag.store(true, Ordering::Release);
-        let looking = tokio::task::spawn_blocking(move || {
-            let looked = look(&folder, known.as_ref());
+        let asking = tokio::task::spawn_blocking(move || {
+            let said = ask();
             hangs_flag.store(false, Ordering::Release);
-            looked
+            said
         });
         tokio::select! {
             biased;
-            looked = looking => looked.unwrap_or_else(|_| Err(hangs())),
+            said = asking => said.map_err(|_| hangs()),
             () = self.clock.sleep(ANSWERS_WITHIN) => Err(hangs()),
         }
     }
@@ -321,8 +348,11 @@ mod tests {
         let mount = mount(folder.path(), state.path(), Arc::new(look));
         assert_eq!(mount.there_now().await, Ok(()), "an empty new folder is no alarm");
         assert!(mount.is_gone_from().await.is_err(), "but nothing is concluded from it");
+        assert!(mount.there_blocking().is_err() && mount.away().is_none(), "and nothing is put into it");
         mount.mark();
         assert_eq!(mount.is_gone_from().await, Ok(()), "with its marker it is just empty");
+        assert_eq!(mount.there_blocking(), Ok(()));
+        assert_eq!(mount.real(), Some(folder.path().canonicalize().unwrap()));
         std::fs::remove_file(folder.path().join(".scribed")).unwrap();
         assert!(mount.there_now().await.unwrap_err().to_string().contains("make an empty file .scribed"));
         assert!(mount.away().is_some());

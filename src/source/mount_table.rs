@@ -27,13 +27,12 @@ pub fn identity(folder: &Path) -> Option<String> {
 }
 
 /// The part of the table that concerns a folder: it changes when something is mounted or unmounted
-/// above it, on it or below it.
+/// above it, on it or below it. The folder's links are resolved: it is not touched, since it may hang.
 pub fn around(folder: &Path) -> Vec<u8> {
     let table = fs::read(TABLE).unwrap_or_default();
-    let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder)).unwrap_or_default();
     let concerns = |line: &&[u8]| {
         let mounted = parse(line);
-        mounted.is_some_and(|mounted| folder.starts_with(&mounted.at) || mounted.at.starts_with(&folder))
+        mounted.is_some_and(|mounted| folder.starts_with(&mounted.at) || mounted.at.starts_with(folder))
     };
     table.split(|byte| *byte == b'\n').filter(concerns).flat_map(|line| [line, b"\n"].concat()).collect()
 }
@@ -156,6 +155,6 @@ mod tests {
     #[test]
     fn this_machine_has_one() {
         assert!(identity(Path::new(".")).is_some());
-        assert!(!around(Path::new(".")).is_empty());
+        assert!(!around(Path::new("/")).is_empty());
     }
 }

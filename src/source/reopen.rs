@@ -1,20 +1,23 @@
 //! Jobs that were skipped because of a setting which now says otherwise.
 
 use crate::clock::Clock;
-use crate::config::meant::{Existing, Source};
+use crate::config::meant::Existing;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::source::mount::Mount;
 use crate::store::contract::{Filter, Store, StoreError};
 
 /// So many jobs are looked at in one go.
 const PAGE: usize = 1_000;
 
-/// Where `existing` is "transcribe" now: what was skipped for a subtitle by someone else is found anew.
+/// Where `existing` is "transcribe" now: what was skipped for a subtitle by someone else is found anew. A
+/// folder that is away changes nothing.
 ///
 /// # Errors
 /// The store's.
-pub async fn subtitled(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
-    if source.existing == Existing::Skip {
+pub async fn subtitled(mount: &Mount, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    let source = mount.source();
+    if source.existing == Existing::Skip || mount.there_now().await.is_err() {
         return Ok(());
     }
     let mut filter = Filter { stages: vec![StageKind::Skipped], limit: PAGE, ..Filter::default() };
@@ -28,6 +31,44 @@ pub async fn subtitled(source: &Source, store: &dyn Store, clock: &dyn Clock) ->
             let seen = Stamp { ctime_ns: !job.seen.ctime_ns, ..job.seen };
             let now = clock.now();
             store.admit(&job.key, seen, now, now).await?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::config::meant;
+    use crate::domain::job::JobKey;
+    use crate::domain::path::RelPath;
+    use crate::store::contract::Hold;
+    use crate::store::memory;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tempfile::TempDir;
+
+    #[tokio::test]
+    async fn what_was_skipped_is_found_anew_once_its_folder_is_there() {
+        let (top, clock, store) = (TempDir::new().unwrap(), SystemClock, memory::empty());
+        let folder = top.path().join("share");
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\nexisting = \"transcribe\"\n");
+        let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let key = JobKey { source: source.name.clone(), path: RelPath::new("talk.wav") };
+        let mount = Mount::new(Arc::new(source), top.path(), Arc::new(clock));
+        let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());
+        store.admit(&key, seen, now, now).await.unwrap();
+        let until = now.after(Duration::from_secs(60));
+        let claimed = store.claim(&[StageKind::Found], now, until, 1).await.unwrap().remove(0);
+        let skipped = Job { stage: Stage::Skipped { why: Skip::Subtitled }, ..claimed.job };
+        store.commit(&claimed.lease, &skipped, Hold::Release).await.unwrap();
+        for (is_there, kind) in [(false, StageKind::Skipped), (true, StageKind::Found)] {
+            if is_there {
+                std::fs::create_dir(&folder).unwrap();
+            }
+            subtitled(&mount, &store, &clock).await.unwrap();
+            assert_eq!(store.find(&key).await.unwrap().unwrap().stage.kind(), kind);
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
+use crate::store::copy::{self, CopyRoom};
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
 use crate::store::queue::{Barrier, QueueStore, Rows};
@@ -80,20 +81,24 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
     }
 }
 
-/// Copies the store in `dir` into the directory `to` and opens the copy: opening a store writes to it,
-/// and who only looks must change nothing. `None` where there is no store. The history is not copied.
+/// Copies the store in `dir` and opens the copy: opening a store writes to it, and who only looks must
+/// change nothing. The copy lies in `dir` for as long as its room lives. `None` where there is no store.
+/// The history is not copied. Copies that killed processes left are removed.
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_copy(dir: &Path, to: &Path) -> Result<Option<QueueStore>, StoreError> {
+pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, CopyRoom)>, StoreError> {
     let queue = dir.join("queue");
     // Held while it is copied: half a step would look like damage.
     let held = lock(&queue).map_err(|flaw| flaw.told(&queue))?;
     if held.is_none() {
         return Ok(None);
     }
-    copy_files(&queue, &to.join("queue")).map_err(|error| unwritable(to, &error))?;
-    open(to).map(Some)
+    copy::sweep(dir);
+    let room = CopyRoom::within(dir).map_err(|error| unwritable(dir, &error))?;
+    copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), &error))?;
+    drop(held);
+    Ok(Some((open(room.path())?, room)))
 }
 
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! `scribed once` as its users meet it: the real binary, the embedded service, real speech.
 
-use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, Service, ffmpeg, set_mode};
+use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, Service, eventually, ffmpeg, set_mode, speech};
 use serde_json::json;
 use std::fs;
 use std::time::SystemTime;
@@ -23,6 +23,24 @@ fn a_recording_gets_four_outputs_and_a_second_pass_costs_nothing() {
     assert_eq!(bed.outputs(), before);
     assert_eq!(bed.desk().bought(), 1);
     assert_eq!(bed.temporaries(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn under_another_template_only_another_content_is_bought() {
+    let under = |template: &str| format!("{QUICK}hold = \"300ms\"\ntemplate = \"t\"\n[template.t]\n{template}\n");
+    let bed = Bed::new(&under("subtitles = true"));
+    let talk = bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    bed.configure(&under("sentences = true"));
+    fs::File::options().append(true).open(&talk).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    for _ in 0..2 {
+        eventually("the touched file has come to its end", || bed.run(["once"]).code == 0);
+    }
+    assert_eq!((bed.desk().bought(), &bed.jobs()["talk.wav"]["stage"]), (1, &json!("written")));
+
+    fs::write(&talk, speech(1)).unwrap();
+    eventually("the new content has been quiet for `hold`", || bed.run(["once"]).code == 0);
+    assert_eq!(bed.desk().bought(), 2);
 }
 
 #[test]

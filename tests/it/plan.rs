@@ -75,6 +75,32 @@ fn daemon(bed: &Bed) -> Running {
 }
 
 #[test]
+fn a_plan_that_is_interrupted_or_was_killed_leaves_no_copy_of_the_queue() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    let copies = || {
+        let names = fs::read_dir(bed.path("state")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".plan-")).count()
+    };
+    for n in 0..2_000 {
+        fs::write(bed.path(format!("inbox/{n}.wav")), "no recording").unwrap();
+    }
+    for (signal, left) in [(Signal::KILL, 1), (Signal::INT, 0)] {
+        let running = Running::start(bed.command(["plan", "--list", "--json"]));
+        running.first_line();
+        assert_eq!(copies(), 1, "what was left before is gone, and there is one of its own");
+        running.signal(signal);
+        running.wait();
+        assert_eq!(copies(), left);
+    }
+    fs::create_dir(bed.path("state/.plan-left")).unwrap();
+    let running = daemon(&bed);
+    eventually("the daemon removes what was left", || copies() == 0);
+    drop(running);
+}
+
+#[test]
 fn every_path_is_explained() {
     let bed = Bed::new(&QUICK.replace("settle", "exclude = [\"rushes/**\"]\nsettle"));
     bed.drop_in(0, "talk.wav");

@@ -10,7 +10,7 @@ use crate::sim::mutants::{Mutant, Mutation};
 use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
 use crate::sim::store::SimStore;
 use crate::sim::world::World;
-use scribed::clock::Clock;
+use scribed::clock::{Clock, Steady};
 use scribed::config::meant::{self, Config, Service as Meant};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, JobKey};
@@ -164,7 +164,7 @@ impl Sim {
         Parts {
             store,
             client: Arc::new(client),
-            clock: Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock),
+            clock: Arc::new(Steady::new(Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock))),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
