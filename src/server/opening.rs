@@ -74,6 +74,7 @@ pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
     files::make_folder(root).map_err(failed)?;
     let lock = files::lock(&root.join("lock")).map_err(failed)?;
     let lock = lock.ok_or_else(|| DeskError::InUse { path: root.to_owned() })?;
+    files::sweep(root).map_err(failed)?;
     let id = identity(&root.join("desk.json"), failed)?;
     for folder in ["transcriptions", "results"] {
         files::make_folder(&root.join(folder)).map_err(failed)?;
