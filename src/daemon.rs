@@ -4,16 +4,20 @@
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
-use crate::config::meant::{Config, Hosted, Recogniser, Serve, Service, Source, Terms};
+use crate::config::meant::{self, Config, Hosted, Recogniser, Serve, Service, Source, Terms};
 use crate::control::hands::{self, Hands};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
+use crate::server::address::Reach;
 use crate::server::auth::{self, Key as ServerKey};
+use crate::server::calls::Patience;
+use crate::server::deliver::Webhook;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::service::{self, Running, StartError};
+use crate::server::sign;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::intake::Intake;
 use crate::source::mount::Mount;
@@ -335,8 +339,19 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         key_headers: serve.key_header.iter().map(ToString::to_string).collect(),
         upload_limit: serve.upload_limit,
         disk: serve.disk,
+        running: serve.running,
+        queue: serve.queue,
+        retention: serve.retention,
+        reach: if serve.fetch_private { Reach::everywhere() } else { Reach::public() },
+        webhook: serve.webhook.as_ref().map(webhook),
+        patience: Patience::default(),
         workers: std::thread::available_parallelism().map_or(1, usize::from),
+        shapes: serve.shapes,
     }
+}
+
+fn webhook(webhook: &meant::Webhook) -> Webhook {
+    Webhook { url: webhook.url.clone(), secret: sign::Secret::new(webhook.secret.expose()) }
 }
 
 /// The configured recogniser, opened when it is first needed.

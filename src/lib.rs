@@ -62,6 +62,7 @@ pub mod cli {
     pub mod signals;
     pub mod status;
     pub mod supervisor;
+    pub mod upgrade;
     pub mod way;
 }
 
@@ -134,7 +135,10 @@ pub mod domain {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    mod ffmpeg;
     pub mod header;
+    mod native;
+    mod resample;
 }
 
 /// Files written for a job: what is in them, what they are called, how they get into their place.
@@ -169,26 +173,53 @@ pub mod pipeline {
     pub mod write;
 }
 
-/// The embedded transcription service.
+/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
+/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
 pub mod server {
+    pub mod address;
     pub mod answer;
     pub mod auth;
+    pub mod calls;
+    pub mod channels;
+    pub mod deliver;
     pub mod desk;
+    pub mod dictionary;
+    pub mod fetch;
+    pub mod fetching;
     pub mod files;
+    pub mod first;
+    pub mod head;
     pub mod hearing;
+    pub mod index;
+    pub mod intake;
     pub mod lazy;
+    pub mod limits;
+    pub mod line;
+    pub mod listening;
+    pub mod lists;
+    pub mod live;
     pub mod multipart;
+    pub mod openapi;
+    pub mod opening;
+    pub mod outbox;
     pub mod outcome;
     pub mod pocketsphinx;
     pub mod pool;
+    pub mod reading;
     pub mod recogniser;
     pub mod refusal;
+    pub mod removal;
+    pub mod rendered;
     pub mod request;
     pub mod routes;
     pub mod segment;
     pub mod service;
     pub mod shelf;
+    pub mod sign;
+    pub mod sounds;
+    pub mod undone;
     pub mod upload;
+    pub mod wording;
     pub mod worker;
 }
 
@@ -225,12 +256,20 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod enrichment;
     pub mod error;
+    pub mod event;
     pub mod fields;
+    pub mod first;
     pub mod iso;
+    pub mod languages;
+    pub mod live;
     pub mod page;
     pub mod params;
+    pub mod published;
     pub mod record;
     pub mod result;
+    pub mod schema;
+    pub mod upgrade;
     pub mod upload;
 }

@@ -91,7 +91,35 @@ pub enum Command {
     /// Writes a commented jobs.toml
     Init,
     /// The transcription service itself, for others on the site
-    Serve,
+    Serve(Serve),
+    /// First-version request parameters and results into second-version ones
+    Upgrade(Upgrade),
+}
+
+/// `scribed serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Instead of serving
+    #[command(subcommand)]
+    pub order: Option<ServeOrder>,
+}
+
+/// Orders to the service's records; it need not be stopped for them.
+#[derive(Debug, Subcommand)]
+pub enum ServeOrder {
+    /// Takes in records of live transcriptions, one JSON object a line: all of them or none
+    ImportLive(ImportLive),
+}
+
+/// `scribed serve import-live`.
+#[derive(Debug, Args)]
+pub struct ImportLive {
+    /// The records, as the service's own list of live transcriptions shows them
+    #[arg(value_name = "FILE.jsonl")]
+    pub file: PathBuf,
+    /// Whose they will be: the place of the key in `keys`, from 1
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    pub key: usize,
 }
 
 /// `scribed run`.
@@ -190,6 +218,14 @@ pub struct Cancel {
     /// Numbers of jobs, or paths of their recordings
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
+}
+
+/// `scribed upgrade`.
+#[derive(Debug, Args)]
+pub struct Upgrade {
+    /// JSON files, each with parameters or with a result; standard input where none is given
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
 }
 
 fn fault_kind(text: &str) -> Result<String, String> {

@@ -3,7 +3,9 @@
 use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
-use crate::cli::{add, cancel, check, explain, init, jobs, once, pause, plan, retry, run, serve, show, status};
+use crate::cli::{
+    add, cancel, check, explain, init, jobs, once, pause, plan, retry, run, serve, show, status, upgrade,
+};
 use crate::config::meant::{Config, load, load_without_secrets};
 use crate::control::request::Request;
 use clap::Parser;
@@ -91,7 +93,8 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Resume => pause::run(context, Request::Resume).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
-            Command::Serve => serve::run(context).await,
+            Command::Serve(args) => serve::run(context, args).await,
+            Command::Upgrade(args) => upgrade::run(context, args),
         }
     });
     // A read that hangs on a dead mount must not keep the process.

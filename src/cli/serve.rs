@@ -1,27 +1,43 @@
 //! `scribed serve`: the transcription service itself, for others on the site.
 
+use crate::cli::args::{ImportLive, Serve, ServeOrder};
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::signals::on_signal;
 use crate::clock::SystemClock;
+use crate::config::meant;
 use crate::daemon::{recogniser, service_options};
 use crate::server::auth::{Key, own_key};
+use crate::server::live::{ImportError, Imported, LiveRecords};
 use crate::server::service::{health, start};
 use serde_json::json;
+use std::fs::File;
+use std::io::BufReader;
 use std::sync::Arc;
 
-/// Serves until a signal comes. Without configured keys one is made and kept with the data.
+/// Serves until a signal comes, or carries out an order.
 ///
 /// # Errors
 /// See [`Failure`].
-pub async fn run(context: &Context) -> Result<u8, Failure> {
+pub async fn run(context: &Context, args: &Serve) -> Result<u8, Failure> {
     let config = context.config()?;
-    let serve = &config.serve;
+    let keys = keys(&config.serve)?;
+    match &args.order {
+        None => serve(context, &config.serve, keys).await,
+        Some(ServeOrder::ImportLive(order)) => import_live(context, &config.serve, &keys, order),
+    }
+}
+
+/// Without configured keys one is made and kept with the data.
+fn keys(serve: &meant::Serve) -> Result<Vec<Key>, Failure> {
+    match serve.keys.as_slice() {
+        [] => Ok(vec![own_key(&serve.data)?]),
+        keys => Ok(keys.iter().map(|key| Key::new(key.expose())).collect()),
+    }
+}
+
+async fn serve(context: &Context, serve: &meant::Serve, keys: Vec<Key>) -> Result<u8, Failure> {
     let stop = on_signal()?;
-    let keys = match serve.keys.as_slice() {
-        [] => vec![own_key(&serve.data)?],
-        keys => keys.iter().map(|key| Key::new(key.expose())).collect(),
-    };
     let recogniser = recogniser(serve);
     if let Err(missing) = health(&recogniser) {
         for words in missing {
@@ -38,5 +54,21 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     }
     stop.cancelled().await;
     running.shutdown().await;
+    Ok(0)
+}
+
+fn import_live(context: &Context, serve: &meant::Serve, keys: &[Key], order: &ImportLive) -> Result<u8, Failure> {
+    let key = order.key.checked_sub(1).and_then(|place| keys.get(place));
+    let key = key.ok_or_else(|| Failure::Usage(format!("--key must be from 1 to {}", keys.len())))?;
+    let named = |error| Failure::Usage(format!("{}: {error}", order.file.display()));
+    let lines = BufReader::new(File::open(&order.file).map_err(named)?);
+    let imported = LiveRecords::open(&serve.data)?.import(lines, key.owner()).map_err(|error| match error {
+        ImportError::Wrong(_) => Failure::Usage(format!("{}: {error}", order.file.display())),
+        ImportError::InUse => Failure::Declined(error.to_string()),
+        ImportError::Io(error) => Failure::Io(error),
+    })?;
+    context.emit(&json!(imported))?;
+    let Imported { new, changed, unchanged } = imported;
+    context.say(&format!("live transcriptions: {new} new, {changed} changed, {unchanged} known as they are"))?;
     Ok(0)
 }

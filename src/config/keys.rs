@@ -66,6 +66,12 @@ const SERVE: &[Key] = &[
     value("recogniser"),
     value("upload_limit"),
     value("disk"),
+    value("shapes"),
+    value("running"),
+    value("queue"),
+    value("retention"),
+    value("fetch_private"),
+    table("webhook", &[value("url"), value("secret")]),
 ];
 
 const SOURCE: &[Key] = &[

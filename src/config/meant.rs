@@ -10,6 +10,7 @@ use super::written::{Found, Refusal, Section, Spot, duration, refusal, size, som
 use crate::domain::format::Format;
 use crate::domain::names::SourceName;
 use crate::domain::retry::Policy;
+use crate::wire::enrichment::Shapes;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -128,8 +129,29 @@ pub struct Serve {
     pub recogniser: Recogniser,
     /// Bytes of the largest upload that is taken.
     pub upload_limit: u64,
-    /// Bytes of all uploads that are kept; at least `upload_limit`.
+    /// Bytes of all uploads, records and results that are kept; at least `upload_limit`.
     pub disk: u64,
+    /// Whose shapes its results have where the interface and the public service differ.
+    pub shapes: Shapes,
+    /// Transcriptions of one key that are worked on at once, 1 or more.
+    pub running: usize,
+    /// Transcriptions of one key that may wait beside them, 1 or more.
+    pub queue: usize,
+    /// How long a transcription is kept after its end.
+    pub retention: Duration,
+    /// Whether audio may be fetched from, and callbacks sent to, addresses inside private networks.
+    pub fetch_private: bool,
+    /// Who is told of every end.
+    pub webhook: Option<Webhook>,
+}
+
+/// Who is told of every end of a transcription.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    /// http or https.
+    pub url: Url,
+    /// What the calls are signed with.
+    pub secret: Secret,
 }
 
 /// What recognises speech.
@@ -346,7 +368,26 @@ impl Reader<'_> {
             recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
             upload_limit,
             disk,
+            shapes: or(section.get("shapes", shapes), Shapes::Interface),
+            running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),
+            queue: section.get("queue", whole(1)).map_or(300, |spot| spot.value as usize),
+            retention: or(section.get("retention", some_time), Duration::from_secs(365 * 24 * 3600)),
+            fetch_private: or(section.get("fetch_private", boolean), false),
+            webhook: self.webhook(&section.section("webhook")),
         }
+    }
+
+    fn webhook(&self, section: &Section<'_>) -> Option<Webhook> {
+        let table = section.table()?;
+        let url = section.get("url", webhook_url);
+        let secret = section.get("secret", |value| self.secret(value));
+        for (key, example) in [("url", "\"https://hook.example.org/scribed\""), ("secret", "\"env:NAME\"")] {
+            if !table.contains_key(key) {
+                let what = format!("`{}` is missing: a webhook needs both", section.name(key));
+                section.tell(Problem::at(section.span.clone(), what).mend(format!("{key} = {example}")));
+            }
+        }
+        Some(Webhook { url: url?.value, secret: secret?.value })
     }
 
     fn templates(&self, file: &Section<'_>) -> Templates {
@@ -495,12 +536,29 @@ fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str, Duration)
     (low, high)
 }
 
-fn service_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
-    let mend = "write it like \"https://stt.example.org\"";
+fn web_url(value: &DeValue<'_>, mend: &str) -> Result<Url, Refusal> {
     let url = Url::parse(&text(value)?).map_err(|error| refusal(format!("must be a URL: {error}"), mend))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refusal("must be an http or https URL", mend));
     }
+    Ok(url)
+}
+
+fn webhook_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", "receivers know the calls by their signature"));
+    }
+    Ok(url)
+}
+
+fn boolean(value: &DeValue<'_>) -> Result<bool, Refusal> {
+    value.as_bool().ok_or_else(|| wrong_type("true or false", value, "write it without quotes"))
+}
+
+fn service_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    let mend = "write it like \"https://stt.example.org\"";
+    let url = web_url(value, mend)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refusal("must not hold a user or a password", "put the key into `key`"));
     }
@@ -525,6 +583,14 @@ fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
     match text(value)?.as_str() {
         "pocketsphinx" => Ok(Recogniser::Pocketsphinx),
         _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
+    }
+}
+
+fn shapes(value: &DeValue<'_>) -> Result<Shapes, Refusal> {
+    match text(value)?.as_str() {
+        "interface" => Ok(Shapes::Interface),
+        "current" => Ok(Shapes::Current),
+        _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
     }
 }
 

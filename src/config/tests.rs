@@ -10,6 +10,7 @@ use super::starter::starter;
 use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
 use crate::domain::format::Format;
 use crate::domain::retry::Policy;
+use crate::wire::enrichment::Shapes;
 use proptest::prelude::*;
 use std::ffi::OsString;
 use std::path::Path;
@@ -95,6 +96,21 @@ fn the_examples_defaults_are_the_defaults() {
 }
 
 #[test]
+fn the_shapes_of_results_are_chosen() {
+    let config = read("[serve]\nshapes = \"current\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    assert_eq!(config.serve.shapes, Shapes::Current);
+    insta::assert_snapshot!(with_source("[serve]\nshapes = \"old\"\n"), @r#"
+        error: `serve.shapes` must be "interface" or "current"
+         --> jobs.toml:4:10
+          |
+        4 | shapes = "old"
+          |          ^^^^^
+          |
+          = help: the default is "interface"
+        "#);
+}
+
+#[test]
 fn an_embedded_service_with_other_terms() {
     let config = read("[service]\nlimits = { running = 2 }\n[[source]]\nfolder = \"inbox\"\n").unwrap();
     let Service::Embedded(terms) = config.service else { panic!("no url was given") };
@@ -133,7 +149,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, disk
+          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, disk, shapes, running, queue, retention, fetch_private, webhook
         "#);
 }
 
@@ -612,6 +628,60 @@ upload_limit = "30GB"
            |
            = help: one upload must fit into what all of them may take
         "#);
+}
+
+#[test]
+fn a_webhook_without_its_other_half_and_limits_that_are_none() {
+    let text = with_source(
+        "[serve]\nrunning = 0\nretention = \"0s\"\nfetch_private = \"yes\"\nwebhook = { url = \"ftp://x\" }\n",
+    );
+    insta::assert_snapshot!(text, @r#"
+        error: `serve.running` must be a whole number from 1 to 4294967295
+         --> jobs.toml:4:11
+          |
+        4 | running = 0
+          |           ^
+          |
+          = help: write 1 or more
+
+        error: `serve.retention` must be more than no time
+         --> jobs.toml:5:13
+          |
+        5 | retention = "0s"
+          |             ^^^^
+          |
+          = help: write "1s" or more
+
+        error: `serve.fetch_private` must be true or false, found a string
+         --> jobs.toml:6:17
+          |
+        6 | fetch_private = "yes"
+          |                 ^^^^^
+          |
+          = help: write it without quotes
+
+        error: `serve.webhook.secret` is missing: a webhook needs both
+         --> jobs.toml:7:11
+          |
+        7 | webhook = { url = "ftp://x" }
+          |           ^^^^^^^^^^^^^^^^^^^
+          |
+          = help: secret = "env:NAME"
+
+        error: `serve.webhook.url` must be an http or https URL
+         --> jobs.toml:7:19
+          |
+        7 | webhook = { url = "ftp://x" }
+          |                   ^^^^^^^^^
+          |
+          = help: write it like "https://hook.example.org/scribed"
+        "#);
+    let text = with_source("[serve.webhook]\nurl = \"https://a:b@hook.example.org/\"\nsecret = \"hunter2\"\n");
+    assert!(!text.contains("hunter2"), "{text}");
+    assert!(
+        text.contains("must not hold a user or a password") && text.contains("may not stand in the file"),
+        "{text}"
+    );
 }
 
 #[test]

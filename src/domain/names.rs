@@ -17,6 +17,13 @@ impl Timestamp {
         Self(self.0.saturating_add(millis))
     }
 
+    /// This moment less `span`; the far beginning of time instead of an overflow.
+    #[must_use]
+    pub fn before(self, span: std::time::Duration) -> Self {
+        let millis = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_sub(millis))
+    }
+
     /// How long from `earlier` to this; zero when `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> std::time::Duration {

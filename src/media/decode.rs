@@ -1,18 +1,26 @@
-//! Sound out of any file ffmpeg reads, as 16 kHz mono samples, without ever holding the file.
+//! Sound out of any recording, as 16 kHz samples of each channel, without ever holding the file: decoded in
+//! this process where it can be (`native`), else by ffmpeg.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
+use super::ffmpeg::{Ffmpeg, command, last_line, spawn_error, timed};
+use super::native::Native;
 use serde::Deserialize;
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::io::AsyncReadExt;
+use tokio::process::Child;
+use tokio::sync::mpsc;
 
 /// Samples a second of everything a [`Decoder`] gives.
 pub const SAMPLE_RATE: u32 = 16_000;
+
+/// Most channels of a file that is decoded.
+pub const MAX_CHANNELS: u32 = 8;
+
+/// Sample rates that anybody records at.
+pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=400_000;
 
 /// How long ffmpeg may give nothing before it counts as stuck: generous, because a long video on
 /// a cold disk reads gigabytes between two packets of sound.
@@ -49,6 +57,12 @@ pub enum DecodeError {
     /// A video or picture without sound.
     #[error("the file has no audio track")]
     NoAudio,
+    /// More channels than anybody speaks into.
+    #[error("the file has {found} channels; at most {MAX_CHANNELS} are transcribed: mix or split them before")]
+    TooManyChannels {
+        /// As the file says.
+        found: u32,
+    },
     /// No bytes, or a header with nothing behind it.
     #[error("the file is empty: it holds no sound at all")]
     Empty,
@@ -78,11 +92,15 @@ pub enum DecodeError {
 /// no recording, a playlist among them; a file without audio is no error here.
 pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     check_regular(path).await?;
-    let mut child = command("ffprobe", path)
-        .args(["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration"])
+    let spawned = command("ffprobe", path)
+        .args(["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration,sample_rate"])
         .args(["-of", "json"])
-        .spawn()
-        .map_err(|error| spawn_error("ffprobe", error))?;
+        .spawn();
+    let mut child = match spawned {
+        Ok(child) => child,
+        // What can be read without it needs it for nothing.
+        Err(error) => return of_native(path).await.ok_or_else(|| spawn_error("ffprobe", error)),
+    };
     let tail = tokio::spawn(last_line(child.stderr.take()));
     let answer = timed("ffprobe", INACTIVITY, read_answer(&mut child)).await?;
     let words = tail.await.unwrap_or_default();
@@ -92,39 +110,53 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     }
 }
 
-/// A running decoding. Dropping it ends ffmpeg.
+async fn of_native(path: &Path) -> Option<Media> {
+    let native = native(path).await?;
+    let channels = u32::try_from(native.channels()).unwrap_or(u32::MAX);
+    Some(Media { duration: native.seconds()?, channels, has_audio: true })
+}
+
+/// A running decoding. Dropping it ends ffmpeg, or the thread that decodes.
 pub struct Decoder {
     media: Media,
-    child: Child,
-    stdout: ChildStdout,
-    complaint: JoinHandle<String>,
+    sound: Sound,
     inactivity: Duration,
-    /// The first byte of a sample whose second is still to come.
-    half: Option<u8>,
+    channels: usize,
     any: bool,
 }
 
+/// Where the samples come from.
+enum Sound {
+    Ffmpeg(Box<Ffmpeg>),
+    Native(mpsc::Receiver<Planes>),
+}
+
+/// The samples of every channel, as many of each, `None` at the end; or the decoder's words.
+type Planes = Result<Option<Vec<Vec<i16>>>, String>;
+
 impl Decoder {
-    /// Probes `path` and starts to decode its first audio track, every channel mixed into one.
+    /// Probes `path` and starts to decode its first audio track, every channel for itself.
     ///
-    /// `inactivity` is how long ffmpeg may give nothing (usually [`INACTIVITY`]); time the caller
+    /// `inactivity` is how long the decoder may give nothing (usually [`INACTIVITY`]); time the caller
     /// takes between two reads does not count.
     ///
     /// # Errors
-    /// Those of [`probe`], and [`DecodeError::NoAudio`].
+    /// Those of [`probe`], [`DecodeError::NoAudio`] and [`DecodeError::TooManyChannels`].
     pub async fn open(path: &Path, inactivity: Duration) -> Result<Self, DecodeError> {
         let media = probe(path).await?;
         if !media.has_audio {
             return Err(DecodeError::NoAudio);
         }
-        let mut child = command("ffmpeg", path)
-            .args(["-map", "0:a:0", "-vn", "-sn", "-dn"])
-            .args(["-ac", "1", "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"])
-            .spawn()
-            .map_err(|error| spawn_error("ffmpeg", error))?;
-        let stdout = child.stdout.take().ok_or_else(no_pipe)?;
-        let complaint = tokio::spawn(last_line(child.stderr.take()));
-        Ok(Self { media, child, stdout, complaint, inactivity, half: None, any: false })
+        let channels = media.channels.max(1);
+        if channels > MAX_CHANNELS {
+            return Err(DecodeError::TooManyChannels { found: channels });
+        }
+        let (sound, channels) = match native(path).await {
+            // Who counts them otherwise decodes them otherwise.
+            Some(native) if native.channels() == channels as usize => (Sound::Native(pump(native)), channels),
+            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels)?)), channels),
+        };
+        Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }
 
     /// What the file says of itself.
@@ -132,51 +164,76 @@ impl Decoder {
         &self.media
     }
 
-    /// The next samples, at most two seconds of them; `None` at the end.
+    /// Of the track that is decoded; from 1.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// The next samples of every channel, as many of each, at most two seconds; `None` at the end.
     ///
     /// # Errors
-    /// [`DecodeError::TimedOut`], [`DecodeError::Damaged`] or [`DecodeError::Empty`] if ffmpeg
+    /// [`DecodeError::TimedOut`], [`DecodeError::Damaged`] or [`DecodeError::Empty`] if the decoder
     /// hung, gave up, or ended without a sample.
-    pub async fn next(&mut self) -> Result<Option<Vec<i16>>, DecodeError> {
-        let mut bytes = vec![0_u8; 2 * 2 * SAMPLE_RATE as usize];
+    pub async fn next(&mut self) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
+        let planes = match &mut self.sound {
+            Sound::Ffmpeg(ffmpeg) => ffmpeg.next(self.channels, self.inactivity).await?,
+            Sound::Native(pieces) => {
+                let piece = timed(HERE, self.inactivity, async { Ok(pieces.recv().await) }).await?;
+                // The thread says when it has come to the end: without that it broke off.
+                let piece =
+                    piece.unwrap_or_else(|| Err("the decoder broke off; this is a fault in scribed".to_owned()));
+                piece.map_err(|words| DecodeError::Damaged { words })?
+            }
+        };
+        match planes {
+            Some(planes) => {
+                self.any = true;
+                Ok(Some(planes))
+            }
+            None if self.any => Ok(None),
+            None => Err(DecodeError::Empty),
+        }
+    }
+}
+
+/// What decodes where no program does.
+const HERE: &str = "the decoder";
+
+async fn native(path: &Path) -> Option<Native> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || Native::open(&path)).await.ok().flatten()
+}
+
+/// Decodes on a thread of its own, a little ahead of who listens.
+fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::task::spawn_blocking(move || {
+        let mut held: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
         loop {
-            let kept = usize::from(self.half.is_some());
-            if let Some(half) = self.half {
-                bytes[0] = half;
-            }
-            let read = timed("ffmpeg", self.inactivity, self.stdout.read(&mut bytes[kept..])).await?;
-            if read == 0 {
-                return self.end().await.map(|()| None);
-            }
-            let samples = self.take_samples(&bytes[..kept + read]);
-            if !samples.is_empty() {
-                return Ok(Some(samples));
-            }
-        }
-    }
-
-    /// A pipe may be cut anywhere, even inside a sample.
-    fn take_samples(&mut self, bytes: &[u8]) -> Vec<i16> {
-        let (pairs, rest) = bytes.as_chunks::<2>();
-        self.half = rest.first().copied();
-        self.any |= !pairs.is_empty();
-        pairs.iter().map(|pair| i16::from_le_bytes(*pair)).collect()
-    }
-
-    async fn end(&mut self) -> Result<(), DecodeError> {
-        let status = timed("ffmpeg", self.inactivity, self.child.wait()).await?;
-        let words = (&mut self.complaint).await.unwrap_or_default();
-        match (status.success(), self.any) {
-            (false, _) => Err(DecodeError::Damaged { words }),
-            (true, false) => Err(DecodeError::Empty),
-            (true, true) => {
-                if !words.is_empty() {
-                    tracing::warn!(words, "ffmpeg read over damage in the file");
+            let (planes, ended) = match native.next() {
+                Ok(Some(planes)) => (planes, false),
+                Ok(None) => (Vec::new(), true),
+                Err(words) => {
+                    let _ = sender.blocking_send(Err(words));
+                    return;
                 }
-                Ok(())
+            };
+            held.iter_mut().zip(planes).for_each(|(held, new)| held.extend(new));
+            // Packets are small; a second of sound at a time is cheaper to hand over.
+            let long = held.first().map_or(0, Vec::len);
+            if long >= SAMPLE_RATE as usize || (ended && long > 0) {
+                let whole = held.iter_mut().map(std::mem::take).collect();
+                if sender.blocking_send(Ok(Some(whole))).is_err() {
+                    return;
+                }
+            }
+            if ended {
+                let _ = sender.blocking_send(Ok(None));
+                return;
             }
         }
-    }
+    });
+    receiver
 }
 
 /// A FIFO would block for ever and a directory says nothing useful: ask before ffmpeg does.
@@ -191,40 +248,6 @@ async fn check_regular(path: &Path) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// What both programs share. `file:` before the name keeps a leading dash from being an option
-/// and a colon from being a protocol; `-nostdin` keeps ffmpeg from eating the parent's input.
-fn command(program: &'static str, path: &Path) -> Command {
-    let mut url = OsString::from("file:");
-    url.push(path);
-    let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    if program == "ffmpeg" {
-        command.arg("-nostdin");
-    }
-    command.args(["-v", "error", "-protocol_whitelist", "file,pipe", "-i"]).arg(url);
-    command
-}
-
-fn spawn_error(program: &'static str, error: io::Error) -> DecodeError {
-    match error.kind() {
-        io::ErrorKind::NotFound => DecodeError::ToolMissing { program, package: "ffmpeg" },
-        _ => DecodeError::Io(error),
-    }
-}
-
-fn no_pipe() -> DecodeError {
-    DecodeError::Io(io::Error::other("the decoder's output is not connected"))
-}
-
-async fn timed<T>(
-    program: &'static str,
-    after: Duration,
-    work: impl Future<Output = io::Result<T>>,
-) -> Result<T, DecodeError> {
-    let done = tokio::time::timeout(after, work).await;
-    Ok(done.map_err(|_| DecodeError::TimedOut { program, after })??)
-}
-
 /// ffprobe's whole answer, bounded: a file may claim any number of tracks.
 async fn read_answer(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
     let mut json = Vec::new();
@@ -232,29 +255,6 @@ async fn read_answer(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
         stdout.take(1 << 20).read_to_end(&mut json).await?;
     }
     Ok((child.wait().await?, json))
-}
-
-/// Reads a child's complaints to their end, so that it never blocks on a full pipe, and keeps the
-/// last line of the last few kilobytes.
-async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String {
-    const KEPT: usize = 4096;
-    let Some(mut stderr) = stderr else { return String::new() };
-    let mut tail = Vec::new();
-    let mut chunk = [0_u8; KEPT];
-    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
-        tail.extend_from_slice(&chunk[..read]);
-        tail.drain(..tail.len().saturating_sub(KEPT));
-    }
-    let text = String::from_utf8_lossy(&tail);
-    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    without_path(line).to_owned()
-}
-
-/// `file:/srv/…/x: Invalid data …` without its beginning: the path is the service's own, and nobody
-/// else's business.
-fn without_path(line: &str) -> &str {
-    let told = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
-    told.map_or(line, |(_, words)| words)
 }
 
 #[derive(Deserialize)]
@@ -272,6 +272,7 @@ struct Track {
     #[serde(default)]
     channels: u32,
     duration: Option<String>,
+    sample_rate: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -293,6 +294,11 @@ fn media_of(json: &[u8]) -> Result<Media, DecodeError> {
         return Err(DecodeError::NotMedia { words });
     }
     let audio = answer.streams.iter().find(|track| track.codec_type == "audio");
+    let rate = audio.and_then(|track| track.sample_rate.as_deref()?.parse::<u32>().ok());
+    if let Some(rate) = rate.filter(|rate| !RATES.contains(rate)) {
+        // A header that lies so would make days of sound out of seconds.
+        return Err(DecodeError::NotMedia { words: format!("its sample rate of {rate} Hz cannot be") });
+    }
     let seconds = |text: &Option<String>| text.as_ref()?.parse::<f64>().ok().filter(|s| s.is_finite());
     Ok(Media {
         duration: seconds(&answer.format.duration).or_else(|| seconds(&audio?.duration)).unwrap_or(0.0).max(0.0),

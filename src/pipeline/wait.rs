@@ -79,7 +79,7 @@ pub async fn run(
 async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
     let (files, id) = (Arc::clone(results), id.clone());
     let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
-    let record: crate::wire::record::Record<crate::wire::result::ResultBody> = serde_json::from_slice(&raw).ok()?;
+    let record: crate::wire::record::Record<crate::wire::result::ResultHead> = serde_json::from_slice(&raw).ok()?;
     Some(record.result?.audio())
 }
 

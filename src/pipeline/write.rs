@@ -27,7 +27,7 @@ use crate::source::mount::Mount;
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
-use crate::wire::result::ResultBody;
+use crate::wire::result::Spoken;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -169,12 +169,13 @@ fn wanted(
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Vec<Wanted<impl Names + use<>>>, Fault> {
-    let record: Record<ResultBody> = serde_json::from_slice(raw)
+    let record: Record<Spoken> = serde_json::from_slice(raw)
         .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
     let made_by = provenance(&record, job, order, transcription);
     let body = record.result.unwrap_or_default();
-    let transcript = body.transcription.transcript();
-    let subtitles = body.transcription.own_subtitles();
+    let transcription = body.transcription.unwrap_or_default();
+    let transcript = transcription.transcript();
+    let subtitles = transcription.own_subtitles();
     let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
     let path = full_path(&source.folder, &job.key.path);
     let vars = vars::of_job(&job.key);
@@ -186,7 +187,7 @@ fn wanted(
     source.outputs.iter().map(one).collect()
 }
 
-fn provenance(record: &Record<ResultBody>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {
+fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {
     Provenance {
         service: order.service.to_string(),
         transcription_id: transcription.to_string(),

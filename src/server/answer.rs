@@ -3,7 +3,7 @@
 use crate::domain::names::UploadId;
 use crate::server::desk::{Ended, Failure, Standing};
 use crate::wire::page::ListQuery;
-use crate::wire::record::{self, Record};
+use crate::wire::record::Record;
 use crate::wire::{iso, upload};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
@@ -33,10 +33,14 @@ pub fn record(standing: Standing) -> Shown {
         completed_at,
         custom_metadata: head.metadata,
         error_code: failure.as_ref().map(|failure| failure.code),
-        file: Some(head.file),
+        // Nothing is known yet of audio that is still to be fetched.
+        file: head.file.id.is_some().then_some(head.file),
         request_params: Some(head.params),
-        post_session_metadata: failure.map(reason),
+        // Always an object, as the interface has it.
+        post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
         result,
+        error: None,
+        error_message: None,
     }
 }
 
@@ -69,15 +73,15 @@ impl Base {
         upload::address(&self.0, &UploadId::new(id.to_string()))
     }
 
-    /// A transcription's `result_url`.
-    pub fn result_url(&self, id: Uuid) -> String {
-        format!("{}{}/{id}", self.0, record::PATH)
+    /// A transcription's `result_url`, below the path that it was created on.
+    pub fn result_url(&self, path: &str, id: Uuid) -> String {
+        format!("{}{}/{id}", self.0, path.trim_end_matches('/'))
     }
 
-    /// The address of the page that answers `query`.
-    pub fn page_url(&self, query: &ListQuery) -> String {
-        let path = format!("{}{}", self.0, record::PATH);
-        match reqwest::Url::parse_with_params(&path, query.pairs()) {
+    /// The address of the page that answers `query` on `path`; `beside` are parameters of other names.
+    pub fn page_url(&self, path: &str, query: &ListQuery, beside: &[(String, String)]) -> String {
+        let path = format!("{}{path}", self.0);
+        match reqwest::Url::parse_with_params(&path, query.pairs().iter().chain(beside)) {
             Ok(url) => url.into(),
             Err(_) => path,
         }

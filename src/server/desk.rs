@@ -5,8 +5,9 @@
 //! lock                       held by the one process that works here
 //! key                        the embedded service's own key (see `auth`)
 //! uploads/ID, uploads/ID.json
-//! transcriptions/ID.json     one accepted create, and how it ended
+//! transcriptions/ID.json     one accepted create, how it ended, and who is still to be called
 //! results/ID.json            what was made of it, as the interface writes it
+//! live/                      what was imported of live transcriptions (see `live`)
 //! ```
 //!
 //! `processing` is written nowhere: what has not ended is queued again at the next start.
@@ -14,89 +15,45 @@
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
+use crate::server::calls::{self, Patience};
 use crate::server::files;
+pub use crate::server::head::{Call, Callee, Ended, Failure, Head};
+use crate::server::index::{Entry, Index, Waits};
+use crate::server::opening;
+pub use crate::server::opening::DeskError;
+pub use crate::server::outbox::Letter;
+pub use crate::server::removal::Removal;
 use crate::server::shelf::{Limits, Shelf};
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use crate::wire::result::File;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// Why a desk cannot be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum DeskError {
-    /// Another process has the lock.
-    #[error("the data directory {} is in use by another process", path.display())]
-    InUse {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// A file that this release does not understand.
-    #[error("{} was written by a newer release of scribed (version {version})", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        version: u32,
-    },
-    /// The file system.
-    #[error("the data directory {}: {error}", path.display())]
-    Io {
-        /// The directory.
-        path: PathBuf,
-        /// The system's words.
-        error: io::Error,
-    },
-}
-
-/// One accepted create, as it is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Head {
-    /// 1.
-    v: u32,
-    /// Whose it is.
-    pub owner: Hash,
-    /// The upload it is made from.
-    pub upload: String,
-    /// Unlike that of any other on this desk.
-    pub created: Timestamp,
-    /// How it ended; absent until then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
-    /// The upload, as it was found.
-    pub file: File,
-    /// The parameters as the record shows them.
-    pub params: Value,
-    /// As it was sent, to the letter.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Box<RawValue>>,
-}
-
-/// How a transcription ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
-    /// Never before its creation.
-    pub at: Timestamp,
-    /// Absent: well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failure: Option<Failure>,
-}
-
-/// Why a transcription ended badly.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// 400 to 599 (interface, "Errors", 1).
-    pub code: u16,
-    /// In words.
-    pub message: String,
+/// What holds at a desk.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    /// How much may be kept.
+    pub limits: Limits,
+    /// Whose the records are that say nothing of an owner.
+    pub first_owner: Hash,
+    /// Transcriptions of one owner that are heard at once, at least 1.
+    pub running: usize,
+    /// Transcriptions of one owner that may wait beside them.
+    pub queue: usize,
+    /// How long a transcription is kept after its end.
+    pub retention: Duration,
+    /// Whether the webhook hears of ends.
+    pub webhook: bool,
+    /// How calls are tried again.
+    pub patience: Patience,
 }
 
 /// What a create asks for, once it is checked.
@@ -105,11 +62,33 @@ pub struct Request {
     /// Whose it is.
     pub owner: Hash,
     /// What it is made from.
-    pub upload: Uuid,
+    pub audio: Audio,
     /// The parameters as the record will show them.
     pub params: Value,
     /// As it was sent.
     pub metadata: Option<Box<RawValue>>,
+    /// Who wants to be called about its end.
+    pub callback: Option<Callee>,
+}
+
+/// Where the audio of a create is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Audio {
+    /// Here.
+    Upload(Uuid),
+    /// At this address, http or https.
+    Elsewhere(String),
+}
+
+/// What became of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Accepted, durably.
+    Accepted(Uuid),
+    /// The owner has no such upload.
+    NoUpload,
+    /// So many of the owner's have not ended already.
+    Full(usize),
 }
 
 /// A transcription as it stands.
@@ -125,20 +104,13 @@ pub struct Standing {
     pub result: Option<Box<RawValue>>,
 }
 
-/// What a list holds from an offset on.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Listed {
-    /// Newest first.
-    pub ids: Vec<Uuid>,
-    /// Whether there are more after these.
-    pub more: bool,
-}
-
 /// A transcription that was taken to be worked on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Taken {
     /// Its id.
     pub id: Uuid,
+    /// Whose it is.
+    pub owner: Hash,
     /// Its upload's id.
     pub upload: Uuid,
     created: Timestamp,
@@ -146,45 +118,22 @@ pub struct Taken {
 
 /// The desk. Its methods block on the disk: call them from a thread that may.
 pub struct Desk {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     id: Uuid,
-    clock: Arc<dyn Clock>,
+    pub(super) rules: Rules,
+    pub(super) clock: Arc<dyn Clock>,
     index: Mutex<Index>,
-    /// Rung once for every accepted create.
+    /// Held while the head of an ended transcription is changed or removed.
+    settling: Mutex<()>,
+    /// Rung once for every one that can be heard.
     pub bell: Notify,
+    /// Rung once for every one whose audio is to be fetched.
+    pub fetching: Notify,
+    /// Rung for every end that somebody is to be called about.
+    pub calling: Notify,
     /// The uploads.
     pub shelf: Arc<Shelf>,
     lock: fs::File,
-}
-
-#[derive(Default)]
-struct Index {
-    /// In the order of creation.
-    entries: BTreeMap<Timestamp, Entry>,
-    by_id: HashMap<Uuid, Timestamp>,
-    queue: BTreeSet<Timestamp>,
-    /// The newest creation time that was given out.
-    last: Option<Timestamp>,
-}
-
-struct Entry {
-    id: Uuid,
-    owner: Hash,
-    upload: Uuid,
-    status: Status,
-    metadata: Option<Box<RawValue>>,
-}
-
-/// What every file says, whatever else a newer release may write into it.
-#[derive(Deserialize)]
-struct Version {
-    v: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Identity {
-    v: u32,
-    id: String,
 }
 
 impl Desk {
@@ -193,30 +142,24 @@ impl Desk {
     /// # Errors
     /// See [`DeskError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
-    pub fn open(root: &Path, limits: Limits, clock: Arc<dyn Clock>) -> Result<Self, DeskError> {
-        let failed = |error| DeskError::Io { path: root.to_owned(), error };
-        files::make_folder(root).map_err(failed)?;
-        let lock = files::lock(&root.join("lock")).map_err(failed)?;
-        let lock = lock.ok_or_else(|| DeskError::InUse { path: root.to_owned() })?;
-        files::sweep(root).map_err(failed)?;
-        let id = identity(&root.join("desk.json"), failed)?;
-        for folder in ["transcriptions", "results"] {
-            files::make_folder(&root.join(folder)).map_err(failed)?;
-        }
-        let shelf = Shelf::open(root.join("uploads"), limits).map_err(failed)?;
-        let index = rebuild(&root.join("transcriptions"), &shelf, failed)?;
-        // Results of transcriptions are written before their end is: nothing else is half-done.
-        files::sweep(&root.join("results")).map_err(failed)?;
+    pub fn open(root: &Path, rules: Rules, clock: Arc<dyn Clock>) -> Result<Self, DeskError> {
+        let opening::Opened { id, lock, shelf, index } = opening::open(root, &rules)?;
         shelf.sweep(clock.now());
-        Ok(Self {
+        let desk = Self {
             root: root.to_owned(),
             id,
+            rules,
             clock,
             index: Mutex::new(index),
+            settling: Mutex::new(()),
             bell: Notify::new(),
+            fetching: Notify::new(),
+            calling: Notify::new(),
             shelf: Arc::new(shelf),
             lock,
-        })
+        };
+        desk.retire();
+        Ok(desk)
     }
 
     /// Who this desk is: the same for ever, wherever it listens.
@@ -224,43 +167,68 @@ impl Desk {
         self.id
     }
 
-    /// Accepts a create; durable when it returns. `None` when the owner has no such upload.
+    /// Accepts a create; durable when it returns [`Acceptance::Accepted`].
     ///
     /// # Errors
     /// Those of the file system; then nothing was accepted.
-    pub fn accept(&self, request: Request) -> io::Result<Option<Uuid>> {
-        let Some(file) = self.shelf.hold(request.upload, &request.owner) else { return Ok(None) };
-        let created = self.next_created();
-        let (id, Request { owner, upload, params, metadata }) = (Uuid::new_v4(), request);
-        let entry = Entry { id, owner, upload, status: Status::Queued, metadata: metadata.clone() };
-        let upload_id = upload.to_string();
-        let head = Head { v: 1, owner, upload: upload_id, created, ended: None, file, params, metadata };
+    pub fn accept(&self, request: Request) -> io::Result<Acceptance> {
+        let Request { owner, audio, params, metadata, callback } = request;
+        let id = Uuid::new_v4();
+        let held = match &audio {
+            Audio::Upload(upload) => self.shelf.hold(*upload, &owner).map(|file| (*upload, file, None)),
+            // What is fetched gets the transcription's id: after a crash it is found again.
+            Audio::Elsewhere(url) => Some((id, File::default(), Some(url.clone()))),
+        };
+        let Some((upload, file, source)) = held else { return Ok(Acceptance::NoUpload) };
+        let most = self.rules.running.saturating_add(self.rules.queue);
+        let Some(created) = self.index().reserve(owner, most, self.clock.now()) else {
+            self.shelf.give_back(upload);
+            return Ok(Acceptance::Full(most));
+        };
+        let waits = if source.is_some() { Waits::ToBeFetched } else { Waits::ToBeHeard };
+        let entry =
+            Entry { id, owner, upload, status: Status::Queued, ended: None, metadata: metadata.clone(), bytes: 0 };
+        let upload = upload.to_string();
+        let (ended, calls) = (None, Vec::new());
+        let head = Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls };
         crash::point(Point::Accepting);
         if let Err(error) = self.write_head(id, &head) {
             // The rename may have happened before the error: what was refused must not come back.
             let _ = files::remove(&self.head_path(id));
-            self.shelf.give_back(upload);
+            self.shelf.give_back(entry.upload);
+            self.index().give_back(owner);
             return Err(error);
         }
         crash::point(Point::Accepted);
-        self.index().insert(created, entry);
-        self.bell.notify_one();
-        Ok(Some(id))
+        self.index().accept(created, entry, waits);
+        self.ring(waits);
+        Ok(Acceptance::Accepted(id))
     }
 
-    /// Takes the oldest that is queued; it is `processing` from now on.
+    /// Takes the next one to be heard; it is `processing` from now on.
     pub fn take(&self) -> Option<Taken> {
         let mut index = self.index();
-        let created = index.queue.pop_first()?;
-        let entry = index.entries.get_mut(&created)?;
-        entry.status = Status::Processing;
-        Some(Taken { id: entry.id, upload: entry.upload, created })
+        let (created, entry) = index.take_to_hear(self.rules.running)?;
+        Some(Taken { id: entry.id, owner: entry.owner, upload: entry.upload, created })
+    }
+
+    /// Takes the next one whose audio is to be fetched; it stays `queued`.
+    pub fn take_to_fetch(&self) -> Option<Taken> {
+        let mut index = self.index();
+        let (created, entry) = index.take_to_fetch()?;
+        Some(Taken { id: entry.id, owner: entry.owner, upload: entry.upload, created })
     }
 
     /// Puts back what was taken, as it was.
-    pub fn put_back(&self, taken: &Taken) {
-        self.index().set(taken.created, Status::Queued);
-        self.bell.notify_one();
+    pub fn put_back(&self, taken: &Taken, waits: Waits) {
+        self.index().put_back(taken.created, waits);
+        self.ring(waits);
+    }
+
+    /// The audio has come, under the upload's id: it waits to be heard.
+    pub fn fetched(&self, taken: &Taken) {
+        self.shelf.hold(taken.upload, &taken.owner);
+        self.put_back(taken, Waits::ToBeHeard);
     }
 
     /// The moment at which a transcription that ends now has ended: never before its creation,
@@ -274,18 +242,33 @@ impl Desk {
     /// # Errors
     /// Those of the file system; then it has not ended.
     pub fn end(&self, taken: &Taken, ended: Ended, result: Option<&str>) -> io::Result<()> {
-        let status = if ended.failure.is_some() { Status::Error } else { Status::Done };
         // The result first: a head that says `done` must find it.
         if let Some(result) = result {
             files::write_whole(&self.result_path(taken.id), result.as_bytes())?;
             crash::point(Point::EndResult);
         }
-        let head = Head { ended: Some(ended), ..self.head(taken.id)? };
-        self.write_head(taken.id, &head)?;
+        let head = self.head(taken.id)?;
+        let calls = calls::all(head.callback.clone(), self.rules.webhook, &ended);
+        let head = Head { ended: Some(ended), calls, ..self.with_file(taken.upload, head) };
+        let written = self.write_head(taken.id, &head)?;
         crash::point(Point::EndWritten);
-        self.index().set(taken.created, status);
+        let bytes = written + result.map_or(0, |result| result.len() as u64);
+        self.shelf.add_records(bytes);
+        self.index().end(taken.created, &head, bytes);
         self.shelf.release(taken.upload);
+        self.calling.notify_one();
+        // Another one of the same owner may be heard now.
+        self.bell.notify_one();
+        self.make_room();
         Ok(())
+    }
+
+    /// What a worker needs of what it has taken; of fetched audio also what was found in it.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn order(&self, taken: &Taken) -> io::Result<Head> {
+        Ok(self.with_file(taken.upload, self.head(taken.id)?))
     }
 
     /// What is kept of a transcription.
@@ -296,57 +279,80 @@ impl Desk {
         Ok(serde_json::from_slice(&fs::read(self.head_path(id))?)?)
     }
 
+    fn with_file(&self, upload: Uuid, head: Head) -> Head {
+        if head.source.is_none() || head.ended.is_some() {
+            return head;
+        }
+        let file = self.shelf.file(upload).unwrap_or_default();
+        Head { file, ..head }
+    }
+
     /// A transcription of this owner; `None` when there is none.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<Standing>> {
-        let Some(status) = self.index().status(id, owner) else { return Ok(None) };
-        let head = self.head(id)?;
+        let Some((status, upload)) = self.status(id, owner) else { return Ok(None) };
+        match self.standing(id, status, upload) {
+            // It was deleted meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.status(id, owner).is_none() => Ok(None),
+            standing => standing.map(Some),
+        }
+    }
+
+    /// Where a transcription of this owner is, and what it is made from.
+    pub fn status(&self, id: Uuid, owner: &Hash) -> Option<(Status, Uuid)> {
+        self.index().of(id, owner).map(|entry| (entry.status.clone(), entry.upload))
+    }
+
+    fn standing(&self, id: Uuid, status: Status, upload: Uuid) -> io::Result<Standing> {
+        let head = self.with_file(upload, self.head(id)?);
+        // It may have ended since the index was asked: what is written is newer.
+        let status = match &head.ended {
+            None => status,
+            Some(Ended { failure: None, .. }) => Status::Done,
+            Some(Ended { failure: Some(_), .. }) => Status::Error,
+        };
         let result = match status {
             Status::Done => Some(serde_json::from_slice(&fs::read(self.result_path(id))?)?),
             _ => None,
         };
-        Ok(Some(Standing { id, head, status, result }))
+        Ok(Standing { id, head, status, result })
     }
 
-    /// What is on a list, newest first: a choice, the interface does not say.
-    pub fn list(&self, owner: &Hash, query: &ListQuery) -> Listed {
-        let index = self.index();
-        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
-        let mut hits = (index.entries.iter().rev())
-            .filter(|(created, entry)| entry.owner == *owner && holds(query, **created, entry))
-            .map(|(_, entry)| entry.id)
-            .skip(offset);
-        let ids: Vec<Uuid> = hits.by_ref().take(limit).collect();
-        Listed { ids, more: hits.next().is_some() }
+    /// What is on a list, newest first, with the moments of creation.
+    pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> Vec<(Timestamp, Uuid)> {
+        self.index().list(owner, query).take(most).collect()
     }
 
-    /// A moment that no other transcription of this desk was created at, so that their order is
-    /// total; a clock that stands or was set back does not disturb it.
-    fn next_created(&self) -> Timestamp {
-        let mut index = self.index();
-        let after = index.last.map_or(i64::MIN, |last| last.0.saturating_add(1));
-        let created = Timestamp(self.clock.now().0.max(after));
-        index.last = Some(created);
-        created
+    fn ring(&self, waits: Waits) {
+        match waits {
+            Waits::ToBeHeard => self.bell.notify_one(),
+            Waits::ToBeFetched => self.fetching.notify_one(),
+        }
     }
 
-    fn write_head(&self, id: Uuid, head: &Head) -> io::Result<()> {
-        files::write_whole(&self.head_path(id), &serde_json::to_vec(head)?)
+    /// Bytes written.
+    pub(super) fn write_head(&self, id: Uuid, head: &Head) -> io::Result<u64> {
+        let bytes = serde_json::to_vec(head)?;
+        files::write_whole(&self.head_path(id), &bytes)?;
+        Ok(bytes.len() as u64)
     }
 
-    fn head_path(&self, id: Uuid) -> PathBuf {
+    pub(super) fn head_path(&self, id: Uuid) -> PathBuf {
         self.root.join("transcriptions").join(format!("{id}.json"))
     }
 
-    fn result_path(&self, id: Uuid) -> PathBuf {
+    pub(super) fn result_path(&self, id: Uuid) -> PathBuf {
         self.root.join("results").join(format!("{id}.json"))
     }
 
-    fn index(&self) -> MutexGuard<'_, Index> {
+    pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn settling(&self) -> MutexGuard<'_, ()> {
+        self.settling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -355,92 +361,4 @@ impl Drop for Desk {
     fn drop(&mut self) {
         let _ = self.lock.unlock();
     }
-}
-
-impl Index {
-    fn insert(&mut self, created: Timestamp, entry: Entry) {
-        if entry.status == Status::Queued {
-            self.queue.insert(created);
-        }
-        self.last = self.last.max(Some(created));
-        self.by_id.insert(entry.id, created);
-        self.entries.insert(created, entry);
-    }
-
-    fn set(&mut self, created: Timestamp, status: Status) {
-        if status == Status::Queued {
-            self.queue.insert(created);
-        }
-        if let Some(entry) = self.entries.get_mut(&created) {
-            entry.status = status;
-        }
-    }
-
-    fn status(&self, id: Uuid, owner: &Hash) -> Option<Status> {
-        let entry = self.entries.get(self.by_id.get(&id)?)?;
-        (entry.owner == *owner).then(|| entry.status.clone())
-    }
-}
-
-fn holds(query: &ListQuery, created: Timestamp, entry: &Entry) -> bool {
-    if query.custom_metadata.is_empty() {
-        return query.holds(created, &entry.status, None);
-    }
-    let metadata: Option<Value> = entry.metadata.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
-    query.holds(created, &entry.status, metadata.as_ref())
-}
-
-fn identity(path: &Path, failed: impl Fn(io::Error) -> DeskError) -> Result<Uuid, DeskError> {
-    let kept = match fs::read(path) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let new = Identity { v: 1, id: Uuid::new_v4().to_string() };
-            let bytes = serde_json::to_vec(&new).map_err(|error| failed(error.into()))?;
-            files::write_whole(path, &bytes).map_err(&failed)?;
-            new
-        }
-        Err(error) => return Err(failed(error)),
-    };
-    check_version(path, kept.v)?;
-    files::parse_id(&kept.id).ok_or_else(|| failed(io::Error::other("desk.json holds no id")))
-}
-
-fn check_version(path: &Path, version: u32) -> Result<(), DeskError> {
-    match version {
-        1 => Ok(()),
-        _ => Err(DeskError::Newer { path: path.to_owned(), version }),
-    }
-}
-
-fn rebuild(folder: &Path, shelf: &Shelf, failed: impl Fn(io::Error) -> DeskError) -> Result<Index, DeskError> {
-    let mut index = Index::default();
-    for id in files::ids(folder).map_err(&failed)? {
-        let path = folder.join(format!("{id}.json"));
-        let bytes = fs::read(&path).map_err(&failed)?;
-        if let Ok(Version { v }) = serde_json::from_slice(&bytes) {
-            check_version(&path, v)?;
-        }
-        match serde_json::from_slice::<Head>(&bytes) {
-            Ok(head) => {
-                let (created, entry) = entry(id, head, shelf);
-                index.insert(created, entry);
-            }
-            Err(error) => {
-                tracing::error!(path = %path.display(), %error, "a damaged transcription is set aside");
-                fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
-            }
-        }
-    }
-    Ok(index)
-}
-
-fn entry(id: Uuid, head: Head, shelf: &Shelf) -> (Timestamp, Entry) {
-    let status = match &head.ended {
-        None => Status::Queued,
-        Some(Ended { failure: None, .. }) => Status::Done,
-        Some(Ended { failure: Some(_), .. }) => Status::Error,
-    };
-    let upload = files::parse_id(&head.upload).unwrap_or_default();
-    shelf.remember(upload, head.ended.is_none());
-    (head.created, Entry { id, owner: head.owner, upload, status, metadata: head.metadata })
 }

@@ -1,12 +1,14 @@
 //! A file in, what was said in it out: decode, cut at the silences, recognise, put together.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::recogniser::{Heard, Recogniser, RecogniserError};
+use super::channels::{Channels, Parting};
+use super::recogniser::{Heard, Lesson, Recogniser, RecogniserError, Term};
 use super::segment::{Segment, Segmenter};
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
@@ -25,8 +27,27 @@ pub enum HearingError {
     Stopped,
 }
 
-/// Transcribes the first audio track of `path`, all channels mixed into one. Silence gives an empty
-/// transcript.
+/// What is asked of the ears.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// Words to expect.
+    pub vocabulary: Vec<Term>,
+    /// Equal channels are heard one by one all the same.
+    pub every_channel: bool,
+}
+
+/// What was heard.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Hearing {
+    /// Of all channels, in order of time. Silence gives an empty one.
+    pub transcript: Transcript,
+    /// Equal ones counted once; at least 1.
+    pub channels: u32,
+    /// Words to expect that nothing says how to say.
+    pub unknown: Vec<String>,
+}
+
+/// Transcribes the first audio track of `path`, each channel for itself, equal ones once.
 ///
 /// Memory does not grow with the file but by its words. The segments of one file are recognised in
 /// order by one thread; several files at once use as many as the recogniser allows. When this
@@ -34,19 +55,20 @@ pub enum HearingError {
 ///
 /// # Errors
 /// See [`HearingError`].
-pub async fn transcribe(path: &Path, recogniser: Arc<dyn Recogniser>) -> Result<Transcript, HearingError> {
+pub async fn transcribe(path: &Path, recogniser: Arc<dyn Recogniser>, wishes: Wishes) -> Result<Hearing, HearingError> {
     let language = recogniser.languages().first().copied().unwrap_or_default();
     let decoder = Decoder::open(path, INACTIVITY).await?;
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
-    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &dropped));
-    let cut = cut(decoder, sender).await;
+    let vocabulary = wishes.vocabulary;
+    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &vocabulary, &dropped));
+    let cut = cut(decoder, wishes.every_channel, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // A recogniser that failed is why nobody took the segments: its error says more.
-    let words = listening.await.map_err(|_| HearingError::Stopped)??;
-    cut?;
-    Ok(transcript(words, language))
+    let (words, unknown) = listening.await.map_err(|_| HearingError::Stopped)??;
+    let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
+    Ok(Hearing { transcript: transcript(words, language), channels, unknown })
 }
 
 /// Segments decoded ahead of the recogniser, each at most 1 MB.
@@ -55,53 +77,93 @@ const WAITING_SEGMENTS: usize = 2;
 /// Seconds without a word that end an utterance.
 const PAUSE: f64 = 0.6;
 
-async fn cut(mut decoder: Decoder, sender: mpsc::Sender<Segment>) -> Result<(), HearingError> {
-    let mut segmenter = Segmenter::new();
-    while let Some(samples) = decoder.next().await? {
-        for segment in segmenter.push(&samples) {
-            sender.send(segment).await.map_err(|_| HearingError::Stopped)?;
-        }
-    }
-    if let Some(segment) = segmenter.finish() {
-        sender.send(segment).await.map_err(|_| HearingError::Stopped)?;
-    }
-    Ok(())
+/// What the decoding hands to the listening.
+enum Work {
+    Hear(usize, Segment),
+    /// Up to here the one channel was the other: its words so far are both of theirs.
+    Part(Parting),
 }
 
-/// On a thread that may block, until the segments end or nobody wants them any more.
+/// How many channels were distinct.
+async fn cut(mut decoder: Decoder, every: bool, sender: mpsc::Sender<Work>) -> Result<usize, HearingError> {
+    let count = decoder.channels();
+    let mut channels = if every { Channels::apart(count) } else { Channels::alike(count) };
+    let mut segmenters: BTreeMap<usize, Segmenter> =
+        channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
+    let send = async |work| sender.send(work).await.map_err(|_| HearingError::Stopped);
+    while let Some(planes) = decoder.next().await? {
+        for parting in channels.part(&planes) {
+            let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
+            segmenters.insert(parting.to, so_far);
+            send(Work::Part(parting)).await?;
+        }
+        for (channel, segmenter) in &mut segmenters {
+            for segment in segmenter.push(&planes[*channel]) {
+                send(Work::Hear(*channel, segment)).await?;
+            }
+        }
+    }
+    let distinct = segmenters.len();
+    for (channel, segmenter) in segmenters {
+        if let Some(segment) = segmenter.finish() {
+            send(Work::Hear(channel, segment)).await?;
+        }
+    }
+    Ok(distinct)
+}
+
+/// Words by channel.
+type Words = BTreeMap<usize, Vec<Heard>>;
+
+/// On a thread that may block, until the work ends or nobody wants it any more.
 fn listen(
-    mut segments: mpsc::Receiver<Segment>,
+    mut work: mpsc::Receiver<Work>,
     recogniser: &dyn Recogniser,
+    vocabulary: &[Term],
     dropped: &CancellationToken,
-) -> Result<Vec<Heard>, RecogniserError> {
-    let mut words = Vec::new();
-    while let Some(segment) = segments.blocking_recv() {
+) -> Result<(Words, Vec<String>), RecogniserError> {
+    let lesson = Arc::new(recogniser.learn(vocabulary)?);
+    let mut words = Words::new();
+    while let Some(work) = work.blocking_recv() {
         if dropped.is_cancelled() {
             break;
         }
-        let begin = segment.start_sample as f64 / f64::from(SAMPLE_RATE);
-        let heard = recogniser.recognise(&segment.samples)?;
-        words.extend(heard.into_iter().map(|heard| Heard {
-            start: heard.start + begin,
-            end: heard.end + begin,
-            ..heard
-        }));
+        match work {
+            Work::Hear(channel, segment) => {
+                let heard = hear(recogniser, &segment, &lesson)?;
+                words.entry(channel).or_default().extend(heard);
+            }
+            Work::Part(Parting { from, to }) => {
+                let so_far = words.get(&from).cloned().unwrap_or_default();
+                words.insert(to, so_far);
+            }
+        }
     }
-    Ok(words)
+    Ok((words, lesson.unknown.clone()))
 }
 
-/// `words` in seconds from the recording's start.
-fn transcript(words: Vec<Heard>, language: &str) -> Transcript {
-    let utterances: Vec<Utterance> = words
-        .chunk_by(|before, after| after.start - before.end <= PAUSE)
-        .map(|words| utterance(words, language))
-        .collect();
+/// The segment's words in seconds from the recording's start.
+fn hear(recogniser: &dyn Recogniser, segment: &Segment, lesson: &Arc<Lesson>) -> Result<Vec<Heard>, RecogniserError> {
+    let begin = segment.start_sample as f64 / f64::from(SAMPLE_RATE);
+    let heard = recogniser.recognise_with(&segment.samples, lesson)?.into_iter();
+    Ok(heard.map(|heard| Heard { start: heard.start + begin, end: heard.end + begin, ..heard }).collect())
+}
+
+/// Of several channels in order of time.
+fn transcript(words: Words, language: &str) -> Transcript {
+    let mut utterances: Vec<Utterance> = Vec::new();
+    for (channel, words) in words {
+        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
+        let spoken = words.chunk_by(|before, after| after.start - before.end <= PAUSE);
+        utterances.extend(spoken.map(|words| utterance(words, channel, language)));
+    }
+    utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
     let languages = utterances.first().map(|first| first.language.clone());
     Transcript { languages: languages.into_iter().collect(), utterances }
 }
 
 /// `heard` holds a word at least, as every chunk does.
-fn utterance(heard: &[Heard], language: &str) -> Utterance {
+fn utterance(heard: &[Heard], channel: u32, language: &str) -> Utterance {
     let words: Vec<Word> = heard.iter().enumerate().map(|(at, heard)| word(at, heard)).collect();
     let text: String = words.iter().map(|word| word.text.as_str()).collect();
     let sum: f64 = words.iter().map(|word| word.confidence).sum();
@@ -110,7 +172,7 @@ fn utterance(heard: &[Heard], language: &str) -> Utterance {
         start: words.first().map_or(0.0, |word| word.start),
         end: words.last().map_or(0.0, |word| word.end),
         confidence: rounded(sum / words.len() as f64, 2),
-        channel: 0,
+        channel,
         speaker: None,
         language: language.to_owned(),
         words,
@@ -127,11 +189,11 @@ fn word(at: usize, heard: &Heard) -> Word {
 }
 
 /// The recogniser knows lower case only: an utterance's first letter and the word "I" (with "I'm"
-/// and its like) are upper case.
+/// and its like) are upper case. A word that somebody gave with a capital is spelt as they gave it.
 fn cased(first: bool, word: &str) -> String {
     let mut letters = word.chars();
     match letters.next() {
-        Some(letter) if first || word == "i" || word.starts_with("i'") => {
+        Some(letter) if (first && !word.contains(char::is_uppercase)) || word == "i" || word.starts_with("i'") => {
             letter.to_uppercase().chain(letters).collect()
         }
         _ => word.to_owned(),
@@ -159,7 +221,7 @@ mod tests {
             heard("i", 1.6, 1.7, 0.5),
             heard("in", 2.31, 2.5, 1.0),
         ];
-        let transcript = transcript(words, "en");
+        let transcript = transcript(Words::from([(0, words)]), "en");
         assert_eq!(transcript.text(), "Now I'm I In");
         let [first, second] = &transcript.utterances[..] else { panic!("{transcript:?}") };
         assert_eq!((first.start, first.end, first.confidence), (1.0, 1.7, 0.64));
@@ -174,10 +236,19 @@ mod tests {
         assert_eq!(words, ["in", "I", "I'll", "it", "élan"]);
         assert_eq!(cased(true, "élan"), "Élan");
         assert_eq!(cased(true, ""), "");
+        assert_eq!(cased(true, "iPhone"), "iPhone");
+    }
+
+    #[test]
+    fn channels_are_told_in_order_of_time() {
+        let left = vec![heard("one", 0.0, 0.5, 1.0), heard("three", 4.0, 4.5, 1.0)];
+        let transcript = transcript(Words::from([(0, left), (2, vec![heard("two", 2.0, 2.5, 1.0)])]), "en");
+        let told: Vec<(&str, u32)> = transcript.utterances.iter().map(|u| (u.text.as_str(), u.channel)).collect();
+        assert_eq!(told, [("One", 0), ("Two", 2), ("Three", 0)]);
     }
 
     #[test]
     fn nothing_heard_is_an_empty_transcript() {
-        assert_eq!(transcript(Vec::new(), "en"), Transcript::default());
+        assert_eq!(transcript(Words::new(), "en"), Transcript::default());
     }
 }

@@ -1,46 +1,92 @@
 //! What was made of a recording, as the interface writes it (interface, "Result object").
 
+use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
-use crate::domain::transcript::Transcript;
-use crate::output::subtitles::{Layout, cues, srt, vtt};
-use crate::wire::params::{Params, SubtitleFormat, SubtitlesConfig};
-use crate::wire::result::{ResultBody, ResultMetadata, Subtitles, Transcription};
+use crate::domain::transcript::{Transcript, Utterance};
+use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
+use crate::server::hearing::{Hearing, Wishes};
+use crate::server::recogniser::Term;
+use crate::server::{undone, wording};
+use crate::wire::enrichment::{Either, Envelope, EnvelopeError, Sentence, Shapes, Translated, WholeSentence};
+use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
+use crate::wire::result::{ResultBody, ResultMetadata, Subtitles, Transcription, WireUtterance};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// The result of a transcription that was created and ended at these moments, of a file of
-/// `audio_duration` seconds.
-pub fn result(
-    params: &Params,
-    transcript: &Transcript,
-    audio_duration: f64,
-    (created, ended): (Timestamp, Timestamp),
-) -> Value {
-    let mut transcription = Transcription::of(transcript);
+/// What the parameters ask of the ears.
+pub fn wishes(params: &Params) -> Wishes {
+    let config = params.custom_vocabulary_config.as_ref().filter(|_| params.custom_vocabulary == Some(true));
+    let default = config.and_then(|config| config.default_intensity).unwrap_or(0.5);
+    // All words are learnt alike; one that shall not weigh anything is not learnt.
+    let weighs = |word: &&Vocabulary| word.intensity.unwrap_or(default) > 0.0;
+    let words = config.into_iter().flat_map(|config| &config.vocabulary).filter(weighs);
+    let term = |word: &Vocabulary| Term {
+        value: word.value.clone(),
+        pronunciations: word.pronunciations.clone().unwrap_or_default(),
+    };
+    Wishes { vocabulary: words.map(term).collect(), every_channel: params.skip_channel_deduplication == Some(true) }
+}
+
+/// What is known of a transcription beside what was heard.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
+    /// Seconds of the file.
+    pub audio_duration: f64,
+    /// When it was created.
+    pub created: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// Whose shapes are written.
+    pub shapes: Shapes,
+}
+
+/// The result of a transcription.
+pub fn result(params: &Params, hearing: Hearing, facts: Facts, clock: &dyn Clock) -> ResultBody {
+    let Hearing { mut transcript, channels, unknown } = hearing;
+    write_out(&mut transcript, params);
+    let mut transcription = Transcription::of(&transcript);
+    let mut enrichments = undone::envelopes(params);
     if params.subtitles == Some(true) {
-        let config = params.subtitles_config.clone().unwrap_or_default();
-        transcription.subtitles = Some(subtitles(transcript, &config));
+        transcription.subtitles = Some(subtitles(&transcript, params.subtitles_config.as_ref()));
     }
-    let metadata = amounts(transcript, audio_duration, ended.since(created));
-    let mut result = json!(ResultBody { metadata, transcription });
-    if let Value::Object(map) = &mut result {
-        add_undone(map, params);
+    if params.sentences == Some(true) {
+        let envelope = sentences(&transcript, facts.shapes, clock);
+        transcription.sentences = Some(json!([envelope.clone()]));
+        enrichments.sentences = Some(Either::Known(envelope));
     }
-    result
+    if params.translation == Some(true) {
+        enrichments.translation = Some(Either::Known(translation(params, &transcript, &transcription, clock)));
+    }
+    if !unknown.is_empty() {
+        let envelope: Envelope<Value> = Envelope::failed(unlearnt(&unknown));
+        enrichments.other.insert("custom_vocabulary".to_owned(), json!(envelope));
+    }
+    let took = facts.ended.since(facts.created);
+    let metadata = amounts(channels, facts.audio_duration, took);
+    ResultBody { metadata, transcription: Some(transcription), enrichments }
+}
+
+/// The spellings that were asked for go before the punctuation: they are what is punctuated.
+fn write_out(transcript: &mut Transcript, params: &Params) {
+    if params.custom_spelling == Some(true)
+        && let Some(config) = &params.custom_spelling_config
+    {
+        wording::respell(transcript, &config.spelling_dictionary);
+    }
+    if params.punctuation_enhanced == Some(true) {
+        wording::punctuate(transcript);
+    }
 }
 
 /// Amounts in seconds with three decimals, as the public service rounds them (service notes, 3).
-fn amounts(transcript: &Transcript, audio_duration: f64, took: Duration) -> ResultMetadata {
-    // All channels are mixed into one before they are recognised; silence counts as one too.
-    let channels: BTreeSet<u32> = transcript.utterances.iter().map(|u| u.channel).collect();
-    let channels = u32::try_from(channels.len()).unwrap_or(u32::MAX).max(1);
+fn amounts(channels: u32, audio_duration: f64, took: Duration) -> ResultMetadata {
     let audio_duration = rounded(audio_duration);
     ResultMetadata {
-        audio_duration,
-        number_of_distinct_channels: channels,
-        billing_time: rounded(audio_duration * f64::from(channels)),
-        transcription_time: rounded(took.as_secs_f64()),
+        audio_duration: Some(audio_duration),
+        number_of_distinct_channels: Some(channels),
+        number_of_channels: Some(channels),
+        billing_time: Some(rounded(audio_duration * f64::from(channels))),
+        transcription_time: Some(rounded(took.as_secs_f64())),
     }
 }
 
@@ -48,77 +94,107 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-fn subtitles(transcript: &Transcript, config: &SubtitlesConfig) -> Vec<Subtitles> {
-    let cues = cues(transcript, &layout(config));
-    let formats = config.formats.clone().unwrap_or_else(|| vec![SubtitleFormat::Srt]);
+fn subtitles(transcript: &Transcript, config: Option<&SubtitlesConfig>) -> Vec<Subtitles> {
+    let config = config.cloned().unwrap_or_default();
+    let mut cues = cues(transcript, &Layout::of(&config));
+    let complies = config.style == Some(SubtitleStyle::Compliance);
+    if complies {
+        cues.iter_mut().for_each(without_markup);
+    }
+    let formats = config.formats.unwrap_or_else(|| vec![SubtitleFormat::Srt]);
     let write = |format| match format {
-        SubtitleFormat::Srt => Subtitles { format: "srt".to_owned(), subtitles: srt(&cues) },
-        SubtitleFormat::Vtt => Subtitles { format: "vtt".to_owned(), subtitles: vtt(&cues, None) },
+        SubtitleFormat::Srt if complies => one("srt", srt(&cues).replace('\n', "\r\n")),
+        SubtitleFormat::Srt => one("srt", srt(&cues)),
+        SubtitleFormat::Vtt => one("vtt", vtt(&cues, None)),
     };
     formats.into_iter().map(write).collect()
 }
 
-/// The layout that was asked for; where nothing was, the usual one.
-fn layout(config: &SubtitlesConfig) -> Layout {
-    let usual = Layout::default();
-    let count = |asked: Option<u32>, usual| asked.and_then(|n| usize::try_from(n).ok()).unwrap_or(usual);
-    let span = |asked: Option<f64>, usual| asked.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or(usual);
-    Layout {
-        maximum_characters_per_row: count(config.maximum_characters_per_row, usual.maximum_characters_per_row),
-        maximum_rows_per_caption: count(config.maximum_rows_per_caption, usual.maximum_rows_per_caption),
-        minimum_duration: span(config.minimum_duration, usual.minimum_duration),
-        maximum_duration: span(config.maximum_duration, usual.maximum_duration),
+fn one(format: &str, subtitles: String) -> Subtitles {
+    Subtitles { format: format.to_owned(), subtitles }
+}
+
+/// What players of plain SubRip might take for formatting goes.
+fn without_markup(cue: &mut Cue) {
+    for row in &mut cue.rows {
+        row.retain(|c| !matches!(c, '<' | '>' | '{' | '}'));
     }
 }
 
-/// Says of everything that was asked for and not done that it was not done, where its result would
-/// be; a parameter without a result of its own has its envelope under its own name.
-fn add_undone(result: &mut Map<String, Value>, params: &Params) {
-    for name in undone(params) {
-        let mut envelope = undone_envelope(name);
-        if name == "sentences" {
-            result["transcription"]["sentences"] = json!([envelope.clone()]);
-        }
-        if name == "named_entity_recognition" {
-            // The one envelope with a payload of another name (interface, "Result object").
-            envelope["entity"] = Value::Null;
-        }
-        result.insert(name.to_owned(), envelope);
+/// A sentence is what is said between two pauses: punctuation is made by these, not they by it.
+fn sentences(transcript: &Transcript, shapes: Shapes, clock: &dyn Clock) -> Envelope<Vec<Sentence>> {
+    let begun = clock.uptime();
+    let write = |utterance: &Utterance| match shapes {
+        Shapes::Interface => Sentence::Text(utterance.text.clone()),
+        Shapes::Current => Sentence::Whole(whole(utterance)),
+    };
+    let sentences: Vec<Sentence> = transcript.utterances.iter().map(write).collect();
+    let is_empty = sentences.is_empty();
+    Envelope::done(sentences, is_empty, seconds(clock, begun))
+}
+
+fn whole(utterance: &Utterance) -> WholeSentence {
+    let mut spoken = match json!(WireUtterance::of(utterance)) {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    };
+    spoken.remove("text");
+    WholeSentence { sentence: utterance.text.clone(), spoken }
+}
+
+fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
+    rounded(clock.uptime().since(begun).as_secs_f64())
+}
+
+/// Into the language that is spoken a text is its own translation; into any other there is none here,
+/// and each says so.
+fn translation(
+    params: &Params,
+    transcript: &Transcript,
+    original: &Transcription,
+    clock: &dyn Clock,
+) -> Envelope<Vec<Translated>> {
+    let begun = clock.uptime();
+    let targets = params.translation_config.as_ref().map(|config| config.target_languages.clone()).unwrap_or_default();
+    let spoken = |target: &String| transcript.languages == [target.as_str()];
+    let all = !targets.is_empty() && targets.iter().all(spoken);
+    let one = |target: String| match spoken(&target) {
+        true => Translated {
+            full_transcript: original.full_transcript.clone(),
+            utterances: original.utterances.clone(),
+            sentences: original.sentences.clone(),
+            subtitles: original.subtitles.clone(),
+            languages: vec![target],
+            ..Translated::default()
+        },
+        false => Translated {
+            error: Some(undone::not_done(&format!("translation into `{target}`"))),
+            languages: vec![target],
+            ..Translated::default()
+        },
+    };
+    let results: Vec<Translated> = targets.into_iter().map(one).collect();
+    if all {
+        return Envelope::done(results, original.utterances.is_empty(), seconds(clock, begun));
     }
+    let results = Some(results).filter(|results| !results.is_empty());
+    Envelope { results, ..Envelope::failed(undone::not_done("translation")) }
 }
 
-/// What this build does not do yet, as far as it was asked for.
-fn undone(params: &Params) -> Vec<&'static str> {
-    let toggles = [
-        ("audio_to_llm", params.audio_to_llm),
-        ("callback", params.callback.or(params.callback_url.as_ref().map(|_| true))),
-        ("chapterization", params.chapterization),
-        ("custom_spelling", params.custom_spelling),
-        ("custom_vocabulary", params.custom_vocabulary),
-        ("diarization", params.diarization),
-        ("display_mode", params.display_mode),
-        ("moderation", params.moderation),
-        ("name_consistency", params.name_consistency),
-        ("named_entity_recognition", params.named_entity_recognition),
-        ("punctuation_enhanced", params.punctuation_enhanced),
-        ("sentences", params.sentences),
-        ("sentiment_analysis", params.sentiment_analysis),
-        ("speaker_reidentification", params.speaker_reidentification),
-        ("structured_data_extraction", params.structured_data_extraction),
-        ("summarization", params.summarization),
-        ("translation", params.translation),
-    ];
-    toggles.into_iter().filter(|(_, asked)| *asked == Some(true)).map(|(name, _)| name).collect()
-}
+/// Words of a vocabulary named in an error at most.
+const NAMED: usize = 20;
 
-/// A feature envelope that holds nothing but why (interface, "Result object").
-fn undone_envelope(name: &str) -> Value {
-    let message = format!("this build of the service does not do {name} yet");
-    json!({
-        "success": false,
-        "is_empty": true,
-        "exec_time": 0,
-        "error": { "status_code": 501, "exception": "NotImplemented", "message": message },
-        "results": null,
-    })
+fn unlearnt(unknown: &[String]) -> EnvelopeError {
+    let named: Vec<String> = unknown.iter().take(NAMED).map(|word| format!("`{word}`")).collect();
+    let more = unknown.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    EnvelopeError {
+        status_code: 422,
+        exception: "NoPronunciation".to_owned(),
+        message: format!(
+            "the recogniser could not learn {}{more}: nothing says how they sound; give `pronunciations` in English \
+             spelling or in the sounds of the CMU dictionary",
+            named.join(", ")
+        ),
+    }
 }

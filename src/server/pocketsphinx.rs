@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use libloading::Library;
 
+use super::dictionary;
 use super::pool::Pool;
-use super::recogniser::{Heard, Recogniser, RecogniserError};
+use super::recogniser::{Heard, Lesson, Recogniser, RecogniserError, Term};
 
 /// A [`Recogniser`] with a bounded pool of decoders, each about 100 MB and a second to start; one
 /// is started only when all the others are at work.
@@ -66,15 +67,40 @@ impl Recogniser for PocketSphinx {
     }
 
     fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+        self.recognise_with(samples, &Arc::default())
+    }
+
+    fn learn(&self, terms: &[Term]) -> Result<Lesson, RecogniserError> {
+        if terms.is_empty() {
+            return Ok(Lesson::default());
+        }
+        let path = self.settings.model.join(DICTIONARY);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| RecogniserError::ModelMissing { path, reason: error.to_string() })?;
+        Ok(dictionary::lesson(terms, &text))
+    }
+
+    fn recognise_with(&self, samples: &[i16], lesson: &Arc<Lesson>) -> Result<Vec<Heard>, RecogniserError> {
         let start = || Decoder::start(&self.api, &self.settings.model);
-        let mut decoder = self.decoders.checkout(start)?;
-        if let Some(heard) = decoder.decode(samples) {
+        let mut decoder = self.decoders.checkout_fitting(|decoder| decoder.knows(lesson), start)?;
+        if !decoder.knows(lesson) && !decoder.lesson.words.is_empty() {
+            // What was learnt cannot be forgotten.
+            *decoder = start()?;
+        }
+        if (decoder.knows(lesson) || decoder.study(lesson))
+            && let Some(heard) = decoder.decode(samples)
+        {
             return Ok(heard);
         }
         decoder.discard();
         Err(RecogniserError::Recognition { seconds: samples.len() as f64 / 16_000.0 })
     }
 }
+
+const DICTIONARY: &str = "cmudict-en-us.dict";
+
+/// How a learnt word is called inside: like no word of the dictionary, and its number in the lesson.
+const LEARNT: &str = "learnt:";
 
 const LIBRARY: &str = "libpocketsphinx.so.3";
 
@@ -86,7 +112,7 @@ const OTHER_LIBRARIES: [&str; 4] =
 /// Files of the model, from its folder. The library ends the whole process over some of them, so
 /// each is looked at before.
 const MODEL_FILES: [&str; 9] = [
-    "cmudict-en-us.dict",
+    DICTIONARY,
     "en-us.lm.bin",
     "en-us/feat.params",
     "en-us/mdef",
@@ -137,13 +163,15 @@ fn check_model(model: &Path) -> Result<(), RecogniserError> {
 
 /// A word as the library gives it, if it is one: `<sil>`, `[NOISE]`, `++UM++` are none, `(2)` names
 /// a pronunciation. Frames are inclusive.
-fn heard(word: &str, first: c_int, last: c_int, probability: f64) -> Option<Heard> {
+fn heard(word: &str, first: c_int, last: c_int, probability: f64, lesson: &Lesson) -> Option<Heard> {
     if word.starts_with(['<', '[', '+']) {
         return None;
     }
     let (spelling, _) = word.split_once('(').unwrap_or((word, ""));
+    let number = spelling.strip_prefix(LEARNT).and_then(|number| number.parse::<usize>().ok());
+    let learnt = number.and_then(|number| lesson.words.get(number));
     Some(Heard {
-        word: spelling.to_owned(),
+        word: learnt.map_or(spelling, |learnt| &learnt.value).to_owned(),
         start: f64::from(first) / FRAME_RATE,
         end: f64::from(last + 1) / FRAME_RATE,
         // Sums in the library's logarithms come out a little above 1.
@@ -170,6 +198,7 @@ struct Api {
     seg_word: unsafe extern "C" fn(Opaque) -> *const c_char,
     seg_frames: unsafe extern "C" fn(Opaque, *mut c_int, *mut c_int),
     seg_prob: unsafe extern "C" fn(Opaque, *mut i32, *mut i32, *mut i32) -> i32,
+    add_word: unsafe extern "C" fn(Opaque, *const c_char, *const c_char, c_int) -> c_int,
     logmath: unsafe extern "C" fn(Opaque) -> Opaque,
     logmath_exp: unsafe extern "C" fn(Opaque, c_int) -> c_double,
     /// One decoder starts at a time: the library promises nothing for reading its arguments and
@@ -210,6 +239,7 @@ impl Api {
                 seg_word: *library.get(b"ps_seg_word\0")?,
                 seg_frames: *library.get(b"ps_seg_frames\0")?,
                 seg_prob: *library.get(b"ps_seg_prob\0")?,
+                add_word: *library.get(b"ps_add_word\0")?,
                 logmath: *library.get(b"ps_get_logmath\0")?,
                 logmath_exp: *library.get(b"logmath_exp\0")?,
                 starting: Mutex::new(()),
@@ -240,6 +270,8 @@ fn missing(path: Option<&Path>, error: &libloading::Error) -> RecogniserError {
 struct Decoder {
     api: Arc<Api>,
     handle: NonNull<c_void>,
+    /// What it learnt beside its dictionary.
+    lesson: Arc<Lesson>,
 }
 
 // SAFETY: a decoder keeps its state behind its handle and in no thread; the pool gives it to one
@@ -253,7 +285,37 @@ impl Decoder {
         let failed = || RecogniserError::Start { model: model.to_owned() };
         let arguments = arguments(model).ok_or_else(failed)?;
         let handle = init(api, &arguments).ok_or_else(failed)?;
-        Ok(Self { api: Arc::clone(api), handle })
+        Ok(Self { api: Arc::clone(api), handle, lesson: Arc::default() })
+    }
+
+    fn knows(&self, lesson: &Arc<Lesson>) -> bool {
+        Arc::ptr_eq(&self.lesson, lesson) || (self.lesson.words.is_empty() && lesson.words.is_empty())
+    }
+
+    /// Adds the lesson's words to the dictionary and to the language model, there with the chance of an
+    /// average word. Whether all of them were taken; if not, the decoder is of no use any more.
+    fn study(&mut self, lesson: &Arc<Lesson>) -> bool {
+        let ways = lesson.words.iter().enumerate().flat_map(|(number, word)| {
+            word.sounds.iter().enumerate().map(move |(way, sounds)| match way {
+                0 => (format!("{LEARNT}{number}"), sounds),
+                _ => (format!("{LEARNT}{number}({})", way + 1), sounds),
+            })
+        });
+        let mut ways = ways.peekable();
+        let mut taken = true;
+        while let Some((name, sounds)) = ways.next() {
+            // The search is built anew once, at the last one.
+            taken = taken && self.add(&name, sounds, ways.peek().is_none());
+        }
+        self.lesson = Arc::clone(lesson);
+        taken
+    }
+
+    fn add(&mut self, name: &str, sounds: &str, is_last: bool) -> bool {
+        let (Ok(name), Ok(sounds)) = (CString::new(name), CString::new(sounds)) else { return false };
+        // SAFETY: the handle is live, between utterances, and used by this thread alone (`&mut self`);
+        // both are C strings that live through the call, which copies them.
+        unsafe { (self.api.add_word)(self.handle.as_ptr(), name.as_ptr(), sounds.as_ptr(), c_int::from(is_last)) >= 0 }
     }
 
     /// The whole segment in one go, normalised by its own mean; none if the library fails.
@@ -292,7 +354,7 @@ impl Decoder {
             let logarithm = (api.seg_prob)(segment, none, none, none);
             let probability = (api.logmath_exp)((api.logmath)(self.handle.as_ptr()), logarithm);
             let word = NonNull::new((api.seg_word)(segment).cast_mut())?;
-            heard(&CStr::from_ptr(word.as_ptr()).to_string_lossy(), first, last, probability)
+            heard(&CStr::from_ptr(word.as_ptr()).to_string_lossy(), first, last, probability, &self.lesson)
         }
     }
 }
@@ -306,7 +368,7 @@ impl Drop for Decoder {
 
 /// Names and values as on a command line; none if the model's path holds a zero byte.
 fn arguments(model: &Path) -> Option<Vec<CString>> {
-    let paths = [("-hmm", "en-us"), ("-lm", "en-us.lm.bin"), ("-dict", "cmudict-en-us.dict")];
+    let paths = [("-hmm", "en-us"), ("-lm", "en-us.lm.bin"), ("-dict", DICTIONARY)];
     let paths = paths.map(|(name, file)| (name, model.join(file).into_os_string()));
     let search = SEARCH.map(|(name, value)| (name, value.into()));
     let pairs = paths.into_iter().chain(search);
@@ -333,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_pronunciation_is_not_part_of_the_word() {
-        let word = heard("leisure(2)", 224, 270, 1.0003).unwrap();
+        let word = heard("leisure(2)", 224, 270, 1.0003, &Lesson::default()).unwrap();
         let expected = ("leisure", 2.24, 2.71, 1.0);
         assert_eq!((word.word.as_str(), word.start, word.end, word.confidence), expected);
     }
@@ -341,7 +403,7 @@ mod tests {
     #[test]
     fn what_is_no_word_is_left_out() {
         for mark in ["<s>", "</s>", "<sil>", "[NOISE]", "[SPEECH]", "++UM++"] {
-            assert_eq!(heard(mark, 0, 9, 1.0), None);
+            assert_eq!(heard(mark, 0, 9, 1.0, &Lesson::default()), None);
         }
     }
 

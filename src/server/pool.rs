@@ -30,7 +30,20 @@ impl<T> Pool<T> {
     /// # Errors
     /// Those of `make`; the room is free again.
     pub fn checkout<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<Lease<'_, T>, E> {
-        let mut lease = self.reserve();
+        self.checkout_fitting(|_| true, make)
+    }
+
+    /// As [`Pool::checkout`]; of several idle items one that `fits`, if there is one. The caller looks
+    /// whether what it got does.
+    ///
+    /// # Errors
+    /// Those of `make`; the room is free again.
+    pub fn checkout_fitting<E>(
+        &self,
+        fits: impl Fn(&T) -> bool,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Lease<'_, T>, E> {
+        let mut lease = self.reserve(fits);
         if lease.item.is_none() {
             lease.item = Some(make()?);
         }
@@ -39,11 +52,12 @@ impl<T> Pool<T> {
 
     /// A lease that is still empty holds the room for an item while it is made, and frees it if
     /// that fails.
-    fn reserve(&self) -> Lease<'_, T> {
+    fn reserve(&self, fits: impl Fn(&T) -> bool) -> Lease<'_, T> {
         let full = |state: &mut State<T>| state.idle.is_empty() && state.made >= self.size;
         let waited = self.freed.wait_while(self.lock(), full);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        let item = state.idle.pop();
+        let at = state.idle.iter().rposition(fits).or(state.idle.len().checked_sub(1));
+        let item = at.map(|at| state.idle.remove(at));
         if item.is_none() {
             state.made += 1;
         }

@@ -1,6 +1,7 @@
 //! The door to whatever turns sound into words.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Turns one segment of speech into words. Many threads may call it at once; how many are served
 /// at once is the implementation's affair, the others wait.
@@ -15,12 +16,57 @@ pub trait Recogniser: Send + Sync {
     /// # Errors
     /// What the recogniser needs is missing or broken; see [`RecogniserError`].
     fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError>;
+
+    /// What can be learnt of these words. Blocks on the disk. One that learns nothing says so of all.
+    ///
+    /// # Errors
+    /// What the recogniser needs is missing.
+    fn learn(&self, terms: &[Term]) -> Result<Lesson, RecogniserError> {
+        Ok(Lesson { words: Vec::new(), unknown: terms.iter().map(|term| term.value.clone()).collect() })
+    }
+
+    /// As [`Recogniser::recognise`], expecting the lesson's words as well; those are spelt as the lesson
+    /// spells them. Keep one lesson for all segments of a recording: learning it takes time.
+    ///
+    /// # Errors
+    /// As those of [`Recogniser::recognise`].
+    fn recognise_with(&self, samples: &[i16], lesson: &Arc<Lesson>) -> Result<Vec<Heard>, RecogniserError> {
+        let _ = lesson;
+        self.recognise(samples)
+    }
+}
+
+/// A word, or several, that somebody expects in a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// As it should be written.
+    pub value: String,
+    /// How it may sound, spelt as said; may be empty.
+    pub pronunciations: Vec<String>,
+}
+
+/// What a recogniser learnt of a vocabulary.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lesson {
+    /// What it will know.
+    pub words: Vec<Learnt>,
+    /// What it could not learn, as it was asked for.
+    pub unknown: Vec<String>,
+}
+
+/// A word and its sounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learnt {
+    /// As it should be written.
+    pub value: String,
+    /// Ways to say it, each the recogniser's own symbols with blanks between; at least one.
+    pub sounds: Vec<String>,
 }
 
 /// One word as it was recognised.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heard {
-    /// As the dictionary spells it, lower case.
+    /// As the dictionary spells it, lower case; as the lesson spells it where it is one of that.
     pub word: String,
     /// Seconds from the segment's start.
     pub start: f64,

@@ -38,6 +38,17 @@ impl Refusal {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// 429: too many of this key's wait already; the answer carries `Retry-After`.
+    pub fn too_many(most: usize) -> Self {
+        let words = format!("{most} transcriptions of this key have not ended; try again when one has");
+        Self::new(StatusCode::TOO_MANY_REQUESTS, words)
+    }
+
+    /// 404.
+    pub fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Not found")
+    }
+
     /// A full disk may pass (503), any other trouble with files is 500. The words stay in the log:
     /// they name this machine's paths.
     pub fn of_disk(error: &io::Error) -> Self {
@@ -58,7 +69,7 @@ impl IntoResponse for Refusal {
     /// The body is filled in by [`crate::server::routes`], which knows the path.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(self.status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
         }
         response.extensions_mut().insert(self);

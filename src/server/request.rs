@@ -1,15 +1,16 @@
 //! A create's body, checked against the interface and against what this build can do.
 
 use crate::domain::names::Hash;
-use crate::server::desk::Request;
+use crate::server::calls;
+use crate::server::desk::{Audio, Request};
 use crate::server::files;
+use crate::server::limits;
 use crate::server::refusal::Refusal;
 use crate::wire::fields::Side;
-use crate::wire::params::{LanguageConfig, Params, SubtitleFormat, SubtitleStyle};
+use crate::wire::params::Params;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
 /// Longest body of a create, in bytes.
 pub const MAX_BODY: usize = 1 << 20;
@@ -17,9 +18,9 @@ pub const MAX_BODY: usize = 1 << 20;
 /// Reads the body of a create that `owner` sent.
 ///
 /// # Errors
-/// 400 that names everything that is wrong: it is no JSON, a parameter is out of bounds, the audio
-/// is not an upload of ours, a language is not among `languages`, or something was asked for that
-/// must not silently be left undone.
+/// 400 that names everything that is wrong: it is no JSON, a parameter is out of bounds, a language
+/// is not among `languages`, nobody is named for the callback, or something was asked for that must
+/// not silently be left undone.
 pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Refusal> {
     let value: Value =
         serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))?;
@@ -29,22 +30,37 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Ref
         tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
     }
     let wrong = beyond(&reading.params, languages);
-    match upload_of(&reading.params) {
-        Ok(upload) if wrong.is_empty() => {
-            Ok(Request { owner, upload, metadata: metadata(body)?, params: echo(reading.params) })
-        }
-        Ok(_) => Err(Refusal::fields(wrong)),
-        Err(words) => Err(Refusal::fields([vec![words], wrong].concat())),
+    if !wrong.is_empty() {
+        return Err(Refusal::fields(wrong));
     }
+    let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
+    let callback = calls::callback(&reading.params);
+    Ok(Request { owner, audio, metadata: metadata(body)?, params: reading.params.echo(), callback })
+}
+
+/// Reads the JSON body of an upload: where its audio is (service notes, 1).
+///
+/// # Errors
+/// 400: it is no JSON, or `audio_url` is no http or https URL.
+pub fn read_upload(body: &[u8]) -> Result<Audio, Refusal> {
+    let value: Value =
+        serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))?;
+    let only = serde_json::json!({ "audio_url": value.get("audio_url") });
+    let reading = Params::read(&only, Side::Server)
+        .map_err(|wrong| Refusal::fields(wrong.iter().map(ToString::to_string).collect()))?;
+    Ok(audio(reading.params.audio_url.as_deref().unwrap_or_default()))
 }
 
 /// What the interface allows and this build cannot do, where doing the rest would mislead: another
 /// language would come out as English nonsense, and what was to be hidden would be shown.
 fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut wrong = limits::beyond(params);
     if params.languages().iter().any(|wanted| !languages.contains(&wanted.as_str())) {
         let known = languages.join(", ");
         wrong.push(format!("language_config.languages must only contain the following values: {known}"));
+    }
+    if params.callback == Some(true) && calls::callback(params).is_none() {
+        wrong.push("callback_config.url must be given when callback is true".to_owned());
     }
     if params.pii_redaction == Some(true) {
         wrong.push("pii_redaction must be false: this service cannot redact yet".to_owned());
@@ -52,14 +68,12 @@ fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
     wrong
 }
 
-/// The upload in `audio_url`, whatever host and port stand before it: the service may have been
-/// restarted on another port since.
-fn upload_of(params: &Params) -> Result<Uuid, String> {
-    let parsed = params.audio_url.as_deref().and_then(|text| reqwest::Url::parse(text).ok());
+/// The audio at a checked `audio_url`: an upload of ours, whatever host and port stand before it,
+/// since the service may have been restarted on another port; or an address elsewhere.
+fn audio(url: &str) -> Audio {
+    let parsed = reqwest::Url::parse(url).ok();
     let id = parsed.and_then(|url| files::parse_id(url.path().strip_prefix("/file/")?));
-    id.ok_or_else(|| {
-        "audio_url must be one that this service's /v2/upload answered: it fetches nothing from elsewhere".to_owned()
-    })
+    id.map_or_else(|| Audio::Elsewhere(url.to_owned()), Audio::Upload)
 }
 
 /// `custom_metadata` as it stands in the body, so that it is returned unchanged: numbers too large
@@ -83,46 +97,3 @@ fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, Refusal> {
 
 /// Bytes of metadata that are kept to the letter; longer text is kept without its blanks.
 const MAX_METADATA_TEXT: usize = 16 * 1024;
-
-/// Every toggle that a record shows, filled in with `false` (service notes, 3).
-const TOGGLES: [&str; 19] = [
-    "audio_to_llm",
-    "callback",
-    "chapterization",
-    "custom_spelling",
-    "custom_vocabulary",
-    "diarization",
-    "display_mode",
-    "moderation",
-    "name_consistency",
-    "named_entity_recognition",
-    "pii_redaction",
-    "punctuation_enhanced",
-    "sentences",
-    "sentiment_analysis",
-    "speaker_reidentification",
-    "structured_data_extraction",
-    "subtitles",
-    "summarization",
-    "translation",
-];
-
-/// `request_params`: as given, with the defaults; the metadata has a place of its own in the record.
-fn echo(mut params: Params) -> Value {
-    params.custom_metadata = None;
-    let language = params.language_config.get_or_insert_with(LanguageConfig::default);
-    language.languages.get_or_insert_default();
-    language.code_switching.get_or_insert(false);
-    if params.subtitles == Some(true) {
-        let config = params.subtitles_config.get_or_insert_default();
-        config.formats.get_or_insert_with(|| vec![SubtitleFormat::Srt]);
-        config.style.get_or_insert(SubtitleStyle::Default);
-    }
-    let mut echo = serde_json::to_value(params).unwrap_or_default();
-    if let Value::Object(map) = &mut echo {
-        for toggle in TOGGLES {
-            map.entry(toggle).or_insert(Value::Bool(false));
-        }
-    }
-    echo
-}

@@ -18,7 +18,7 @@ pub struct Segment {
 
 /// Takes 16 kHz mono samples as they come and gives segments as they end. Holds at most one
 /// segment's samples, however long the stream is.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Segmenter {
     /// Whole frames not yet given away or dropped, then the beginning of one.
     held: Vec<i16>,

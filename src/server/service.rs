@@ -1,15 +1,26 @@
 //! The transcription service as one thing that is started and shut down.
 
 use crate::clock::Clock;
+use crate::domain::names::Hash;
+use crate::server::address::{self, Forbidden, Reach};
 use crate::server::auth::{Door, Key};
-use crate::server::desk::{Desk, DeskError};
+use crate::server::calls::Patience;
+use crate::server::deliver::{Courier, Webhook};
+use crate::server::desk::{Desk, DeskError, Rules};
+use crate::server::fetch::Fetcher;
+use crate::server::fetching::{self, Fetching};
 use crate::server::lazy::LazyRecogniser;
+use crate::server::listening;
+use crate::server::lists::Shelves;
+use crate::server::live::LiveRecords;
+use crate::server::rendered::Rendered;
 use crate::server::routes::{self, Service};
 use crate::server::shelf::Limits;
 use crate::server::worker::Worker;
+use crate::wire::enrichment::Shapes;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -25,16 +36,31 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The data directory, made if it is not there. One process at a time.
     pub data: PathBuf,
-    /// Who is let in; at least one. Each sees only its own records.
+    /// Who is let in; at least one. Each sees only its own records; those from before records had
+    /// owners are the first one's.
     pub keys: Vec<Key>,
     /// The headers a key may come in, such as `x-service-key`; at least one.
     pub key_headers: Vec<String>,
     /// Bytes of one upload.
     pub upload_limit: u64,
-    /// Bytes of all uploads that are kept until they are transcribed.
+    /// Bytes of all uploads that are kept until they are transcribed, and of the records with their results.
     pub disk: u64,
+    /// Transcriptions of one key that are heard at once, at least 1.
+    pub running: usize,
+    /// Transcriptions of one key that may wait beside them; a create past it is answered with 429.
+    pub queue: usize,
+    /// How long a transcription is kept after its end.
+    pub retention: Duration,
+    /// Where audio may be fetched from, and who may be called.
+    pub reach: Reach,
+    /// Who is called about every end, beside the callback that a create names.
+    pub webhook: Option<Webhook>,
+    /// How often and how soon calls are tried again.
+    pub patience: Patience,
     /// Transcriptions at once, at least 1: as many as the recogniser has decoders.
     pub workers: usize,
+    /// Whose shapes results have where the interface and the public service differ.
+    pub shapes: Shapes,
 }
 
 /// Why the service does not start.
@@ -52,6 +78,12 @@ pub enum StartError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Desk(#[from] DeskError),
+    /// Its own webhook could never be called.
+    #[error("the webhook's address cannot be called: {0}; set `fetch_private = true` in [serve] to allow it")]
+    Webhook(Forbidden),
+    /// Nothing can be fetched and nobody called.
+    #[error("no HTTP client can be made: {0}")]
+    Client(#[from] reqwest::Error),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -73,26 +105,56 @@ pub async fn start(
     clock: Arc<dyn Clock>,
 ) -> Result<Running, StartError> {
     check(&options)?;
-    let limits = Limits { upload: options.upload_limit, disk: options.disk };
-    let desk = Arc::new(open_desk(&options.data, limits, &clock).await?);
+    let (desk, live) = open(&options, &clock).await?;
     let failed = |error| StartError::Listen { address: options.listen, error };
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
+    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), Arc::clone(&desk.shelf))?);
+    let tasks = begin(&options, &desk, &fetcher, &recogniser, &clock)?;
+    let (origin, lock) = (desk.id(), Arc::downgrade(&desk));
+    let service = Arc::new(Service {
+        shelves: Shelves { desk, live },
+        rendered: Rendered::default(),
+        door: Door::new(&options.keys, options.key_headers),
+        recogniser,
+        fetcher,
+        clock,
+        address,
+        accepting: Arc::new(RwLock::new(())),
+    });
+    let closing = CancellationToken::new();
+    let serving = tokio::spawn(listening::serve(listener, routes::router(service), closing.clone()));
+    tracing::info!(%address, %origin, "the transcription service listens");
+    Ok(Running { address, origin, lock, closing, serving, tasks })
+}
+
+/// Everything that works at the desk beside the endpoints.
+fn begin(
+    options: &Options,
+    desk: &Arc<Desk>,
+    fetcher: &Arc<Fetcher>,
+    recogniser: &Arc<LazyRecogniser>,
+    clock: &Arc<dyn Clock>,
+) -> Result<JoinSet<()>, StartError> {
     let mut tasks = JoinSet::new();
-    let worker = Worker { desk: Arc::clone(&desk), recogniser: Arc::clone(&recogniser), clock: Arc::clone(&clock) };
-    let worker = Arc::new(worker);
+    let own = || (Arc::clone(desk), Arc::clone(clock));
+    let (own_desk, own_clock) = own();
+    let (recogniser, shapes) = (Arc::clone(recogniser), options.shapes);
+    let worker = Arc::new(Worker { desk: own_desk, recogniser, clock: own_clock, shapes });
     for _ in 0..options.workers.max(1) {
         tasks.spawn(Arc::clone(&worker).run());
     }
-    tasks.spawn(sweep(Arc::clone(&desk), Arc::clone(&clock)));
-    let (origin, lock) = (desk.id(), Arc::downgrade(&desk));
-    let door = Door::new(&options.keys, options.key_headers);
-    let accepting = Arc::new(RwLock::new(()));
-    let service = Arc::new(Service { desk, door, recogniser, clock, address, accepting });
-    let closing = CancellationToken::new();
-    let serving = tokio::spawn(serve(listener, service, closing.clone()));
-    tracing::info!(%address, %origin, "the transcription service listens");
-    Ok(Running { address, origin, lock, closing, serving, tasks })
+    let (own_desk, own_clock) = own();
+    let fetching = Arc::new(Fetching { desk: own_desk, fetcher: Arc::clone(fetcher), clock: own_clock });
+    for _ in 0..fetching::AT_ONCE {
+        tasks.spawn(Arc::clone(&fetching).run());
+    }
+    let (own_desk, own_clock) = own();
+    let courier = Courier::new(own_desk, options.webhook.clone(), options.reach.clone(), own_clock)?;
+    tasks.spawn(Arc::new(courier).run());
+    let (own_desk, own_clock) = own();
+    tasks.spawn(sweep(own_desk, own_clock));
+    Ok(tasks)
 }
 
 /// Whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe.
@@ -105,7 +167,10 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
     for program in ["ffmpeg", "ffprobe"] {
         let run = std::process::Command::new(program).arg("-version").output();
         if !run.is_ok_and(|output| output.status.success()) {
-            missing.push(format!("the program `{program}` does not run; install the package `ffmpeg`"));
+            missing.push(format!(
+                "the program `{program}` does not run; install the package `ffmpeg`: without it only WAV, FLAC, MP3 and \
+                 Ogg Vorbis are transcribed"
+            ));
         }
     }
     if missing.is_empty() { Ok(()) } else { Err(missing) }
@@ -160,6 +225,9 @@ fn check(options: &Options) -> Result<(), StartError> {
         return Err(StartError::NoKey);
     }
     let bad = |name: &&String| axum::http::HeaderName::from_bytes(name.as_bytes()).is_err();
+    if let Some(webhook) = &options.webhook {
+        address::check(&webhook.url, &options.reach).map_err(StartError::Webhook)?;
+    }
     match options.key_headers.iter().find(bad) {
         Some(name) => Err(StartError::BadHeader { name: name.clone() }),
         None if options.key_headers.is_empty() => Err(StartError::BadHeader { name: String::new() }),
@@ -167,26 +235,33 @@ fn check(options: &Options) -> Result<(), StartError> {
     }
 }
 
-async fn open_desk(data: &Path, limits: Limits, clock: &Arc<dyn Clock>) -> Result<Desk, DeskError> {
-    let (root, clock) = (data.to_owned(), Arc::clone(clock));
-    let opened = tokio::task::spawn_blocking(move || Desk::open(&root, limits, clock)).await;
-    opened.unwrap_or_else(|error| Err(DeskError::Io { path: data.to_owned(), error: io::Error::other(error) }))
+async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>), DeskError> {
+    let (root, clock) = (options.data.clone(), Arc::clone(clock));
+    let rules = Rules {
+        limits: Limits { upload: options.upload_limit, disk: options.disk },
+        // There is one: it was checked.
+        first_owner: options.keys.first().map_or(Hash([0; 32]), Key::owner),
+        running: options.running.max(1),
+        queue: options.queue,
+        retention: options.retention,
+        webhook: options.webhook.is_some(),
+        patience: options.patience,
+    };
+    let opened = tokio::task::spawn_blocking(move || {
+        let desk = Desk::open(&root, rules, clock)?;
+        let live = LiveRecords::open(&root).map_err(|error| DeskError::Io { path: root.clone(), error })?;
+        Ok((Arc::new(desk), Arc::new(live)))
+    });
+    let failed = |error| DeskError::Io { path: options.data.clone(), error: io::Error::other(error) };
+    opened.await.unwrap_or_else(|error| Err(failed(error)))
 }
 
-async fn serve(listener: TcpListener, service: Arc<Service>, closing: CancellationToken) {
-    let router = routes::router(service);
-    let served = axum::serve(listener, router).with_graceful_shutdown(closing.cancelled_owned()).await;
-    if let Err(error) = served {
-        tracing::error!(%error, "the transcription service does not listen any more");
-    }
-}
-
-/// Uploads that nobody used go, also when no new ones come.
+/// What has been kept long enough goes, also when nothing new comes.
 async fn sweep(desk: Arc<Desk>, clock: Arc<dyn Clock>) {
     const HOUR: Duration = Duration::from_secs(3600);
     loop {
         clock.sleep(HOUR).await;
-        let (shelf, now) = (Arc::clone(&desk.shelf), clock.now());
-        let _ = tokio::task::spawn_blocking(move || shelf.sweep(now)).await;
+        let desk = Arc::clone(&desk);
+        let _ = tokio::task::spawn_blocking(move || desk.sweep()).await;
     }
 }

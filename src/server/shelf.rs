@@ -4,6 +4,7 @@
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
+use crate::server::head::{NOBODY, nobody};
 use crate::wire::result::File;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -21,7 +22,7 @@ use uuid::Uuid;
 pub struct Limits {
     /// By one upload.
     pub upload: u64,
-    /// By all together, those that are still coming in included.
+    /// By all together, those that are still coming in and the records with their results included.
     pub disk: u64,
 }
 
@@ -35,7 +36,7 @@ pub enum ShelfError {
         limit: u64,
     },
     /// All together are over theirs; transcriptions that end make room.
-    #[error("the service keeps as many uploads as it may ({limit} bytes); try again later")]
+    #[error("the service keeps as much as it may ({limit} bytes); try again later")]
     Full {
         /// Bytes.
         limit: u64,
@@ -58,7 +59,15 @@ pub struct Shelf {
 #[derive(Default)]
 struct State {
     bytes: u64,
+    /// Of records and results, which lie elsewhere on the same disk.
+    records: u64,
     uploads: HashMap<Uuid, Kept>,
+}
+
+impl State {
+    fn all(&self) -> u64 {
+        self.bytes.saturating_add(self.records)
+    }
 }
 
 struct Kept {
@@ -76,22 +85,27 @@ struct Kept {
 #[derive(Serialize, Deserialize)]
 struct Label {
     v: u32,
+    #[serde(default = "nobody")]
     owner: Hash,
     since: Timestamp,
     file: File,
 }
 
 impl Shelf {
-    /// Opens the folder, empties it of what was left half-done.
+    /// Opens the folder, empties it of what was left half-done. What says nothing of an owner is
+    /// `first_owner`'s.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn open(folder: PathBuf, limits: Limits) -> io::Result<Self> {
+    pub fn open(folder: PathBuf, limits: Limits, first_owner: Hash) -> io::Result<Self> {
         files::make_folder(&folder)?;
         let mut state = State::default();
         for id in files::ids(&folder)? {
             match read_kept(&folder, id) {
-                Ok(kept) => {
+                Ok(mut kept) => {
+                    if kept.owner == NOBODY {
+                        kept.owner = first_owner;
+                    }
                     state.bytes += kept.size;
                     state.uploads.insert(id, kept);
                 }
@@ -110,7 +124,7 @@ impl Shelf {
     /// # Errors
     /// It is known already that it does not fit.
     pub fn begin(self: &Arc<Self>, announced: u64) -> Result<Incoming, ShelfError> {
-        self.check(announced, self.state().bytes)?;
+        self.check(announced, self.state().all())?;
         let (file, path) = files::temporary(&self.folder)?.into_parts();
         let file = tokio::fs::File::from_std(file);
         Ok(Incoming { file, path: Some(path), size: 0, shelf: Arc::clone(self) })
@@ -176,12 +190,42 @@ impl Shelf {
         gone.into_iter().for_each(|id| self.remove(id));
     }
 
-    /// Tells the shelf, at start, which transcriptions there are.
-    pub fn remember(&self, id: Uuid, open: bool) {
-        if let Some(kept) = self.state().uploads.get_mut(&id) {
-            kept.used |= !open;
-            kept.open += usize::from(open);
-        }
+    /// Tells the shelf, at start, which transcriptions there are; whether it has the upload.
+    pub fn remember(&self, id: Uuid, open: bool) -> bool {
+        let mut state = self.state();
+        let Some(kept) = state.uploads.get_mut(&id) else { return false };
+        kept.used |= !open;
+        kept.open += usize::from(open);
+        true
+    }
+
+    /// What is known of an upload of this owner, and how many bytes it has.
+    pub fn owned(&self, id: Uuid, owner: &Hash) -> Option<(File, u64)> {
+        let state = self.state();
+        let kept = state.uploads.get(&id).filter(|kept| kept.owner == *owner)?;
+        Some((kept.file.clone(), kept.size))
+    }
+
+    /// What is known of an upload.
+    pub fn file(&self, id: Uuid) -> Option<File> {
+        self.state().uploads.get(&id).map(|kept| kept.file.clone())
+    }
+
+    /// Counts what was written beside the uploads.
+    pub fn add_records(&self, bytes: u64) {
+        self.state().records += bytes;
+    }
+
+    /// Counts what was removed beside the uploads.
+    pub fn subtract_records(&self, bytes: u64) {
+        let mut state = self.state();
+        state.records = state.records.saturating_sub(bytes);
+    }
+
+    /// Whether nine tenths of the disk's limit are used.
+    pub fn is_crowded(&self) -> bool {
+        let state = self.state();
+        state.all() > self.limits.disk / 10 * 9
     }
 
     /// Where an upload's file is.
@@ -271,7 +315,7 @@ impl Incoming {
 
     fn reserve(&mut self, more: u64) -> Result<(), ShelfError> {
         let mut state = self.shelf.state();
-        let others = state.bytes.saturating_sub(self.size);
+        let others = state.all().saturating_sub(self.size);
         self.shelf.check(self.size + more, others)?;
         state.bytes += more;
         self.size += more;

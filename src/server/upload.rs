@@ -1,8 +1,9 @@
-//! `POST /v2/upload`: a multipart body, streamed to the shelf (interface, "POST /v2/upload").
+//! `POST /v2/upload`: a multipart body, streamed to the shelf (interface, "POST /v2/upload"), and what
+//! is found in any audio that comes.
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::media::decode::{DecodeError, Media, probe};
-use crate::server::multipart::{Multipart, MultipartError};
+use crate::server::multipart::Multipart;
 use crate::server::refusal::Refusal;
 use crate::server::shelf::{Incoming, Shelf, ShelfError};
 use crate::wire::result::File;
@@ -32,43 +33,53 @@ pub async fn receive(
 ) -> Result<Received, Refusal> {
     let mut incoming = shelf.begin(announced.saturating_sub(OVERHEAD)).map_err(shelf_refusal)?;
     let filename = take_audio(parts, &mut incoming).await?;
-    incoming.finish().await.map_err(|error| Refusal::of_disk(&error))?;
-    let media = look(&incoming).await?;
-    Ok(Received { incoming, filename, media })
+    Received::look(incoming, filename, None).await
 }
 
 /// An upload that is whole and a recording.
 pub struct Received {
     incoming: Incoming,
     filename: String,
+    /// Where it was fetched from.
+    source: Option<String>,
     media: Media,
 }
 
 impl Received {
-    /// Puts it on the shelf and says what was found in it. Blocks on the disk.
+    /// Makes durable what has come in, and looks what it is.
+    ///
+    /// # Errors
+    /// It is no recording with sound; the file system's.
+    pub async fn look(mut incoming: Incoming, filename: String, source: Option<String>) -> Result<Self, Refusal> {
+        incoming.finish().await.map_err(|error| Refusal::of_disk(&error))?;
+        let media = look(&incoming).await?;
+        Ok(Self { incoming, filename: plain_name(&filename), source, media })
+    }
+
+    /// Puts it on the shelf under an id, and says what was found in it. Blocks on the disk.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(self, shelf: &Shelf, owner: Hash, now: Timestamp) -> io::Result<(Uuid, AudioMetadata)> {
-        let id = Uuid::new_v4();
+    pub fn keep(self, shelf: &Shelf, id: Uuid, owner: Hash, now: Timestamp) -> io::Result<AudioMetadata> {
         let size = self.incoming.size();
         let file = File {
             id: Some(id.to_string()),
             filename: Some(self.filename.clone()),
-            source: None,
+            source: self.source.clone(),
             audio_duration: Some(self.media.duration),
             number_of_channels: Some(self.media.channels),
         };
         shelf.keep(self.incoming, owner, now, file)?;
         let found = AudioMetadata {
             id: id.to_string(),
+            source: self.source,
             extension: extension(&self.filename),
             filename: self.filename,
             size: Some(size),
             audio_duration: Some(self.media.duration),
             number_of_channels: Some(self.media.channels),
         };
-        Ok((id, found))
+        Ok(found)
     }
 }
 
@@ -92,13 +103,17 @@ async fn take_audio(parts: &mut Multipart<&mut BodyDataStream>, incoming: &mut I
             }
         }
         if is_audio {
-            filename = Some(plain_name(&part.filename));
+            filename = Some(part.filename);
         }
     }
     filename.ok_or_else(|| Refusal::bad(format!("the multipart body has no part named `{PART}`")))
 }
 
-async fn in_time<T>(step: impl Future<Output = Result<T, MultipartError>>) -> Result<T, Refusal> {
+/// One step of reading a body, for which the sender may take only so long.
+///
+/// # Errors
+/// 408, or 400 with the step's own words.
+pub async fn in_time<T, E: std::fmt::Display>(step: impl Future<Output = Result<T, E>>) -> Result<T, Refusal> {
     match tokio::time::timeout(INACTIVITY, step).await {
         Ok(done) => done.map_err(|error| Refusal::bad(error.to_string())),
         Err(_) => {
@@ -120,7 +135,8 @@ async fn look(incoming: &Incoming) -> Result<Media, Refusal> {
     }
 }
 
-fn shelf_refusal(error: ShelfError) -> Refusal {
+/// How a request is refused whose audio does not fit.
+pub fn shelf_refusal(error: ShelfError) -> Refusal {
     match error {
         ShelfError::TooLarge { .. } => too_large(error.to_string()),
         ShelfError::Full { .. } => Refusal::unavailable(error.to_string()),
@@ -145,4 +161,18 @@ fn plain_name(sent: &str) -> String {
 fn extension(filename: &str) -> String {
     let (_, last) = filename.rsplit_once('.').unwrap_or_default();
     last.to_lowercase()
+}
+
+/// What is said of a file that came before.
+pub fn found(file: &File, size: u64) -> AudioMetadata {
+    let filename = file.filename.clone().unwrap_or_default();
+    AudioMetadata {
+        id: file.id.clone().unwrap_or_default(),
+        source: file.source.clone(),
+        extension: extension(&filename),
+        filename,
+        size: Some(size),
+        audio_duration: file.audio_duration,
+        number_of_channels: file.number_of_channels,
+    }
 }

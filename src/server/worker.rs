@@ -2,13 +2,14 @@
 
 use crate::clock::Clock;
 use crate::domain::names::Timestamp;
-use crate::domain::transcript::Transcript;
 use crate::media::decode::DecodeError;
 use crate::server::desk::{Desk, Ended, Failure, Head, Taken};
-use crate::server::hearing::{self, HearingError};
+use crate::server::hearing::{self, Hearing, HearingError};
+use crate::server::index::Waits;
 use crate::server::lazy::LazyRecogniser;
-use crate::server::outcome;
+use crate::server::outcome::{self, Facts};
 use crate::server::recogniser::RecogniserError;
+use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct Worker {
     pub recogniser: Arc<LazyRecogniser>,
     /// Paces what is tried again.
     pub clock: Arc<dyn Clock>,
+    /// Whose shapes results have.
+    pub shapes: Shapes,
 }
 
 impl Worker {
@@ -44,59 +47,65 @@ impl Worker {
             // Nothing is wrong with the transcription: it waits for whoever runs the machine.
             Err(Unable(words)) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
-                self.desk.put_back(&taken);
+                self.desk.put_back(&taken, Waits::ToBeHeard);
                 self.clock.sleep(AGAIN).await;
             }
         }
     }
 
     async fn transcribe(&self, taken: &Taken) -> Result<Outcome, Unable> {
-        let (desk, lazy, id) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.id);
+        let (desk, lazy, own) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.clone());
         let ready = guarded(async move {
-            blocking(move || Ok((desk.head(id).map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))).await
+            blocking(move || Ok((desk.order(&own).map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))).await
         });
         let (head, recogniser) = ready.await.map_err(|Panic| Unable("a fault in the service".to_owned()))??;
         let media = self.desk.shelf.media(taken.upload);
-        let hearing = guarded(async move { hearing::transcribe(&media, recogniser).await });
+        let params: Params = serde_json::from_value(head.params.clone()).unwrap_or_default();
+        let wishes = outcome::wishes(&params);
+        let hearing = guarded(async move { hearing::transcribe(&media, recogniser, wishes).await });
         match hearing.await {
-            Ok(Ok(transcript)) => Ok(self.write_up(taken, head, transcript).await),
+            Ok(Ok(hearing)) => Ok(self.write_up(taken, head, params, hearing).await),
             Ok(Err(error)) => failure_of(&error).map(Outcome::Failed),
             Err(Panic) => Ok(Outcome::Failed(fault())),
         }
     }
 
-    async fn write_up(&self, taken: &Taken, head: Head, transcript: Transcript) -> Outcome {
-        let at = self.desk.ending(taken);
+    async fn write_up(&self, taken: &Taken, head: Head, params: Params, hearing: Hearing) -> Outcome {
+        let (at, shapes, clock) = (self.desk.ending(taken), self.shapes, Arc::clone(&self.clock));
+        let audio_duration = head.file.audio_duration.unwrap_or(0.0);
+        let facts = Facts { audio_duration, created: head.created, ended: at, shapes };
         let result = guarded(blocking(move || {
-            let params: Params = serde_json::from_value(head.params).unwrap_or_default();
-            let duration = head.file.audio_duration.unwrap_or(0.0);
-            outcome::result(&params, &transcript, duration, (head.created, at)).to_string()
+            serde_json::to_string(&outcome::result(&params, hearing, facts, &*clock)).unwrap_or_default()
         }));
         result.await.map_or_else(|Panic| Outcome::Failed(fault()), |result| Outcome::Done(at, result))
     }
 
-    /// Writes the end, however long the disk takes: what was made is not thrown away.
     async fn end(&self, taken: Taken, outcome: Outcome) {
         let (ended, result) = match outcome {
             Outcome::Done(at, result) => (Ended { at, failure: None }, Some(result)),
             Outcome::Failed(failure) => (Ended { at: self.desk.ending(&taken), failure: Some(failure) }, None),
         };
-        let whole = Arc::new((taken, ended, result));
-        loop {
-            let (desk, parts) = (Arc::clone(&self.desk), Arc::clone(&whole));
-            let written = guarded(blocking(move || desk.end(&parts.0, parts.1.clone(), parts.2.as_deref())));
-            match written.await {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
-                Err(Panic) => return,
-            }
-            self.clock.sleep(AGAIN).await;
+        write_end(&self.desk, &*self.clock, taken, ended, result).await;
+    }
+}
+
+/// Writes the end of a transcription, however long the disk takes: what was made is not thrown away.
+pub async fn write_end(desk: &Arc<Desk>, clock: &dyn Clock, taken: Taken, ended: Ended, result: Option<String>) {
+    let whole = Arc::new((taken, ended, result));
+    loop {
+        let (desk, parts) = (Arc::clone(desk), Arc::clone(&whole));
+        let written = guarded(blocking(move || desk.end(&parts.0, parts.1.clone(), parts.2.as_deref())));
+        match written.await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
+            Err(Panic) => return,
         }
+        clock.sleep(AGAIN).await;
     }
 }
 
 /// How long is waited when this machine cannot do its part.
-const AGAIN: Duration = Duration::from_secs(15);
+pub const AGAIN: Duration = Duration::from_secs(15);
 
 /// How a transcription came out.
 enum Outcome {
@@ -115,13 +124,13 @@ impl Unable {
 }
 
 /// What was being done panicked.
-struct Panic;
+pub struct Panic;
 
 /// The failure to be recorded: 422 when the file is to blame, 500 when the recogniser is.
 fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
-    use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, ToolMissing};
+    use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, TooManyChannels, ToolMissing};
     let code = match error {
-        HearingError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. }) => 422,
+        HearingError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. } | TooManyChannels { .. }) => 422,
         HearingError::Decode(Io(_) | TimedOut { .. }) | HearingError::Stopped => 500,
         HearingError::Recogniser(RecogniserError::Recognition { .. }) => 500,
         HearingError::Decode(ToolMissing { .. }) | HearingError::Recogniser(_) => return Err(Unable::of(error)),
@@ -129,12 +138,16 @@ fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
     Ok(Failure { code, message: error.to_string() })
 }
 
-fn fault() -> Failure {
+/// What is recorded where this program is to blame.
+pub fn fault() -> Failure {
     Failure { code: 500, message: "a fault in the service; its log says more".to_owned() }
 }
 
 /// Does something in a task of its own, that ends with this future, so that a panic ends nothing else.
-async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
+///
+/// # Errors
+/// It panicked.
+pub async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Result<T, Panic> {
     let mut task = JoinSet::new();
     task.spawn(work);
     match task.join_next().await {
@@ -143,7 +156,8 @@ async fn guarded<T: Send + 'static>(work: impl Future<Output = T> + Send + 'stat
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Does what blocks on the disk elsewhere; a panic there is one here.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

@@ -1,11 +1,12 @@
 //! The error body of every endpoint. The interface shows none; this is the public service's
 //! (service notes, 2).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What a refusal says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 #[derive(Default)]
 pub struct ErrorBody {
@@ -24,6 +25,9 @@ pub struct ErrorBody {
     /// Every wrong field, only with 400. Texts; some services send objects.
     #[serde(skip_serializing_if = "Vec::is_empty", alias = "validationErrors")]
     pub validation_errors: Vec<Value>,
+    /// What the public service's errors do not have; some services put all they say under `error`.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 impl ErrorBody {

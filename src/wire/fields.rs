@@ -1,6 +1,8 @@
 //! What each parameter of a create request may hold: one table, [`FIELDS`], that every check walks,
 //! so that everything that is wrong is told at once and in the same words on both sides.
 
+pub(super) use super::languages::TARGET_LANGUAGES;
+use super::languages::{LANGUAGES, PII_ENTITIES};
 use serde_json::{Map, Value};
 
 /// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
@@ -74,6 +76,14 @@ pub fn inspect(value: &Value, side: Side, later: fn(&str) -> bool) -> Found {
     walk.found
 }
 
+/// Everything in a record's parameters that is not what a table of another endpoint allows; unknown
+/// keys are passed over.
+pub(super) fn inspect_other(fields: &'static [Field], path: &str, value: &Value) -> Vec<Complaint> {
+    let mut walk = Walk { side: Side::Server, later: |_| false, found: Found::default() };
+    walk.value(path, &Kind::Object(fields), value);
+    walk.found.complaints
+}
+
 /// Turns text in a number or boolean field into what it says ("3", "true"); what does not parse
 /// stays text and is found by the check that follows.
 pub fn coerce(value: &mut Value) {
@@ -86,7 +96,7 @@ pub fn coerce(value: &mut Value) {
 
 /// What a field may hold.
 #[derive(Debug)]
-enum Kind {
+pub(super) enum Kind {
     Flag,
     Text,
     Url,
@@ -107,53 +117,67 @@ enum Kind {
 }
 
 #[derive(Debug)]
-struct Field {
-    name: &'static str,
-    kind: Kind,
-    required: bool,
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) required: bool,
+    /// As JSON text; what a record shows where nothing was sent.
+    pub(super) default: Option<&'static str>,
 }
 
-const fn may(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: false }
+pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, required: false, default: None }
 }
 
-const fn must(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: true }
+pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, required: true, default: None }
 }
 
-const ANY: u32 = u32::MAX;
-const TEXTS: Kind = Kind::List(0, &Kind::Text);
-const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
+const fn or(name: &'static str, kind: Kind, default: &'static str) -> Field {
+    Field { name, kind, required: false, default: Some(default) }
+}
+
+/// A toggle, off unless it is sent.
+const fn off(name: &'static str) -> Field {
+    or(name, Kind::Flag, "false")
+}
+
+pub(super) const ANY: u32 = u32::MAX;
+pub(super) const TEXTS: Kind = Kind::List(0, &Kind::Text);
+pub(super) const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
 
 /// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
-const FIELDS: &[Field] = &[
+pub(super) const FIELDS: &[Field] = &[
     may("audio_url", Kind::Url),
     may("model", Kind::Text),
-    may("language_config", Kind::Object(&[may("languages", SPOKEN), may("code_switching", Kind::Flag)])),
-    may("custom_vocabulary", Kind::Flag),
+    may("language_config", Kind::Object(&[or("languages", SPOKEN, "[]"), off("code_switching")])),
+    off("custom_vocabulary"),
     may(
         "custom_vocabulary_config",
         Kind::Object(&[
             must("vocabulary", Kind::List(0, &Kind::TextOr(VOCABULARY))),
-            may("default_intensity", Kind::Number(0.0, 1.0)),
+            or("default_intensity", Kind::Number(0.0, 1.0), "0.5"),
         ]),
     ),
-    may("callback", Kind::Flag),
+    off("callback"),
     may("callback_url", Kind::Url),
-    may("callback_config", Kind::Object(&[must("url", Kind::Url), may("method", Kind::Choice(&["POST", "PUT"]))])),
-    may("subtitles", Kind::Flag),
+    may(
+        "callback_config",
+        Kind::Object(&[must("url", Kind::Url), or("method", Kind::Choice(&["POST", "PUT"]), "\"POST\"")]),
+    ),
+    off("subtitles"),
     may(
         "subtitles_config",
         Kind::Object(&[
-            may("formats", Kind::List(1, &Kind::Choice(&["srt", "vtt"]))),
+            or("formats", Kind::List(1, &Kind::Choice(&["srt", "vtt"])), "[\"srt\"]"),
             may("minimum_duration", Kind::Number(0.0, f64::MAX)),
             may("maximum_duration", Kind::Number(1.0, 30.0)),
             may("maximum_characters_per_row", Kind::Integer(1, ANY)),
             may("maximum_rows_per_caption", Kind::Integer(1, 5)),
-            may("style", Kind::Choice(&["default", "compliance"])),
+            or("style", Kind::Choice(&["default", "compliance"]), "\"default\""),
         ]),
     ),
-    may("diarization", Kind::Flag),
+    off("diarization"),
     may(
         "diarization_config",
         Kind::Object(&[
@@ -163,90 +187,65 @@ const FIELDS: &[Field] = &[
             may("enhanced", Kind::Flag),
         ]),
     ),
-    may("translation", Kind::Flag),
+    off("translation"),
     may(
         "translation_config",
         Kind::Object(&[
             must("target_languages", Kind::List(1, &Kind::Choice(TARGET_LANGUAGES))),
-            may("model", Kind::Choice(&["base", "enhanced", "batch"])),
-            may("match_original_utterances", Kind::Flag),
-            may("lipsync", Kind::Flag),
-            may("context_adaptation", Kind::Flag),
+            or("model", Kind::Choice(&["base", "enhanced", "batch"]), "\"base\""),
+            or("match_original_utterances", Kind::Flag, "true"),
+            or("lipsync", Kind::Flag, "true"),
+            or("context_adaptation", Kind::Flag, "true"),
             may("context", Kind::Text),
-            may("informal", Kind::Flag),
+            off("informal"),
         ]),
     ),
-    may("summarization", Kind::Flag),
-    may("summarization_config", Kind::Object(&[may("type", Kind::Choice(&["general", "bullet_points", "concise"]))])),
-    may("named_entity_recognition", Kind::Flag),
-    may("custom_spelling", Kind::Flag),
+    off("summarization"),
+    may(
+        "summarization_config",
+        Kind::Object(&[or("type", Kind::Choice(&["general", "bullet_points", "concise"]), "\"general\"")]),
+    ),
+    off("named_entity_recognition"),
+    off("custom_spelling"),
     may("custom_spelling_config", Kind::Object(&[must("spelling_dictionary", Kind::Dictionary(&TEXTS))])),
-    may("sentiment_analysis", Kind::Flag),
-    may("audio_to_llm", Kind::Flag),
+    off("sentiment_analysis"),
+    off("audio_to_llm"),
     may("audio_to_llm_config", Kind::Object(&[must("prompts", Kind::List(1, &Kind::Text)), may("model", Kind::Text)])),
-    may("pii_redaction", Kind::Flag),
+    off("pii_redaction"),
     may(
         "pii_redaction_config",
         Kind::Object(&[
             may("entity_types", Kind::List(0, &Kind::Choice(PII_ENTITIES))),
-            may("processed_text_type", Kind::Choice(&["MARKER", "MASK"])),
+            or("processed_text_type", Kind::Choice(&["MARKER", "MASK"]), "\"MARKER\""),
         ]),
     ),
-    may("sentences", Kind::Flag),
-    may("punctuation_enhanced", Kind::Flag),
+    off("sentences"),
+    off("punctuation_enhanced"),
     may(METADATA, Kind::Free(METADATA_LIMIT)),
     may("detect_language", Kind::Flag),
     may("enable_code_switching", Kind::Flag),
     may("code_switching_config", Kind::Object(&[may("languages", SPOKEN)])),
     may("language", Kind::Choice(LANGUAGES)),
     may("context_prompt", Kind::Text),
-    may("chapterization", Kind::Flag),
-    may("name_consistency", Kind::Flag),
-    may("speaker_reidentification", Kind::Flag),
-    may("structured_data_extraction", Kind::Flag),
+    off("chapterization"),
+    off("name_consistency"),
+    off("speaker_reidentification"),
+    off("structured_data_extraction"),
     may("structured_data_extraction_config", Kind::Object(&[may("classes", TEXTS)])),
-    may("display_mode", Kind::Flag),
-    may("moderation", Kind::Flag),
+    off("display_mode"),
+    off("moderation"),
+    may("audio_enhancer", Kind::Flag),
+    may("accurate_words_timestamps", Kind::Flag),
+    may("diarization_enhanced", Kind::Flag),
+    may("skip_channel_deduplication", Kind::Flag),
+    may("languages_guidance", SPOKEN),
 ];
 
-const VOCABULARY: &[Field] = &[
+pub(super) const VOCABULARY: &[Field] = &[
     must("value", Kind::Text),
     may("pronunciations", TEXTS),
     may("intensity", Kind::Number(0.0, 1.0)),
     may("language", Kind::Choice(LANGUAGES)),
-];
-
-/// The 99 codes of spoken languages (service-notes 4). Note `jw`, not `jv`.
-pub const LANGUAGES: &[&str] = TARGET_LANGUAGES.split_at(99).0;
-
-/// The 100 codes to translate into: [`LANGUAGES`] and, last, Wolof.
-pub const TARGET_LANGUAGES: &[&str] = &[
-    "af", "am", "ar", "as", "az", "ba", "be", "bg", "bn", "bo", "br", "bs", "ca", "cs", "cy", "da", "de", "el", "en",
-    "es", "et", "eu", "fa", "fi", "fo", "fr", "gl", "gu", "ha", "haw", "he", "hi", "hr", "ht", "hu", "hy", "id", "is",
-    "it", "ja", "jw", "ka", "kk", "km", "kn", "ko", "la", "lb", "ln", "lo", "lt", "lv", "mg", "mi", "mk", "ml", "mn",
-    "mr", "ms", "mt", "my", "ne", "nl", "nn", "no", "oc", "pa", "pl", "ps", "pt", "ro", "ru", "sa", "sd", "si", "sk",
-    "sl", "sn", "so", "sq", "sr", "su", "sv", "sw", "ta", "te", "tg", "th", "tk", "tl", "tr", "tt", "uk", "ur", "uz",
-    "vi", "yi", "yo", "zh", "wo",
-];
-
-/// What may be redacted: presets, then single entities (service-notes 4).
-#[rustfmt::skip]
-pub const PII_ENTITIES: &[&str] = &[
-    "APPI", "APPI_SENSITIVE", "CCI", "CORE_ENTITIES", "CPRA", "GDPR", "GDPR_SENSITIVE",
-    "HEALTH_INFORMATION", "HIPAA_SAFE_HARBOR", "LIDI", "NUMERICAL_EXCL_PCI", "PCI",
-    "QUEBEC_PRIVACY_ACT",
-    "ACCOUNT_NUMBER", "AGE", "DATE", "DATE_INTERVAL", "DOB", "DRIVER_LICENSE", "DURATION",
-    "EMAIL_ADDRESS", "EVENT", "FILENAME", "GENDER", "HEALTHCARE_NUMBER", "IP_ADDRESS", "LANGUAGE",
-    "LOCATION", "LOCATION_ADDRESS", "LOCATION_ADDRESS_STREET", "LOCATION_CITY",
-    "LOCATION_COORDINATE", "LOCATION_COUNTRY", "LOCATION_STATE", "LOCATION_ZIP", "MARITAL_STATUS",
-    "MONEY", "NAME", "NAME_FAMILY", "NAME_GIVEN", "NAME_MEDICAL_PROFESSIONAL", "NUMERICAL_PII",
-    "OCCUPATION", "ORGANIZATION", "ORGANIZATION_MEDICAL_FACILITY", "ORIGIN", "PASSPORT_NUMBER",
-    "PASSWORD", "PHONE_NUMBER", "PHYSICAL_ATTRIBUTE", "POLITICAL_AFFILIATION", "RELIGION",
-    "SEXUALITY", "SSN", "TIME", "URL", "USERNAME", "VEHICLE_ID", "ZODIAC_SIGN", "BLOOD_TYPE",
-    "CONDITION", "DOSE", "DRUG", "INJURY", "MEDICAL_PROCESS", "STATISTICS", "BANK_ACCOUNT",
-    "CREDIT_CARD", "CREDIT_CARD_EXPIRATION", "CVV", "ROUTING_NUMBER", "CORPORATE_ACTION", "DAY",
-    "EFFECT", "FINANCIAL_METRIC", "MEDICAL_CODE", "MONTH", "ORGANIZATION_ID", "PRODUCT", "PROJECT",
-    "TREND", "YEAR",
 ];
 
 impl Complaint {
@@ -258,7 +257,7 @@ impl Complaint {
 
 impl Kind {
     /// What a value of this kind must be.
-    fn must(&self) -> String {
+    pub(super) fn must(&self) -> String {
         match self {
             Self::Flag => "must be true or false".to_owned(),
             Self::Text => "must be a string".to_owned(),
@@ -403,7 +402,7 @@ impl Walk {
     }
 }
 
-fn join(path: &str, key: &str) -> String {
+pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 

@@ -3,11 +3,12 @@
 use crate::domain::names::Timestamp;
 use crate::wire::iso;
 use crate::wire::record::Status;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// A page of a list.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Page<T> {
     /// Address of the first page.
     #[serde(default)]
@@ -25,12 +26,16 @@ pub struct Page<T> {
 /// Items on a page when the query does not say.
 pub const DEFAULT_LIMIT: u32 = 20;
 
+/// The most items on a page. More is refused, not cut: a client that goes on by its own limit would
+/// miss what was cut off.
+pub const MAX_LIMIT: u32 = 1000;
+
 /// What a list is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListQuery {
     /// The index of the first item, from 0.
     pub offset: u64,
-    /// At least 1.
+    /// From 1; at most [`MAX_LIMIT`] where it is read.
     pub limit: u32,
     /// Items of that UTC day.
     pub date: Option<Timestamp>,
@@ -93,7 +98,7 @@ impl ListQuery {
         match name {
             "offset" => self.offset = value.parse().map_err(|_| "not be less than 0")?,
             "limit" => {
-                self.limit = value.parse().ok().filter(|n| *n >= 1).ok_or("not be less than 1")?;
+                self.limit = value.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n)).ok_or(LIMIT)?;
             }
             "date" => self.date = Some(date(value)?),
             "before_date" => self.before_date = Some(date(value)?),
@@ -106,7 +111,7 @@ impl ListQuery {
             _ => {
                 let key = name.strip_prefix("custom_metadata[").and_then(|k| k.strip_suffix(']'));
                 if let Some(key) = key {
-                    self.custom_metadata.insert(key.to_owned(), Value::from(value));
+                    insert(&mut self.custom_metadata, key, value);
                 }
             }
         }
@@ -128,11 +133,29 @@ impl ListQuery {
     }
 }
 
-/// A stored number equals the same number asked for as text (service notes, 6).
+/// The value under `a`, or under `a][b` one object deeper.
+fn insert(map: &mut Map<String, Value>, key: &str, value: &str) {
+    let Some((outer, inner)) = key.split_once("][") else {
+        map.insert(key.to_owned(), Value::from(value));
+        return;
+    };
+    let below = map.entry(outer).or_insert_with(|| Value::Object(Map::new()));
+    if let Value::Object(below) = below {
+        insert(below, inner, value);
+    }
+}
+
+/// A stored number equals the same number asked for as text, an object holds what is asked of it
+/// (service notes, 6).
 fn same(value: &Value, wanted: &Value) -> bool {
+    if let (Value::Object(all), Value::Object(some)) = (value, wanted) {
+        return some.iter().all(|(key, wanted)| all.get(key).is_some_and(|value| same(value, wanted)));
+    }
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     value == wanted || (!value.is_object() && !value.is_array() && text(value) == text(wanted))
 }
+
+const LIMIT: &str = "not be less than 1 and not be greater than 1000";
 
 fn date(value: &str) -> Result<Timestamp, &'static str> {
     iso::read(value).ok_or("be a valid ISO 8601 date string")

@@ -97,6 +97,16 @@ pub struct Params {
     pub display_mode: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub moderation: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_enhancer: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accurate_words_timestamps: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diarization_enhanced: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip_channel_deduplication: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub languages_guidance: Option<Vec<String>>,
 }
 
 /// Which languages are spoken.
@@ -405,8 +415,11 @@ impl Params {
             return Err(found.complaints);
         }
         tidy(&mut value);
-        match serde_json::from_value(value) {
-            Ok(params) => Ok(Reading { params, ignored: found.ignored }),
+        match serde_json::from_value::<Self>(value) {
+            Ok(params) => match params.together(side) {
+                wrong if wrong.is_empty() => Ok(Reading { params, ignored: found.ignored }),
+                wrong => Err(wrong),
+            },
             // The table lets through what the types do not take: a bug, but no reason to crash.
             Err(error) => Err(vec![Complaint::value("body", format!("must be valid: {error}"))]),
         }
@@ -431,12 +444,47 @@ impl Params {
         text
     }
 
+    /// What each allows and together makes no sense. A template is not held against it: what is missing may
+    /// come with the request.
+    fn together(&self, side: Side) -> Vec<Complaint> {
+        let mut wrong = Vec::new();
+        if side == Side::Client {
+            return wrong;
+        }
+        let speakers = self.diarization_config.as_ref();
+        if let Some((Some(least), Some(most))) = speakers.map(|config| (config.min_speakers, config.max_speakers))
+            && least > most
+        {
+            wrong.push(Complaint::value("diarization_config.max_speakers", format!("must be at least {least}")));
+        }
+        let cues = self.subtitles_config.as_ref();
+        if let Some((Some(least), Some(most))) = cues.map(|config| (config.minimum_duration, config.maximum_duration))
+            && least > most
+        {
+            wrong.push(Complaint::value("subtitles_config.maximum_duration", format!("must be at least {least}")));
+        }
+        wrong
+    }
+
+    /// `request_params` of a record: as given, with the defaults. The metadata has a place of its own.
+    pub fn echo(mut self) -> Value {
+        self.custom_metadata = None;
+        let (languages, switching) = (self.languages().to_vec(), self.code_switching());
+        let language = self.language_config.get_or_insert_default();
+        language.languages.get_or_insert(languages);
+        language.code_switching.get_or_insert(switching);
+        let mut echo = self.value();
+        super::published::fill(&mut echo);
+        echo
+    }
+
     /// The languages that were asked for, by the present name or by an older one.
     pub fn languages(&self) -> &[String] {
         let present = self.language_config.as_ref().and_then(|config| config.languages.as_deref());
         let switching = self.code_switching_config.as_ref().and_then(|config| config.languages.as_deref());
         let one = self.language.as_ref().map(std::slice::from_ref);
-        [present, one, switching].into_iter().flatten().find(|list| !list.is_empty()).unwrap_or_default()
+        let guidance = self.languages_guidance.as_deref();
+        [present, one, switching, guidance].into_iter().flatten().find(|list| !list.is_empty()).unwrap_or_default()
     }
 
     /// Whether the language may change within the recording, by the present name or an older one.
@@ -585,6 +633,30 @@ mod tests {
         assert_eq!(value["custom_metadata"]["n"], json!("3"));
         let complaints = Params::read(&value, Side::Client).unwrap_err();
         assert_eq!(words(&complaints), ["sentences must be true or false"]);
+    }
+
+    #[test]
+    fn what_makes_no_sense_together_is_told_at_once() {
+        let body = json!({ "audio_url": "https://x.example/a",
+            "diarization_config": { "min_speakers": 3, "max_speakers": 2 },
+            "subtitles_config": { "minimum_duration": 5, "maximum_duration": 2 } });
+        insta::assert_snapshot!(words(&Params::read(&body, Side::Server).unwrap_err()).join("\n"), @r"
+        diarization_config.max_speakers must be at least 3
+        subtitles_config.maximum_duration must be at least 5
+        ");
+    }
+
+    #[test]
+    fn an_echo_has_the_defaults_and_what_older_names_say() {
+        let body = json!({ "audio_url": "https://x.example/a", "language": "en", "enable_code_switching": true,
+            "subtitles": true, "translation_config": { "target_languages": ["fr"] }, "custom_metadata": { "a": 1 } });
+        let echo = Params::read(&body, Side::Server).unwrap().params.echo();
+        assert_eq!(echo["language_config"], json!({ "languages": ["en"], "code_switching": true }));
+        assert_eq!(echo["language"], "en");
+        assert_eq!(echo["subtitles_config"], json!({ "formats": ["srt"], "style": "default" }));
+        assert_eq!(echo["translation_config"]["lipsync"], true);
+        assert_eq!((&echo["sentences"], echo.get("custom_metadata")), (&json!(false), None));
+        assert_eq!(echo.get("callback_config"), None, "a URL is not made up");
     }
 
     /// Stored tokens hold a hash of this text: it may never change for parameters of old.

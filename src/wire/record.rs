@@ -3,12 +3,19 @@
 
 use crate::wire::fields::METADATA;
 use crate::wire::result::File;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 /// The path of the create, the list and, with an id, the read.
 pub const PATH: &str = "/v2/pre-recorded";
+
+/// The path of the list of live transcriptions and, with an id, of their read.
+pub const LIVE_PATH: &str = "/v2/live";
+
+/// An older path of all of it, both kinds in one list (service notes, 1).
+pub const OLD_PATH: &str = "/v2/transcription";
 
 /// The body of a create: the parameters, and what is particular to this one.
 pub fn create_body(mut params: Map<String, Value>, audio_url: String, metadata: Map<String, Value>) -> Vec<u8> {
@@ -18,7 +25,7 @@ pub fn create_body(mut params: Map<String, Value>, audio_url: String, metadata: 
 }
 
 /// The answer to an accepted create.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 pub struct Created {
     /// The transcription's id.
     pub id: String,
@@ -66,6 +73,16 @@ impl Status {
     }
 }
 
+impl JsonSchema for Status {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Status".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": ["queued", "processing", "done", "error"] })
+    }
+}
+
 impl Serialize for Status {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.as_str())
@@ -81,7 +98,7 @@ impl<'de> Deserialize<'de> for Status {
 /// A transcription. `R` is what is kept of the result: [`serde::de::IgnoredAny`] where a list is
 /// walked, [`crate::wire::result::ResultBody`] where it is read or written. `M` is the custom
 /// metadata; raw text where it has to go back to the letter.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(bound(deserialize = "R: Deserialize<'de>, M: Deserialize<'de>"))]
 pub struct Record<R, M = Value> {
     /// Missing in no real answer, but not needed where the id was asked for.
@@ -105,7 +122,7 @@ pub struct Record<R, M = Value> {
     #[serde(default, deserialize_with = "any_shape")]
     pub completed_at: Option<String>,
     /// As given at the create; null without.
-    #[serde(default = "Option::default")]
+    #[serde(default = "Option::<M>::default")]
     pub custom_metadata: Option<M>,
     /// 400 to 599, when the status is `error`.
     #[serde(default, deserialize_with = "any_shape")]
@@ -121,8 +138,14 @@ pub struct Record<R, M = Value> {
     #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
     pub post_session_metadata: Option<Map<String, Value>>,
     /// Present when the status is `done`.
-    #[serde(default = "Option::default")]
+    #[serde(default = "Option::<R>::default")]
     pub result: Option<R>,
+    /// Not the interface's: where some services say why a transcription failed.
+    #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
+    pub error: Option<Value>,
+    /// Not the interface's, as `error`.
+    #[serde(default, deserialize_with = "any_shape", skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
 }
 
 /// What decides nothing may be of any shape: a result that was paid for, or a walk of the list, must
@@ -135,7 +158,9 @@ fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<
 impl<R, M> Record<R, M> {
     /// Why it failed, where the service says that ([`Record::post_session_metadata`]).
     pub fn reason(&self) -> Option<&str> {
-        self.post_session_metadata.as_ref()?.get("error")?.as_str()
+        let own = || self.post_session_metadata.as_ref()?.get("error")?.as_str();
+        let theirs = || self.error.as_ref()?.get("message")?.as_str();
+        own().or_else(theirs).or(self.error_message.as_deref())
     }
 }
 

@@ -3,12 +3,14 @@
 use crate::domain::format::Format;
 use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::enrichment::Enrichments;
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The audio a transcription was made from (interface, "file object").
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct File {
     /// The upload's id.
@@ -24,13 +26,25 @@ pub struct File {
 }
 
 /// What was made of the audio.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultBody {
     /// How much audio, how long it took, what is billed.
     pub metadata: ResultMetadata,
-    /// What was said.
-    pub transcription: Transcription,
+    /// What was said. Some answers hold their metadata alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcription: Option<Transcription>,
+    /// What else was asked for, by the interface's names.
+    #[serde(flatten)]
+    pub enrichments: Enrichments,
+}
+
+/// As much of a result as outputs are made from: nothing that an enrichment may hold can spoil it.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct Spoken {
+    /// Some answers hold their metadata alone.
+    pub transcription: Option<Transcription>,
 }
 
 /// As much of a result as is looked at before it is kept as it came.
@@ -58,23 +72,29 @@ impl ResultHead {
     }
 }
 
-/// Amounts of a result. All in seconds.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// Amounts of a result. All in seconds. What an answer does not say is not written either.
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResultMetadata {
     /// Seconds of audio.
-    pub audio_duration: f64,
-    /// Equal channels counted once. Older answers call it `number_of_channels`.
-    #[serde(alias = "number_of_channels")]
-    pub number_of_distinct_channels: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio_duration: Option<f64>,
+    /// Equal channels counted once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number_of_distinct_channels: Option<u32>,
+    /// The same under the name that older answers and the migration notes have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number_of_channels: Option<u32>,
     /// `audio_duration` times the distinct channels.
-    pub billing_time: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub billing_time: Option<f64>,
     /// From creation to completion.
-    pub transcription_time: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transcription_time: Option<f64>,
 }
 
 /// What was said, as the interface writes it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transcription {
     /// The utterances' texts joined by one space.
@@ -83,13 +103,16 @@ pub struct Transcription {
     pub languages: Vec<String>,
     /// In order of time.
     pub utterances: Vec<WireUtterance>,
+    /// Present when asked for: one envelope (interface, "Result object").
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sentences: Option<Value>,
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subtitles: Option<Vec<Subtitles>>,
 }
 
 /// Subtitles in one format.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subtitles {
     /// `srt` or `vtt`.
@@ -99,17 +122,19 @@ pub struct Subtitles {
 }
 
 /// An utterance as the interface writes it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WireUtterance {
     /// Seconds.
     pub start: f64,
     /// Seconds.
     pub end: f64,
-    /// 0 to 1.
-    pub confidence: f64,
-    /// From 0.
-    pub channel: u32,
+    /// 0 to 1; some answers do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// From 0; 0 where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<u32>,
     /// In order; may be empty in what is read.
     pub words: Vec<WireWord>,
     /// The words joined, trimmed.
@@ -122,7 +147,7 @@ pub struct WireUtterance {
 }
 
 /// A word as the interface writes it.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WireWord {
     /// With its own leading space.
@@ -131,8 +156,9 @@ pub struct WireWord {
     pub start: f64,
     /// Seconds.
     pub end: f64,
-    /// 0 to 1.
-    pub confidence: f64,
+    /// 0 to 1; some answers do not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
 }
 
 impl Transcription {
@@ -142,7 +168,7 @@ impl Transcription {
             full_transcript: transcript.text(),
             languages: transcript.languages.clone(),
             utterances: transcript.utterances.iter().map(WireUtterance::of).collect(),
-            subtitles: None,
+            ..Self::default()
         }
     }
 
@@ -157,12 +183,13 @@ impl Transcription {
 }
 
 impl WireUtterance {
-    fn of(utterance: &Utterance) -> Self {
+    /// As the interface writes it.
+    pub fn of(utterance: &Utterance) -> Self {
         Self {
             start: utterance.start,
             end: utterance.end,
-            confidence: utterance.confidence,
-            channel: utterance.channel,
+            confidence: Some(utterance.confidence),
+            channel: Some(utterance.channel),
             words: utterance.words.iter().map(WireWord::of).collect(),
             text: utterance.text.clone(),
             language: utterance.language.clone(),
@@ -176,8 +203,8 @@ impl WireUtterance {
             text: self.text.trim().to_owned(),
             start: self.start,
             end: self.end,
-            confidence: self.confidence,
-            channel: self.channel,
+            confidence: self.confidence.unwrap_or(0.0),
+            channel: self.channel.unwrap_or(0),
             speaker: speaker.and_then(|n| u32::try_from(n).ok()),
             language: self.language.clone(),
             words: self.words.iter().map(WireWord::word).collect(),
@@ -187,19 +214,12 @@ impl WireUtterance {
 
 impl WireWord {
     fn of(word: &Word) -> Self {
-        Self { word: word.text.clone(), start: word.start, end: word.end, confidence: word.confidence }
+        Self { word: word.text.clone(), start: word.start, end: word.end, confidence: Some(word.confidence) }
     }
 
     fn word(&self) -> Word {
-        Word { text: self.word.clone(), start: self.start, end: self.end, confidence: self.confidence }
-    }
-}
-
-impl ResultBody {
-    /// How much audio it was made from.
-    pub fn audio(&self) -> Audio {
-        let seconds = self.metadata.audio_duration;
-        Audio { millis: millis(seconds), channels: self.metadata.number_of_distinct_channels }
+        let confidence = self.confidence.unwrap_or(0.0);
+        Word { text: self.word.clone(), start: self.start, end: self.end, confidence }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `POST /v2/upload`: the answer (interface, "Upload response").
 
 use crate::domain::names::UploadId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The path of the upload endpoint.
@@ -10,7 +11,7 @@ pub const PATH: &str = "/v2/upload";
 pub const PART: &str = "audio";
 
 /// What the service says of a file that it has taken.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Uploaded {
     /// `{base_url}/file/<file_id>`; to be given to the create.
     pub audio_url: String,
@@ -19,13 +20,16 @@ pub struct Uploaded {
 }
 
 /// What the service found in an uploaded file. Everything may be missing in an answer that is read.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AudioMetadata {
     /// The file's id at the service.
     pub id: String,
     /// The name it was sent under.
     pub filename: String,
+    /// Where it was fetched from, when it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// Without a dot.
     pub extension: String,
     /// Bytes.

@@ -195,12 +195,32 @@ fn a_reader_that_leaves_early_is_no_error() {
 }
 
 #[test]
+fn what_the_first_version_had_is_upgraded() {
+    let bed = Bed::new("");
+    std::fs::write(bed.path("params.json"), r#"{"toggle_diarization": "true", "wings": 2}"#).unwrap();
+    let answer = r#"{"prediction": [{"transcription": "Hi", "time_begin": 0.5, "time_end": 1, "channel": "channel_1"}],
+        "prediction_raw": {"metadata": {"vad_time": 1}}}"#;
+    std::fs::write(bed.path("answer.json"), answer).unwrap();
+    let ran = bed.run(["upgrade", "params.json"]);
+    assert_eq!((ran.code, ran.stdout.trim()), (0, "{\n  \"diarization\": true\n}"));
+    assert_eq!(ran.stderr.trim(), "params.json: `wings` is left out: the second version has no place for it");
+    let told = bed.run(["--json", "upgrade", "params.json", "answer.json"]);
+    let lines: Vec<serde_json::Value> = told.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["removed"], serde_json::json!(["wings"]));
+    assert_eq!(lines[1]["upgraded"]["result"]["transcription"]["utterances"][0]["channel"], 1);
+    assert_eq!(lines[1]["removed"], serde_json::json!(["prediction_raw.metadata.vad_time"]));
+    assert_eq!(bed.run(["upgrade", "nowhere.json"]).code, 2);
+    std::fs::write(bed.path("list.json"), "[]").unwrap();
+    assert_eq!(bed.run(["upgrade", "list.json"]).code, 2);
+}
+
+#[test]
 fn the_help_is_what_it_was() {
     let bed = Bed::new("");
     insta::assert_snapshot!("help", bed.run(["--help"]).stdout);
     let commands = [
         "run", "once", "status", "jobs", "show", "explain", "plan", "add", "retry", "cancel", "pause", "resume",
-        "check", "init", "serve",
+        "check", "init", "serve", "upgrade",
     ];
     for command in commands {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);

@@ -3,7 +3,9 @@
 use crate::service::names;
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::names::{Hash, Timestamp};
-use scribed::server::desk::{Desk, DeskError, Ended, Failure, Request};
+use scribed::server::calls::Patience;
+use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Failure, Removal, Request, Rules, Taken};
+use scribed::server::index::NextCall;
 use scribed::server::shelf::{Limits, ShelfError, UNUSED};
 use scribed::wire::result::File;
 use serde_json::json;
@@ -35,22 +37,66 @@ impl Clock for Hand {
 const LIMITS: Limits = Limits { upload: 100, disk: 250 };
 const OWNER: Hash = Hash([7; 32]);
 
+const OTHER: Hash = Hash([8; 32]);
+const DAY: i64 = 24 * 3600 * 1000;
+
+fn rules() -> Rules {
+    Rules {
+        limits: LIMITS,
+        first_owner: OWNER,
+        running: 10,
+        queue: 10,
+        retention: Duration::from_secs(30 * 24 * 3600),
+        webhook: false,
+        patience: Patience::default(),
+    }
+}
+
 fn open(root: &Path, now: i64) -> Result<Desk, DeskError> {
-    Desk::open(root, LIMITS, Arc::new(Hand(now.into())))
+    open_with(root, now, rules())
+}
+
+fn open_with(root: &Path, now: i64, rules: Rules) -> Result<Desk, DeskError> {
+    Desk::open(root, rules, Arc::new(Hand(now.into())))
 }
 
 async fn kept(desk: &Desk, bytes: usize) -> Uuid {
+    kept_for(desk, bytes, OWNER).await
+}
+
+async fn kept_for(desk: &Desk, bytes: usize, owner: Hash) -> Uuid {
     let mut incoming = desk.shelf.begin(0).unwrap();
     incoming.write(&vec![0; bytes]).await.unwrap();
     incoming.finish().await.unwrap();
     let id = Uuid::new_v4();
     let file = File { id: Some(id.to_string()), ..File::default() };
-    desk.shelf.keep(incoming, OWNER, Timestamp(0), file).unwrap();
+    desk.shelf.keep(incoming, owner, Timestamp(0), file).unwrap();
     id
 }
 
 fn accepted(desk: &Desk, upload: Uuid) -> Option<Uuid> {
-    desk.accept(Request { owner: OWNER, upload, params: json!({}), metadata: None }).unwrap()
+    match accepted_for(desk, upload, OWNER) {
+        Acceptance::Accepted(id) => Some(id),
+        _ => None,
+    }
+}
+
+fn accepted_for(desk: &Desk, upload: Uuid, owner: Hash) -> Acceptance {
+    desk.accept(Request { owner, audio: Audio::Upload(upload), params: json!({}), metadata: None, callback: None })
+        .unwrap()
+}
+
+/// Accepts one and ends it well; its id.
+async fn ended(desk: &Desk, at: i64, result: &str) -> Uuid {
+    let id = accepted(desk, kept(desk, 10).await).unwrap();
+    let taken: Taken = desk.take().unwrap();
+    assert_eq!(taken.id, id);
+    desk.end(&taken, Ended { at: Timestamp(at), failure: None }, Some(result)).unwrap();
+    id
+}
+
+fn listed(desk: &Desk) -> Vec<Uuid> {
+    desk.list(&OWNER, &Default::default(), usize::MAX).into_iter().map(|(_, id)| id).collect()
 }
 
 const DONE: Ended = Ended { at: Timestamp(5), failure: None };
@@ -75,7 +121,7 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     assert_eq!(standing(0).result.unwrap().get(), "{\"a\": 1.0}");
     assert_eq!(standing(1).head.ended.unwrap().failure, Some(failure));
     assert_eq!(standing(2).status.as_str(), "queued");
-    assert!(desk.read(ids[0], &Hash([8; 32])).unwrap().is_none(), "another owner's");
+    assert!(desk.read(ids[0], &OTHER).unwrap().is_none(), "another owner's");
     assert_eq!(desk.take().unwrap().id, ids[2]);
     assert!(desk.take().is_none());
     assert_eq!(desk.shelf.bytes(), 10, "only the upload that is still needed");
@@ -111,6 +157,10 @@ async fn what_was_cut_short_is_cleared_away() {
     let left = names(root.path(), "transcriptions");
     assert!(left.len() == 2 && left.contains(&format!("{damaged}.damaged")), "{left:?}");
     assert_eq!(names(root.path(), "results").len(), 1);
+    drop(desk);
+    put(&format!("results/{}.json", Uuid::new_v4()), b"{}");
+    open(root.path(), 0).unwrap();
+    assert_eq!(names(root.path(), "results").len(), 1, "a deletion that was cut short");
 }
 
 #[tokio::test]
@@ -172,5 +222,141 @@ async fn a_clock_that_is_set_back_disturbs_no_order() {
     let second = accepted(&desk, upload).unwrap();
     let [older, newer] = [first, second].map(|id| desk.head(id).unwrap().created);
     assert_eq!((older, newer), (Timestamp(1000), Timestamp(1001)));
-    assert_eq!(desk.list(&OWNER, &Default::default()).ids, [second, first]);
+    assert_eq!(listed(&desk), [second, first]);
 }
+
+#[tokio::test]
+async fn owners_take_turns_and_each_has_a_limit() {
+    let root = TempDir::new().unwrap();
+    let desk = open_with(root.path(), 0, Rules { running: 1, queue: 2, ..rules() }).unwrap();
+    let own = kept(&desk, 10).await;
+    let others = kept_for(&desk, 10, OTHER).await;
+    let ids: Vec<_> = (0..3).map(|_| accepted(&desk, own).unwrap()).collect();
+    assert_eq!(accepted_for(&desk, own, OWNER), Acceptance::Full(3));
+    let Acceptance::Accepted(other) = accepted_for(&desk, others, OTHER) else { panic!("it has its own limit") };
+    let [first, second] = [desk.take().unwrap(), desk.take().unwrap()];
+    assert_eq!([first.id, second.id], [ids[0], other], "in turn, although three were there before");
+    assert!(desk.take().is_none(), "each has one that runs");
+    desk.end(&first, DONE, Some("{}")).unwrap();
+    assert_eq!(desk.take().unwrap().id, ids[1]);
+    assert!(matches!(accepted_for(&desk, own, OWNER), Acceptance::Accepted(_)), "one has ended");
+    drop(desk);
+    let desk = open_with(root.path(), 0, Rules { running: 1, queue: 2, ..rules() }).unwrap();
+    assert_eq!(accepted_for(&desk, own, OWNER), Acceptance::Full(3), "counted anew at the start");
+}
+
+#[tokio::test]
+async fn what_has_ended_can_be_deleted_and_nothing_is_left() {
+    let root = TempDir::new().unwrap();
+    let desk = open(root.path(), 0).unwrap();
+    let upload = kept(&desk, 10).await;
+    let open_one = accepted(&desk, upload).unwrap();
+    assert_eq!(desk.delete(open_one, &OWNER).unwrap(), Removal::Open);
+    let taken = desk.take().unwrap();
+    assert_eq!(desk.delete(open_one, &OWNER).unwrap(), Removal::Open);
+    desk.end(&taken, DONE, Some("{}")).unwrap();
+    assert_eq!(desk.delete(open_one, &OTHER).unwrap(), Removal::Unknown);
+    assert_eq!(desk.delete(open_one, &OWNER).unwrap(), Removal::Removed);
+    assert_eq!(desk.delete(open_one, &OWNER).unwrap(), Removal::Unknown);
+    for folder in ["uploads", "transcriptions", "results"] {
+        assert_eq!(names(root.path(), folder), [""; 0]);
+    }
+    drop(desk);
+    assert!(listed(&open(root.path(), 0).unwrap()).is_empty());
+}
+
+#[tokio::test]
+async fn what_was_kept_long_enough_goes() {
+    let root = TempDir::new().unwrap();
+    let rules = Rules { limits: Limits { upload: 100, disk: 100_000 }, ..rules() };
+    let open = |root: &Path, now| open_with(root, now, rules);
+    let desk = open(root.path(), 0).unwrap();
+    let [_old, young] = [ended(&desk, 0, "{}").await, ended(&desk, 5 * DAY, "{}").await];
+    drop(desk);
+    let desk = open(root.path(), 30 * DAY + 1).unwrap();
+    assert_eq!(listed(&desk), [young]);
+    drop(desk);
+    assert!(listed(&open(root.path(), 36 * DAY).unwrap()).is_empty());
+    assert_eq!(names(root.path(), "results"), [""; 0]);
+}
+
+/// A limit that leaves room for five of these results and their records.
+#[tokio::test]
+async fn old_results_make_room_and_young_ones_stay() {
+    let root = TempDir::new().unwrap();
+    let large = Rules { limits: Limits { upload: 100, disk: 13_000 }, ..rules() };
+    let desk = open_with(root.path(), 0, large).unwrap();
+    let result = format!("\"{}\"", "x".repeat(2_000));
+    let mut ids = Vec::new();
+    for at in 0..6 {
+        ids.push(ended(&desk, at, &result).await);
+    }
+    assert_eq!(listed(&desk).len(), 6, "of the last day all stay");
+    assert!(matches!(desk.shelf.begin(1), Err(ShelfError::Full { limit: 13_000 })));
+    drop(desk);
+    let desk = open_with(root.path(), 2 * DAY, large).unwrap();
+    desk.sweep();
+    let left = listed(&desk);
+    assert!((1..6).contains(&left.len()) && left[0] == ids[5], "the oldest go first: {left:?}");
+    assert!(desk.shelf.begin(1).is_ok());
+}
+
+/// A clock that was set back by years keeps nobody waiting for years.
+#[tokio::test]
+async fn a_call_is_due_although_the_clock_was_set_back() {
+    let root = TempDir::new().unwrap();
+    let rules = Rules { webhook: true, ..rules() };
+    let desk = open_with(root.path(), 1000 * DAY, rules).unwrap();
+    let id = ended(&desk, 1000 * DAY, "{}").await;
+    let NextCall::Due(due) = desk.take_call(Timestamp(1000 * DAY)) else { panic!("it is due") };
+    assert_eq!((due.id, desk.settle(due, false).unwrap()), (id, true));
+    assert!(matches!(desk.take_call(Timestamp(1000 * DAY)), NextCall::In(wait) if wait == rules.patience.first));
+    drop(desk);
+    let desk = open_with(root.path(), 0, rules).unwrap();
+    let NextCall::Due(due) = desk.take_call(Timestamp(0)) else { panic!("it waits for years") };
+    assert!(!desk.settle(due, true).unwrap());
+    assert_eq!(desk.take_call(Timestamp(i64::MAX)), NextCall::None);
+}
+
+/// Records from before they said whose they are.
+#[tokio::test]
+async fn records_without_an_owner_are_the_first_keys() {
+    let root = TempDir::new().unwrap();
+    let desk = open(root.path(), 0).unwrap();
+    let upload = kept(&desk, 10).await;
+    let [done, queued] = [ended(&desk, 0, "{}").await, accepted(&desk, upload).unwrap()];
+    drop(desk);
+    for path in [
+        format!("transcriptions/{done}.json"),
+        format!("transcriptions/{queued}.json"),
+        format!("uploads/{upload}.json"),
+    ] {
+        let path = root.path().join(path);
+        let mut kept: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        kept.as_object_mut().unwrap().remove("owner").unwrap();
+        fs::write(&path, kept.to_string()).unwrap();
+    }
+    let desk = open_with(root.path(), 0, Rules { first_owner: OTHER, ..rules() }).unwrap();
+    assert!(desk.read(done, &OTHER).unwrap().is_some() && desk.read(done, &OWNER).unwrap().is_none());
+    assert!(desk.read(queued, &OTHER).unwrap().is_some());
+    assert!(matches!(accepted_for(&desk, upload, OTHER), Acceptance::Accepted(_)));
+}
+
+/// As the first release wrote them.
+#[tokio::test]
+async fn a_desk_of_format_1() {
+    let root = TempDir::new().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1/desk");
+    for (name, to) in [("done.json", "transcriptions"), ("queued.json", "transcriptions"), ("result.json", "results")] {
+        let id = if name == "queued.json" { QUEUED } else { ENDED };
+        fs::create_dir_all(root.path().join(to)).unwrap();
+        fs::copy(from.join(name), root.path().join(to).join(format!("{id}.json"))).unwrap();
+    }
+    let desk = open(root.path(), DAY).unwrap();
+    let standing = desk.read(ENDED.parse().unwrap(), &OWNER).unwrap().unwrap();
+    assert_eq!((standing.status.as_str(), standing.result.unwrap().get()), ("done", "{\"metadata\":{}}"));
+    assert_eq!(desk.take().unwrap().id.to_string(), QUEUED);
+}
+
+const ENDED: &str = "6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c01";
+const QUEUED: &str = "6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c02";

@@ -2,11 +2,13 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod calls;
 mod client;
 mod commands;
 mod crashes;
 mod daemon;
 mod desk;
+mod elsewhere;
 mod faults;
 mod floors;
 mod hostile;
@@ -18,6 +20,7 @@ mod killed;
 mod laws;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod lists;
 mod machine;
 mod model;
 mod mounts;
@@ -28,6 +31,8 @@ mod power_loss;
 mod producers;
 mod recogniser;
 mod renamed;
+mod results;
+mod samples;
 mod secrets;
 mod server;
 mod server_hostile;
@@ -40,6 +45,7 @@ mod walking;
 mod support {
     pub mod bed;
     pub mod proxy;
+    pub mod receiver;
     pub mod scripted;
     pub mod stub;
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::librivox::{readings, word_errors};
 use scribed::domain::transcript::Transcript;
 use scribed::media::decode::{DecodeError, Decoder, INACTIVITY, probe};
-use scribed::server::hearing::{HearingError, transcribe};
+use scribed::server::hearing::{HearingError, Wishes, transcribe};
 use scribed::server::pocketsphinx::{PocketSphinx, Settings};
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
 
@@ -20,14 +20,14 @@ static SPHINX: LazyLock<Arc<PocketSphinx>> =
     LazyLock::new(|| Arc::new(PocketSphinx::open(Settings::default()).unwrap()));
 
 async fn hear(path: &Path) -> Result<Transcript, HearingError> {
-    transcribe(path, SPHINX.clone()).await
+    transcribe(path, SPHINX.clone(), Wishes::default()).await.map(|hearing| hearing.transcript)
 }
 
 async fn samples(path: &Path) -> Result<Vec<i16>, DecodeError> {
     let mut decoder = Decoder::open(path, INACTIVITY).await?;
     let mut all = Vec::new();
-    while let Some(samples) = decoder.next().await? {
-        all.extend(samples);
+    while let Some(planes) = decoder.next().await? {
+        all.extend(&planes[0]);
     }
     Ok(all)
 }
@@ -177,6 +177,27 @@ async fn any_form_is_decoded_to_16_khz_mono() {
     }
 }
 
+/// What is decoded here and what ffmpeg decodes is the same sound: the same words come out of it.
+#[tokio::test]
+async fn decoding_here_is_as_good_as_by_ffmpeg() {
+    let folder = folder();
+    let speech = readings()[1].path.to_str().unwrap().to_owned();
+    for (name, rate) in
+        [("a.wav", "44100"), ("b.flac", "48000"), ("c.mp3", "22050"), ("d.ogg", "32000"), ("e.wav", "8000")]
+    {
+        let here = made(&folder, name, &["-i", &speech, "-ar", rate, "-ac", "2"]);
+        // In Matroska the same packets are left to ffmpeg.
+        let there = made(&folder, format!("{name}.mkv"), &["-i", here.to_str().unwrap(), "-c", "copy"]);
+        let (own, other) = (samples(&here).await.unwrap(), samples(&there).await.unwrap());
+        assert!(own.len().abs_diff(other.len()) < 1_700, "{name}: {} and {}", own.len(), other.len());
+        let power = |all: &[i16]| all.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / all.len() as f64;
+        assert!((power(&own) / power(&other) - 1.0).abs() < 0.02, "{name}: {} and {}", power(&own), power(&other));
+        let (own, other) = (hear(&here).await.unwrap().text(), hear(&there).await.unwrap().text());
+        let (wrong, words) = word_errors(&other, &own);
+        assert!(wrong * 4 <= words, "{name}: {own:?} and {other:?}");
+    }
+}
+
 #[tokio::test]
 async fn names_that_are_no_text_are_decoded() {
     let folder = folder();
@@ -232,8 +253,9 @@ async fn a_recording_that_breaks_off_gives_what_is_there() {
 
 #[tokio::test]
 async fn a_decoder_that_gives_nothing_is_ended() {
-    let path = &readings()[0].path;
-    let mut decoder = Decoder::open(path, Duration::from_micros(1)).await.unwrap();
+    let folder = folder();
+    let path = made(&folder, "tone.m4a", &["-f", "lavfi", "-i", "sine=440:d=60"]);
+    let mut decoder = Decoder::open(&path, Duration::from_micros(1)).await.unwrap();
     let result = decoder.next().await;
     assert!(matches!(result, Err(DecodeError::TimedOut { program: "ffmpeg", .. })), "{result:?}");
 }
@@ -277,7 +299,7 @@ async fn dropped_work_stops_after_its_segment() {
     let begun = || slow.0.load(Ordering::SeqCst);
     let first_segment = poll_until(|| begun() > 0);
     tokio::select! {
-        _ = transcribe(&path, slow.clone()) => panic!("ten minutes of tones were over before the first segment"),
+        _ = transcribe(&path, slow.clone(), Wishes::default()) => panic!("ten minutes of tones were over before the first segment"),
         () = first_segment => {}
     }
     let dropped_at = begun();
@@ -313,6 +335,6 @@ async fn a_recogniser_that_fails_is_the_error() {
     let folder = folder();
     let tones = "aevalsrc='0.5*sin(3000*t)*lt(mod(t,2),1)':s=16000:d=60";
     let path = made(&folder, "tones.wav", &["-f", "lavfi", "-i", tones]);
-    let error = transcribe(&path, Arc::new(Broken)).await.unwrap_err();
+    let error = transcribe(&path, Arc::new(Broken), Wishes::default()).await.unwrap_err();
     assert!(matches!(error, HearingError::Recogniser(_)), "{error:?}");
 }

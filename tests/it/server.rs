@@ -50,7 +50,7 @@ async fn upload_create_read_list() {
         assert_eq!(record.get(null), Some(&Value::Null), "{null} is null, not absent");
     }
     assert_eq!(record["file"].get("source"), Some(&Value::Null));
-    assert_eq!(record.get("post_session_metadata"), None);
+    assert_eq!(record["post_session_metadata"], json!({}), "an object, whatever came of it");
     assert_eq!(record["request_params"]["audio_url"], uploaded["audio_url"]);
     assert_eq!(record["request_params"]["diarization"], false);
     assert_eq!(record["request_params"].get("custom_metadata"), None);
@@ -210,7 +210,7 @@ async fn lists_and_filters() {
     assert_eq!(found("custom_metadata[n]=3&custom_metadata%5Ball%5D=yes").await, ids[1..2]);
     assert_eq!(found("custom_metadata[n]=9").await, [] as [&str; 0]);
     assert_eq!(found("limit=2&offset=1").await, ids[1..3]);
-    assert_eq!(found("limit=4000000000").await, ids);
+    assert_eq!(found("limit=1000").await, ids);
     assert_eq!(found("offset=9999999999").await, [] as [&str; 0]);
     let (_, third) = service.get(&format!("/v2/pre-recorded/{}", ids[2])).await;
     let at = third["created_at"].as_str().unwrap();
@@ -220,6 +220,7 @@ async fn lists_and_filters() {
     assert!(found(&format!("date={}", &at[..10])).await.contains(&ids[2]));
     let (status, body) = service.get("/v2/pre-recorded?limit=0&offset=-1&status=ended&date=today").await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
+    assert_eq!(service.get("/v2/pre-recorded?limit=1001").await.0, StatusCode::BAD_REQUEST, "said, not cut");
     assert_eq!(body["validation_errors"].as_array().unwrap().len(), 4, "{body}");
 }
 
@@ -247,24 +248,38 @@ async fn what_is_not_done_is_said() {
     let (service, _data) = TestService::canned().await;
     let id = service
         .created(json!({
-            "diarization": true, "sentences": true, "named_entity_recognition": true, "translation": true,
-            "translation_config": { "target_languages": ["fr"] }, "custom_vocabulary": true,
-            "custom_vocabulary_config": { "vocabulary": ["Scribed"] }, "summarization": false,
+            "diarization": true, "named_entity_recognition": true, "sentiment_analysis": true, "moderation": true,
+            "audio_to_llm": true, "chapterization": true, "display_mode": true, "name_consistency": true,
+            "speaker_reidentification": true, "structured_data_extraction": true, "translation": true,
+            "translation_config": { "target_languages": ["fr"] }, "summarization": false,
         }))
         .await;
     let record = service.ended(&id).await;
     let result = &record["result"];
-    for name in ["diarization", "sentences", "named_entity_recognition", "translation", "custom_vocabulary"] {
+    let asked = [
+        "diarization",
+        "named_entity_recognition",
+        "sentiment_analysis",
+        "moderation",
+        "audio_to_llm",
+        "chapterization",
+        "display_mode",
+        "name_consistency",
+        "speaker_reidentification",
+        "structured_data_extraction",
+    ];
+    for name in asked {
         let envelope = &result[name];
         assert_eq!(envelope["success"], false, "{name}");
         assert_eq!(envelope["is_empty"], true);
-        assert_eq!(envelope["exec_time"], 0);
+        assert_eq!(envelope["exec_time"], 0.0);
         assert_eq!(envelope["error"]["status_code"], 501);
         assert_eq!(envelope["error"]["exception"], "NotImplemented");
         assert_eq!(envelope.get("results"), Some(&Value::Null));
         assert_eq!(record["request_params"][name], true, "echoed");
     }
-    assert_eq!(result["transcription"]["sentences"][0]["success"], false);
+    assert_eq!(result["named_entity_recognition"].get("entity"), Some(&Value::Null));
+    assert_eq!(result["translation"]["success"], false);
     assert_eq!(result.get("summarization"), None, "not asked for, not there");
     assert_eq!(record["request_params"]["translation_config"]["target_languages"], json!(["fr"]));
 }

@@ -50,8 +50,10 @@ async fn uploads_in_wrong_forms() {
     let twice = [part("name=\"audio\"", &speech()), part("name=\"audio\"", &speech()), end.clone()].concat();
     let nameless = [b"--XX\r\n\r\n".to_vec(), speech(), b"\r\n--XX--".to_vec()].concat();
     let silent_film = [part("name=\"audio\"", &film()), end.clone()].concat();
-    let wrong: [(&str, Vec<u8>, u16, &str); 12] = [
-        ("application/json", b"{}".to_vec(), 415, "multipart/form-data"),
+    let wrong: [(&str, Vec<u8>, u16, &str); 14] = [
+        ("text/plain", b"{}".to_vec(), 415, "multipart/form-data"),
+        ("application/json", b"{}".to_vec(), 400, "validation_errors"),
+        ("application/json", b"{\"audio_url\":\"file:///etc/passwd\"}".to_vec(), 400, "validation_errors"),
         ("multipart/form-data", good.clone(), 415, "boundary"),
         ("multipart/form-data; boundary=YY", good, 400, "closing boundary"),
         (KIND, half, 400, "closing boundary"),
@@ -197,7 +199,7 @@ async fn creates_with_wrong_parameters() {
     };
     let wrong = refused(json!({ "audio_url": 3, "diarization": "maybe", "subtitles_config": { "formats": [] } })).await;
     assert_eq!(wrong.len(), 3, "{wrong:?}");
-    for elsewhere in ["https://example.org/a.wav", "http://127.0.0.1/file/../../desk.json", "file:///etc/passwd"] {
+    for elsewhere in ["ftp://example.org/a.wav", "/file/../../desk.json", "file:///etc/passwd", ""] {
         let wrong = refused(json!({ "audio_url": elsewhere })).await;
         assert!(wrong[0].starts_with("audio_url must"), "{wrong:?}");
     }
@@ -206,6 +208,8 @@ async fn creates_with_wrong_parameters() {
     let wrong = refused(json!({ "language_config": { "languages": ["en", "fr"] } })).await;
     assert_eq!(wrong, ["language_config.languages must only contain the following values: en"]);
     assert_eq!(refused(json!({ "language": "fr" })).await.len(), 1);
+    let wrong = refused(json!({ "callback": true })).await;
+    assert_eq!(wrong, ["callback_config.url must be given when callback is true"]);
     assert_eq!(refused(json!({ "custom_metadata": "text" })).await.len(), 1);
     assert_eq!(refused(json!({ "custom_metadata": ["a"] })).await.len(), 1);
     assert_eq!(refused(json!({ "custom_metadata": { "a": "x".repeat(2000) } })).await.len(), 1);
@@ -213,4 +217,53 @@ async fn creates_with_wrong_parameters() {
     let (status, _) =
         service.create(&json!({ "audio_url": audio_url, "custom_metadata": { "a": "x".repeat(1990) } })).await;
     assert_eq!(status, StatusCode::CREATED);
+}
+
+/// What the service answers to bytes that are no request of its, until the connection ends.
+async fn answered(service: &TestService, head: &str) -> String {
+    let mut stream = TcpStream::connect(service.running.address).await.unwrap();
+    // The service may have closed it before all is written.
+    let _ = stream.write_all(head.as_bytes()).await;
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn floods_of_headers_and_odd_requests() {
+    let (service, _data) = TestService::canned().await;
+    let many: String = (0..200).map(|n| format!("x-{n}: y\r\n")).collect();
+    let long = format!("x-long: {}\r\n", "y".repeat(200_000));
+    for flood in [many, long] {
+        let said = answered(&service, &format!("GET /v2/pre-recorded HTTP/1.1\r\nhost: x\r\n{flood}\r\n")).await;
+        assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+    }
+    for odd in ["nonsense\r\n\r\n", "GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\nhost: x\r\n\r\n"] {
+        let said = answered(&service, odd).await;
+        assert!(said.starts_with("HTTP/1.1 400"), "{said}");
+    }
+    for id in ["%ff", "%00", "..%2f..%2fdesk.json", "a%0d%0ab"] {
+        for below in ["", "/file"] {
+            let (status, _) = service.get(&format!("/v2/pre-recorded/{id}{below}")).await;
+            assert_eq!(status, StatusCode::NOT_FOUND, "{id}");
+        }
+        let (status, _) = service.get(&format!("/file/{id}")).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{id}");
+    }
+    assert_eq!(service.get("/v2/pre-recorded?status=%ff&date=%00").await.0, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn many_idle_connections_keep_nobody_out() {
+    let (service, data) = TestService::canned().await;
+    let mut idle = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(service.running.address).await.unwrap();
+        stream.write_all(b"GET /v2/pre-rec").await.unwrap();
+        idle.push(stream);
+    }
+    assert_eq!(service.get("/v2/pre-recorded").await.0, StatusCode::OK);
+    // Those that never finished their request do not keep the service from ending.
+    service.running.shutdown().await;
+    TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;
 }

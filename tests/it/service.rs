@@ -4,10 +4,13 @@
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use scribed::clock::{Clock, SystemClock};
+use scribed::server::address::Reach;
 use scribed::server::auth::Key;
+use scribed::server::calls::Patience;
 use scribed::server::lazy::LazyRecogniser;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
 use scribed::server::service::{Options, Running, start};
+use scribed::wire::enrichment::Shapes;
 use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -16,6 +19,10 @@ use tempfile::TempDir;
 
 pub const KEY: &str = "a-key";
 pub const OTHER_KEY: &str = "another-key";
+
+/// Calls that fail are tried again at once.
+pub const QUICK: Patience =
+    Patience { attempts: 5, first: Duration::from_millis(10), longest: Duration::from_millis(50) };
 
 /// What the canned recogniser does with a segment.
 pub enum Mood {
@@ -80,7 +87,14 @@ pub fn options(data: &Path) -> Options {
         key_headers: vec!["x-service-key".to_owned(), "x-other-header".to_owned()],
         upload_limit: 50_000_000,
         disk: 100_000_000,
+        running: 25,
+        queue: 300,
+        retention: Duration::from_secs(365 * 24 * 3600),
+        reach: Reach::public(),
+        webhook: None,
+        patience: QUICK,
         workers: 2,
+        shapes: Shapes::Interface,
     }
 }
 
@@ -105,6 +119,11 @@ impl TestService {
     /// A request with the key.
     pub fn ask(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.base)).header("x-service-key", KEY)
+    }
+
+    /// As [`TestService::ask`], with the other key.
+    pub fn ask_as_other(&self, method: Method, path: &str) -> RequestBuilder {
+        self.client.request(method, format!("{}{path}", self.base)).header("x-other-header", OTHER_KEY)
     }
 
     pub async fn get(&self, path: &str) -> (StatusCode, Value) {

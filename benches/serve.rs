@@ -1,0 +1,228 @@
+//! Requests a second of the embedded service beside an empty axum handler: reads of a record, and
+//! creates, each durable before it is answered. Beside the creates also what the disk allows.
+//!
+//! `cargo bench --bench serve`. The same load for all, in turns; each one's best counts. Client and
+//! servers share one process and its processors.
+#![allow(missing_docs)]
+
+use anyhow::{Context, Result, ensure};
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use scribed::clock::SystemClock;
+use scribed::server::address::Reach;
+use scribed::server::auth::Key;
+use scribed::server::calls::Patience;
+use scribed::server::lazy::LazyRecogniser;
+use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
+use scribed::server::service::{Options, Running, start};
+use scribed::wire::enrichment::Shapes;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+const ROUNDS: usize = 3;
+const SPAN: Duration = Duration::from_secs(3);
+const CONNECTIONS: [usize; 2] = [32, 128];
+const KEY: &str = "a-key";
+
+/// Hears nothing, or never ends: then creates are all that is done.
+#[derive(Default)]
+struct Deaf(AtomicBool);
+
+impl Recogniser for Deaf {
+    fn languages(&self) -> &[&'static str] {
+        &["en"]
+    }
+
+    fn recognise(&self, _: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
+        while self.0.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(Vec::new())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let deaf = Arc::new(Deaf::default());
+    let service = service(folder.path(), &deaf).await?;
+    let empty = empty().await?;
+    let (audio_url, id) = prepared(&service).await?;
+    deaf.0.store(true, Ordering::SeqCst);
+    let read = request("GET", &format!("/v2/pre-recorded/{id}"), "");
+    let create = request("POST", "/v2/pre-recorded", &json!({ "audio_url": audio_url }).to_string());
+    for connections in CONNECTIONS {
+        compare("read", connections, service.address, empty, &read, 200).await?;
+        compare("create", connections, service.address, empty, &create, 201).await?;
+    }
+    println!("one file, synced, renamed, its folder synced, in turn: {:>7.0}/s", durable_files(folder.path())?);
+    deaf.0.store(false, Ordering::SeqCst);
+    // Thousands wait to be heard: nobody waits for them.
+    std::process::exit(0);
+}
+
+async fn compare(
+    what: &str,
+    connections: usize,
+    service: SocketAddr,
+    empty: SocketAddr,
+    request: &[u8],
+    code: u16,
+) -> Result<()> {
+    let (mut ours, mut theirs) = (0.0_f64, 0.0_f64);
+    for _ in 0..ROUNDS {
+        ours = ours.max(load(service, connections, request, code).await?);
+        theirs = theirs.max(load(empty, connections, request, code).await?);
+    }
+    println!(
+        "{what:<6} {connections:>3} connections: {ours:>7.0}/s, empty handler {theirs:>7.0}/s, ratio {:.2}",
+        ours / theirs
+    );
+    Ok(())
+}
+
+async fn load(address: SocketAddr, connections: usize, request: &[u8], code: u16) -> Result<f64> {
+    let begun = Instant::now();
+    let each = (0..connections).map(|_| tokio::spawn(one(address, request.to_vec(), code, begun + SPAN)));
+    let mut done = 0;
+    for task in each.collect::<Vec<_>>() {
+        done += task.await??;
+    }
+    Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+}
+
+/// One connection that asks and reads until it is over.
+async fn one(address: SocketAddr, request: Vec<u8>, code: u16, until: Instant) -> Result<u32> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let mut buffer = vec![0; 64 << 10];
+    let mut done = 0;
+    while Instant::now() < until {
+        stream.write_all(&request).await?;
+        let mut filled = 0;
+        loop {
+            let n = stream.read(&mut buffer[filled..]).await?;
+            ensure!(n > 0, "the connection ended");
+            filled += n;
+            if whole(&buffer[..filled])? {
+                break;
+            }
+        }
+        let line = format!("HTTP/1.1 {code}");
+        ensure!(buffer.starts_with(line.as_bytes()), "{}", String::from_utf8_lossy(&buffer[..filled]));
+        done += 1;
+    }
+    Ok(done)
+}
+
+fn whole(answer: &[u8]) -> Result<bool> {
+    let Some(head) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(false) };
+    let text = std::str::from_utf8(&answer[..head])?.to_ascii_lowercase();
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).context("no length")?;
+    Ok(answer.len() >= head + 4 + length.parse::<usize>()?)
+}
+
+fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
+    let kind = "content-type: application/json";
+    let length = body.len();
+    format!("{method} {path} HTTP/1.1\r\nhost: x\r\nx-service-key: {KEY}\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}")
+        .into_bytes()
+}
+
+async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
+    let options = Options {
+        listen: "127.0.0.1:0".parse()?,
+        data: data.to_owned(),
+        keys: vec![Key::new(KEY)],
+        key_headers: vec!["x-service-key".to_owned()],
+        upload_limit: 1 << 30,
+        disk: 1 << 40,
+        running: 1,
+        queue: usize::MAX,
+        retention: Duration::from_secs(1 << 30),
+        reach: Reach::public(),
+        webhook: None,
+        patience: Patience::default(),
+        workers: 1,
+        shapes: Shapes::Interface,
+    };
+    let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));
+    Ok(start(options, recogniser, Arc::new(SystemClock)).await?)
+}
+
+/// Takes what comes and answers with as much as the service would.
+async fn empty() -> Result<SocketAddr> {
+    let created = async |_: axum::body::Bytes| (StatusCode::CREATED, "{}");
+    let router =
+        Router::new().route("/v2/pre-recorded", post(created)).route("/v2/pre-recorded/{id}", get(async || "{}"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    Ok(address)
+}
+
+/// An upload that stays, and a record that has ended.
+async fn prepared(service: &Running) -> Result<(Value, String)> {
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build()?;
+    let base = format!("http://{}", service.address);
+    let ask = |method: reqwest::Method, path: &str| {
+        client.request(method, format!("{base}{path}")).header("x-service-key", KEY)
+    };
+    let mut urls = Vec::new();
+    for _ in 0..2 {
+        let part = reqwest::multipart::Part::bytes(wav()).file_name("talk.wav");
+        let form = reqwest::multipart::Form::new().part("audio", part);
+        let sent = ask(reqwest::Method::POST, "/v2/upload").multipart(form).send().await?;
+        urls.push(sent.json::<Value>().await?["audio_url"].clone());
+    }
+    let body = json!({ "audio_url": urls[0] });
+    let created: Value = ask(reqwest::Method::POST, "/v2/pre-recorded").json(&body).send().await?.json().await?;
+    let id = created["id"].as_str().context("an id")?.to_owned();
+    loop {
+        let asked = ask(reqwest::Method::GET, &format!("/v2/pre-recorded/{id}")).send().await?;
+        if asked.json::<Value>().await?["status"] == "done" {
+            return Ok((urls.remove(1), id));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Ten seconds of noise, so that there is something to hear.
+fn wav() -> Vec<u8> {
+    let mut random = blake3::Hasher::new_derive_key("bench serve").finalize_xof();
+    let mut samples = vec![0; 320_000];
+    random.fill(&mut samples);
+    let mut wav = Vec::new();
+    wav.extend_from_slice(b"RIFF");
+    wav.extend_from_slice(&(36 + 320_000_u32).to_le_bytes());
+    wav.extend_from_slice(b"WAVEfmt \x10\0\0\0\x01\0\x01\0");
+    wav.extend_from_slice(&16_000_u32.to_le_bytes());
+    wav.extend_from_slice(&32_000_u32.to_le_bytes());
+    wav.extend_from_slice(b"\x02\0\x10\0data");
+    wav.extend_from_slice(&320_000_u32.to_le_bytes());
+    wav.extend_from_slice(&samples);
+    wav
+}
+
+/// What a create costs the disk, without a service around it.
+fn durable_files(folder: &Path) -> Result<f64> {
+    let begun = Instant::now();
+    let mut done = 0;
+    while begun.elapsed() < SPAN {
+        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        file.write_all(&[b'x'; 1000])?;
+        file.as_file().sync_all()?;
+        file.persist(folder.join(format!("durable-{done}")))?;
+        std::fs::File::open(folder)?.sync_all()?;
+        done += 1;
+    }
+    Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+}

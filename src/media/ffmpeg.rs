@@ -1,0 +1,130 @@
+//! ffmpeg and ffprobe as child processes that never hang, never ask, and read one file only.
+
+use super::decode::{DecodeError, SAMPLE_RATE};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+/// A running decoding by ffmpeg. Dropping it ends ffmpeg.
+pub(super) struct Ffmpeg {
+    child: Child,
+    stdout: ChildStdout,
+    complaint: JoinHandle<String>,
+    /// The first bytes of a frame (a sample of every channel) whose rest is still to come.
+    begun: Vec<u8>,
+}
+
+impl Ffmpeg {
+    pub(super) fn start(path: &Path, channels: u32) -> Result<Self, DecodeError> {
+        let mut child = command("ffmpeg", path)
+            .args(["-map", "0:a:0", "-vn", "-sn", "-dn"])
+            .args(["-ac", &channels.to_string(), "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"])
+            .spawn()
+            .map_err(|error| spawn_error("ffmpeg", error))?;
+        let stdout = child.stdout.take().ok_or_else(no_pipe)?;
+        let complaint = tokio::spawn(last_line(child.stderr.take()));
+        Ok(Self { child, stdout, complaint, begun: Vec::new() })
+    }
+
+    pub(super) async fn next(
+        &mut self,
+        channels: usize,
+        inactivity: Duration,
+    ) -> Result<Option<Vec<Vec<i16>>>, DecodeError> {
+        let mut bytes = vec![0_u8; 2 * 2 * SAMPLE_RATE as usize];
+        loop {
+            let read = timed("ffmpeg", inactivity, self.stdout.read(&mut bytes)).await?;
+            if read == 0 {
+                return self.end(inactivity).await.map(|()| None);
+            }
+            self.begun.extend_from_slice(&bytes[..read]);
+            let planes = self.take_frames(channels);
+            if planes.first().is_some_and(|plane| !plane.is_empty()) {
+                return Ok(Some(planes));
+            }
+        }
+    }
+
+    /// A pipe may be cut anywhere, even inside a sample.
+    fn take_frames(&mut self, channels: usize) -> Vec<Vec<i16>> {
+        let whole = self.begun.len() - self.begun.len() % (2 * channels);
+        let bytes: Vec<u8> = self.begun.drain(..whole).collect();
+        let (samples, _) = bytes.as_chunks::<2>();
+        let plane = |channel| samples.iter().skip(channel).step_by(channels);
+        (0..channels).map(|channel| plane(channel).map(|pair| i16::from_le_bytes(*pair)).collect()).collect()
+    }
+
+    async fn end(&mut self, inactivity: Duration) -> Result<(), DecodeError> {
+        let status = timed("ffmpeg", inactivity, self.child.wait()).await?;
+        let words = (&mut self.complaint).await.unwrap_or_default();
+        if !status.success() {
+            return Err(DecodeError::Damaged { words });
+        }
+        if !words.is_empty() {
+            tracing::warn!(words, "ffmpeg read over damage in the file");
+        }
+        Ok(())
+    }
+}
+
+/// What both programs share. `file:` before the name keeps a leading dash from being an option
+/// and a colon from being a protocol; `-nostdin` keeps ffmpeg from eating the parent's input.
+pub(super) fn command(program: &'static str, path: &Path) -> Command {
+    let mut url = OsString::from("file:");
+    url.push(path);
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    if program == "ffmpeg" {
+        command.arg("-nostdin");
+    }
+    command.args(["-v", "error", "-protocol_whitelist", "file,pipe", "-i"]).arg(url);
+    command
+}
+
+pub(super) fn spawn_error(program: &'static str, error: io::Error) -> DecodeError {
+    match error.kind() {
+        io::ErrorKind::NotFound => DecodeError::ToolMissing { program, package: "ffmpeg" },
+        _ => DecodeError::Io(error),
+    }
+}
+
+fn no_pipe() -> DecodeError {
+    DecodeError::Io(io::Error::other("the decoder's output is not connected"))
+}
+
+pub(super) async fn timed<T>(
+    program: &'static str,
+    after: Duration,
+    work: impl Future<Output = io::Result<T>>,
+) -> Result<T, DecodeError> {
+    let done = tokio::time::timeout(after, work).await;
+    Ok(done.map_err(|_| DecodeError::TimedOut { program, after })??)
+}
+
+/// Reads a child's complaints to their end, so that it never blocks on a full pipe, and keeps the
+/// last line of the last few kilobytes.
+pub(super) async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String {
+    const KEPT: usize = 4096;
+    let Some(mut stderr) = stderr else { return String::new() };
+    let mut tail = Vec::new();
+    let mut chunk = [0_u8; KEPT];
+    while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+        tail.extend_from_slice(&chunk[..read]);
+        tail.drain(..tail.len().saturating_sub(KEPT));
+    }
+    let text = String::from_utf8_lossy(&tail);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    without_path(line).to_owned()
+}
+
+/// `file:/srv/…/x: Invalid data …` without its beginning: the path is the service's own, and nobody
+/// else's business.
+fn without_path(line: &str) -> &str {
+    let told = line.strip_prefix("file:").and_then(|named| named.rsplit_once(": "));
+    told.map_or(line, |(_, words)| words)
+}

@@ -1,0 +1,147 @@
+//! Calls those who want to hear of an end: callbacks and the webhook (interface, "Events").
+//!
+//! Each hears of it at least once: that a call is over is written down after it was heard. A process
+//! that dies in between calls again.
+
+use crate::clock::{Clock, Steady};
+use crate::server::address::{self, Reach};
+use crate::server::desk::{Callee, Desk, Letter};
+use crate::server::index::{Due, NextCall};
+use crate::server::sign::{self, Secret};
+use crate::server::worker::{AGAIN, blocking, guarded};
+use crate::wire::params::CallbackMethod;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Method, Url};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+/// How many are called at once.
+const AT_ONCE: usize = 8;
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// How long one call may take in all.
+const WHOLE: Duration = Duration::from_secs(30);
+
+/// The service's own webhook.
+#[derive(Debug, Clone)]
+pub struct Webhook {
+    /// http or https.
+    pub url: Url,
+    /// What its calls are signed with.
+    pub secret: Secret,
+}
+
+/// Who makes the calls of a desk.
+pub struct Courier {
+    desk: Arc<Desk>,
+    webhook: Option<Webhook>,
+    reach: Reach,
+    client: reqwest::Client,
+    clock: Steady,
+}
+
+impl Courier {
+    /// One that goes no further than `reach`.
+    ///
+    /// # Errors
+    /// The HTTP library's, such as no CA certificates.
+    pub fn new(
+        desk: Arc<Desk>,
+        webhook: Option<Webhook>,
+        reach: Reach,
+        clock: Arc<dyn Clock>,
+    ) -> reqwest::Result<Self> {
+        let client = address::client(&reach, CONNECT, WHOLE)?;
+        Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock) })
+    }
+
+    /// Works for ever.
+    pub async fn run(self: Arc<Self>) {
+        let permits = Arc::new(Semaphore::new(AT_ONCE));
+        let mut calls = JoinSet::new();
+        loop {
+            while calls.try_join_next().is_some() {}
+            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+            let due = self.next().await;
+            let courier = Arc::clone(&self);
+            calls.spawn(async move {
+                let _permit = permit;
+                let own = Arc::clone(&courier);
+                if guarded(async move { own.see_to(due).await }).await.is_err() {
+                    courier.desk.postpone(due, courier.clock.now().after(AGAIN));
+                }
+            });
+        }
+    }
+
+    async fn next(&self) -> Due {
+        loop {
+            let bell = self.desk.calling.notified();
+            match self.desk.take_call(self.clock.now()) {
+                NextCall::Due(due) => return due,
+                NextCall::None => bell.await,
+                NextCall::In(wait) => tokio::select! {
+                    () = bell => {}
+                    () = self.clock.sleep(wait) => {}
+                },
+            }
+        }
+    }
+
+    async fn see_to(&self, due: Due) {
+        let desk = Arc::clone(&self.desk);
+        let heard = match blocking(move || desk.letter(due)).await {
+            Ok(None) => return,
+            Ok(Some(letter)) => self.call(due, letter).await,
+            Err(error) => {
+                tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
+                return self.desk.postpone(due, self.clock.now().after(AGAIN));
+            }
+        };
+        let (desk, told) = (Arc::clone(&self.desk), heard.is_ok());
+        let settled = blocking(move || desk.settle(due, told)).await;
+        match (settled, heard) {
+            (Err(error), _) => {
+                tracing::error!(id = %due.id, %error, "how a call went cannot be written; it is made again");
+                self.desk.postpone(due, self.clock.now().after(AGAIN));
+            }
+            (Ok(_), Ok(())) => tracing::debug!(id = %due.id, "the end was told"),
+            (Ok(true), Err(words)) => tracing::info!(id = %due.id, words, "the end could not be told; trying again"),
+            (Ok(false), Err(words)) => tracing::warn!(id = %due.id, words, "the end could not be told; given up"),
+        }
+    }
+
+    async fn call(&self, due: Due, letter: Letter) -> Result<(), String> {
+        let (url, method, secret) = match &letter.to {
+            Callee::Callback { url, method } => {
+                let url = Url::parse(url).map_err(|error| error.to_string())?;
+                let method = if *method == CallbackMethod::Put { Method::PUT } else { Method::POST };
+                (url, method, None)
+            }
+            Callee::Webhook => {
+                // It was taken out of the configuration since.
+                let Some(Webhook { url, secret }) = &self.webhook else { return Ok(()) };
+                (url.clone(), Method::POST, Some(secret))
+            }
+        };
+        address::check(&url, &self.reach).map_err(|forbidden| forbidden.to_string())?;
+        tracing::debug!(id = %due.id, %method, "telling an end");
+        let seconds = self.clock.now().0.div_euclid(1000);
+        let mut request = self.client.request(method, url).timeout(WHOLE).header(CONTENT_TYPE, "application/json");
+        request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);
+        if let Some(secret) = secret {
+            let signature = sign::signature(secret, &letter.name, seconds, &letter.body);
+            request = request.header("webhook-signature", signature);
+        }
+        match request.body(letter.body).send().await {
+            Ok(response) if response.status().is_success() => Ok(()),
+            Ok(response) => Err(format!("the receiver answered {}", response.status())),
+            Err(error) if address::is_forbidden(&error) => Err(address::Forbidden.to_string()),
+            // Without its address: that is the caller's own, and may hold a secret.
+            Err(error) => Err(error.without_url().to_string()),
+        }
+    }
+}

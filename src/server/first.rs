@@ -1,0 +1,256 @@
+//! The first version's one call: file and parameters in one multipart body, and the connection held open
+//! until the result comes (interface, "Versioning" 2).
+//!
+//! It is made of the second version's endpoints, which see to keys, limits and errors: an upload, a create
+//! and reads of what was created. Whoever hangs up loses the answer; the transcription goes on, and the
+//! lists hold it.
+
+use crate::clock::Clock;
+use crate::server::multipart::{self, Multipart};
+use crate::wire::first::{AUDIO_PATH, OutputFormat, VIDEO_PATH, answer};
+use crate::wire::record::{self, Created, Record, Status};
+use crate::wire::result::ResultBody;
+use crate::wire::upgrade;
+use crate::wire::upload::{self, Uploaded};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use axum::{Json, Router};
+use futures_util::{StreamExt as _, stream};
+use serde_json::{Map, Value, json};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tower::ServiceExt as _;
+
+/// The second version's endpoints, and the first version's call beside them.
+pub fn beside(second: Router, clock: Arc<dyn Clock>) -> Router {
+    let inner = Inner { second: second.clone(), clock };
+    let call = move |request: Request| {
+        let inner = inner.clone();
+        async move { inner.serve(request).await.unwrap_or_else(|refused| *refused) }
+    };
+    let mut router = second;
+    for path in [AUDIO_PATH, VIDEO_PATH] {
+        router = router.route(path, post(call.clone())).route(&format!("{path}/"), post(call.clone()));
+    }
+    router
+}
+
+/// Longest text of one form field, and most of them.
+const FIELD: usize = 64 * 1024;
+const FIELDS: usize = 100;
+
+/// Longest answer of a step that is read into memory.
+const ANSWER: usize = 1 << 30;
+
+#[derive(Clone)]
+struct Inner {
+    second: Router,
+    clock: Arc<dyn Clock>,
+}
+
+/// An answer that says why there is none.
+type Refused = Box<Response>;
+
+/// What was sent.
+#[derive(Default)]
+struct Form {
+    fields: Map<String, Value>,
+    uploaded: Option<Uploaded>,
+}
+
+impl Inner {
+    async fn serve(&self, request: Request) -> Result<Response, Refused> {
+        let path = request.uri().path().to_owned();
+        let headers = request.headers().clone();
+        let form = self.read(&path, &headers, request.into_body()).await?;
+        let (body, format) = create_body(form).map_err(refuse)?;
+        let json = HeaderValue::from_static("application/json");
+        let created = self.step(&path, Method::POST, record::PATH, &headers, Some(json), Body::from(body)).await?;
+        let created: Created = parsed(&created)?;
+        let result = self.wait(&path, &headers, &created.id).await?;
+        Ok(Json(answer(&result, format)).into_response())
+    }
+
+    /// Takes the form apart; the file goes on to the upload as it comes.
+    async fn read(&self, path: &str, headers: &HeaderMap, body: Body) -> Result<Form, Refused> {
+        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let Some(boundary) = kind.and_then(multipart::boundary) else {
+            return Err(refuse("the Content-Type must be multipart/form-data with a boundary".to_owned()));
+        };
+        let mut body = body.into_data_stream();
+        let mut parts = Multipart::new(&mut body, boundary);
+        let bad = |error: multipart::MultipartError| refuse(error.to_string());
+        let mut form = Form::default();
+        while let Some(part) = parts.next_part().await.map_err(bad)? {
+            if matches!(part.name.as_str(), "audio" | "video") {
+                if form.uploaded.is_some() {
+                    return Err(refuse("the body has more than one file".to_owned()));
+                }
+                form.uploaded = Some(self.upload(path, headers, &part.filename, &mut parts).await?);
+                continue;
+            }
+            let mut text = Vec::new();
+            while let Some(chunk) = parts.chunk().await.map_err(bad)? {
+                text.extend_from_slice(&chunk);
+                if text.len() > FIELD || form.fields.len() >= FIELDS {
+                    return Err(refuse(format!("`{}` is too long, or there are too many fields", part.name)));
+                }
+            }
+            form.fields.insert(part.name, Value::String(String::from_utf8_lossy(&text).into_owned()));
+        }
+        Ok(form)
+    }
+
+    async fn upload<S>(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        filename: &str,
+        parts: &mut Multipart<S>,
+    ) -> Result<Uploaded, Refused>
+    where
+        S: futures_util::Stream<Item = Result<Bytes, axum::Error>> + Unpin,
+    {
+        let (sender, receiver) = mpsc::channel(2);
+        let feeding = async {
+            loop {
+                let piece = match parts.chunk().await {
+                    Ok(Some(chunk)) => Ok(chunk),
+                    Ok(None) => break,
+                    Err(error) => Err(io::Error::other(error.to_string())),
+                };
+                let failed = piece.is_err();
+                // Nobody listens any more where the upload was refused.
+                if sender.send(piece).await.is_err() || failed {
+                    break;
+                }
+            }
+            drop(sender);
+        };
+        let (kind, body) = form_of(filename, receiver);
+        let (answered, ()) =
+            tokio::join!(self.step(path, Method::POST, upload::PATH, headers, Some(kind), body), feeding);
+        parsed(&answered?)
+    }
+
+    async fn wait(&self, path: &str, headers: &HeaderMap, id: &str) -> Result<ResultBody, Refused> {
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let target = format!("{}/{id}", record::PATH);
+            let body = self.step(path, Method::GET, &target, headers, None, Body::empty()).await?;
+            let record: Record<ResultBody> = parsed(&body)?;
+            match record.status {
+                Status::Done => return Ok(record.result.unwrap_or_default()),
+                Status::Error => return Err(failed(&record)),
+                _ => self.clock.sleep(pause).await,
+            }
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+
+    /// One request to the second version; what it refuses is refused here in its words.
+    async fn step(
+        &self,
+        path: &str,
+        method: Method,
+        target: &str,
+        headers: &HeaderMap,
+        kind: Option<HeaderValue>,
+        body: Body,
+    ) -> Result<Bytes, Refused> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
+        *request.headers_mut() = headers.clone();
+        for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING, header::EXPECT] {
+            request.headers_mut().remove(name);
+        }
+        request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+        let Ok(answered) = self.second.clone().oneshot(request).await;
+        let (parts, body) = answered.into_parts();
+        let body = to_bytes(body, ANSWER).await.map_err(|error| fault(&error.to_string()))?;
+        if parts.status.is_success() {
+            return Ok(body);
+        }
+        let mut refused: Value = serde_json::from_slice(&body).unwrap_or_default();
+        refused["path"] = json!(path);
+        let mut response = (parts.status, Json(refused)).into_response();
+        let again = parts.headers.get(header::RETRY_AFTER).cloned();
+        response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
+        Err(Box::new(response))
+    }
+}
+
+/// A form with one file, as it is sent to the upload.
+fn form_of(filename: &str, pieces: mpsc::Receiver<io::Result<Bytes>>) -> (HeaderValue, Body) {
+    let boundary = format!("first-{}", uuid::Uuid::new_v4().simple());
+    let name: String = filename.chars().filter(|c| !c.is_control()).collect();
+    let name = name.replace('\\', "/").replace('"', "%22");
+    let part = upload::PART;
+    let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{name}\"\r\n\r\n");
+    let tail = format!("\r\n--{boundary}--\r\n");
+    let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
+    let pieces = stream::unfold(pieces, async |mut pieces| pieces.recv().await.map(|piece| (piece, pieces)));
+    let kind = HeaderValue::try_from(format!("multipart/form-data; boundary={boundary}"));
+    let kind = kind.unwrap_or_else(|_| HeaderValue::from_static("multipart/form-data"));
+    (kind, Body::from_stream(frame(head).chain(pieces).chain(frame(tail))))
+}
+
+/// The create's body, and how the answer is written. What the first version has and the second does not is
+/// passed over, as unknown parameters are; what it has and means nothing is refused.
+fn create_body(form: Form) -> Result<(String, OutputFormat), String> {
+    let mut fields = form.fields;
+    let format = match fields.remove("output_format").as_ref().and_then(Value::as_str) {
+        None => OutputFormat::Json,
+        Some(word) => OutputFormat::from_word(word.trim())
+            .ok_or_else(|| "output_format must be one of: json, srt, vtt, plain, txt".to_owned())?,
+    };
+    if let Some(word) = match format {
+        OutputFormat::Srt => Some("srt"),
+        OutputFormat::Vtt => Some("vtt"),
+        OutputFormat::Json | OutputFormat::Text => None,
+    } {
+        fields.insert("output_format".to_owned(), json!(word));
+    }
+    let upgraded = upgrade::params(&fields);
+    let meaningless = upgraded.removed.iter().find(|name| upgrade::PARAMS.contains(&name.as_str()));
+    if let Some(name) = meaningless {
+        return Err(format!("{name} has a value that the first version does not know"));
+    }
+    if !upgraded.removed.is_empty() {
+        tracing::debug!(keys = ?upgraded.removed, "unknown parameters are passed over");
+    }
+    let mut body = upgraded.value;
+    if let Some(uploaded) = form.uploaded {
+        body["audio_url"] = json!(uploaded.audio_url);
+    }
+    Ok((body.to_string(), format))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(body).map_err(|error| fault(&error.to_string()))
+}
+
+fn failed(record: &Record<ResultBody>) -> Refused {
+    let code = record.error_code.and_then(|code| StatusCode::from_u16(code).ok());
+    let words = record.reason().unwrap_or("the transcription failed");
+    error(code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), words)
+}
+
+fn refuse(words: String) -> Refused {
+    error(StatusCode::BAD_REQUEST, &words)
+}
+
+fn fault(words: &str) -> Refused {
+    tracing::error!(words, "the first version's call met what it does not understand");
+    error(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
+}
+
+fn error(status: StatusCode, words: &str) -> Refused {
+    Box::new(crate::server::refusal::Refusal::new(status, words).into_response())
+}

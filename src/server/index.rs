@@ -1,0 +1,252 @@
+//! What a desk knows of its transcriptions without looking at the disk. Pure.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::head::{Call, Head};
+use crate::server::line::Line;
+use crate::wire::page::ListQuery;
+use crate::wire::record::Status;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// All transcriptions of a desk, by their moment of creation, which is unique.
+#[derive(Default)]
+pub struct Index {
+    entries: BTreeMap<Timestamp, Entry>,
+    by_id: HashMap<Uuid, Timestamp>,
+    /// Audio that has to be fetched first.
+    fetching: Line,
+    /// What can be heard.
+    hearing: Line,
+    owners: HashMap<Hash, Load>,
+    /// What has ended, oldest end first.
+    ended: BTreeSet<(Timestamp, Timestamp)>,
+    /// Calls that are due, by when, whose, and which.
+    calls: BTreeSet<(Timestamp, Timestamp, usize)>,
+    /// The newest creation time that was given out.
+    last: Option<Timestamp>,
+}
+
+/// One transcription.
+pub struct Entry {
+    /// Its id.
+    pub id: Uuid,
+    /// Whose it is.
+    pub owner: Hash,
+    /// What it is made from.
+    pub upload: Uuid,
+    /// Where it is.
+    pub status: Status,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// As it was sent.
+    pub metadata: Option<Box<RawValue>>,
+    /// Bytes of its files, uploads aside.
+    pub bytes: u64,
+}
+
+/// What one owner has at the desk.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Load {
+    /// Not ended, those that are just being accepted included.
+    open: usize,
+    /// Being heard.
+    running: usize,
+}
+
+/// A call that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// The transcription.
+    pub id: Uuid,
+    /// Which of its calls.
+    pub number: usize,
+}
+
+/// What comes next of the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextCall {
+    /// Now.
+    Due(Due),
+    /// Not before this has gone by.
+    In(Duration),
+    /// None waits.
+    None,
+}
+
+/// What waits first: the audio, or to be heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// For its audio.
+    ToBeFetched,
+    /// For the recogniser.
+    ToBeHeard,
+}
+
+impl Index {
+    /// A place for one more of this owner's, and its moment of creation; `None` when the owner has
+    /// `most` that have not ended.
+    pub fn reserve(&mut self, owner: Hash, most: usize, now: Timestamp) -> Option<Timestamp> {
+        let load = self.owners.entry(owner).or_default();
+        if load.open >= most {
+            return None;
+        }
+        load.open += 1;
+        // Unlike any other, so that their order is total; a clock that stands or was set back does
+        // not disturb it.
+        let after = self.last.map_or(i64::MIN, |last| last.0.saturating_add(1));
+        let created = Timestamp(now.0.max(after));
+        self.last = Some(created);
+        Some(created)
+    }
+
+    /// Gives back a place that nothing came of.
+    pub fn give_back(&mut self, owner: Hash) {
+        self.load(owner).open -= 1;
+    }
+
+    /// Takes in what a place was reserved for.
+    pub fn accept(&mut self, created: Timestamp, entry: Entry, waits: Waits) {
+        self.line(waits).push(entry.owner, created);
+        self.by_id.insert(entry.id, created);
+        self.entries.insert(created, entry);
+    }
+
+    /// Takes in what was found at the start.
+    pub fn restore(&mut self, created: Timestamp, entry: Entry, waits: Waits, calls: &[Call]) {
+        self.last = self.last.max(Some(created));
+        match entry.ended {
+            Some(ended) => drop(self.ended.insert((ended, created))),
+            None => {
+                self.load(entry.owner).open += 1;
+                self.line(waits).push(entry.owner, created);
+            }
+        }
+        self.add_calls(created, calls);
+        self.by_id.insert(entry.id, created);
+        self.entries.insert(created, entry);
+    }
+
+    /// The next one whose audio is to be fetched.
+    pub fn take_to_fetch(&mut self) -> Option<(Timestamp, &Entry)> {
+        let created = self.fetching.pop(|_| true)?;
+        self.entries.get(&created).map(|entry| (created, entry))
+    }
+
+    /// The next one to be heard, of an owner who has fewer than `running`; it is `processing` from
+    /// now on.
+    pub fn take_to_hear(&mut self, running: usize) -> Option<(Timestamp, &Entry)> {
+        let owners = &self.owners;
+        let may = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
+        let created = self.hearing.pop(may)?;
+        let entry = self.entries.get_mut(&created)?;
+        entry.status = Status::Processing;
+        self.owners.entry(entry.owner).or_default().running += 1;
+        Some((created, entry))
+    }
+
+    /// Puts back what was taken to be heard, or what is fetched now.
+    pub fn put_back(&mut self, created: Timestamp, waits: Waits) {
+        let Some(entry) = self.entries.get_mut(&created) else { return };
+        let (owner, ran) = (entry.owner, entry.status == Status::Processing);
+        entry.status = Status::Queued;
+        self.load(owner).running -= usize::from(ran);
+        self.line(waits).push(owner, created);
+    }
+
+    /// Ends one.
+    pub fn end(&mut self, created: Timestamp, head: &Head, bytes: u64) {
+        let (Some(entry), Some(ended)) = (self.entries.get_mut(&created), &head.ended) else { return };
+        let ran = entry.status == Status::Processing;
+        entry.status = if ended.failure.is_some() { Status::Error } else { Status::Done };
+        (entry.ended, entry.bytes) = (Some(ended.at), bytes);
+        let owner = entry.owner;
+        let load = self.load(owner);
+        load.open -= 1;
+        load.running -= usize::from(ran);
+        self.ended.insert((ended.at, created));
+        self.add_calls(created, &head.calls);
+    }
+
+    /// Forgets one; what was known of it.
+    pub fn forget(&mut self, id: Uuid) -> Option<Entry> {
+        let created = self.by_id.remove(&id)?;
+        let entry = self.entries.remove(&created)?;
+        if let Some(ended) = entry.ended {
+            self.ended.remove(&(ended, created));
+        }
+        Some(entry)
+    }
+
+    /// One by its id.
+    pub fn get(&self, id: Uuid) -> Option<&Entry> {
+        self.entries.get(self.by_id.get(&id)?)
+    }
+
+    /// One by its id, if it is this owner's.
+    pub fn of(&self, id: Uuid, owner: &Hash) -> Option<&Entry> {
+        self.get(id).filter(|entry| entry.owner == *owner)
+    }
+
+    /// What is on a list, newest first: a choice, the interface does not say.
+    pub fn list<'a>(&'a self, owner: &'a Hash, query: &'a ListQuery) -> impl Iterator<Item = (Timestamp, Uuid)> + 'a {
+        (self.entries.iter().rev())
+            .filter(|(created, entry)| entry.owner == *owner && holds(query, **created, entry))
+            .map(|(created, entry)| (*created, entry.id))
+    }
+
+    /// The one that ended longest ago, if that was before `moment`.
+    pub fn ended_before(&self, moment: Timestamp) -> Option<Uuid> {
+        let (ended, created) = self.ended.first()?;
+        (*ended < moment).then(|| self.entries.get(created).map(|entry| entry.id)).flatten()
+    }
+
+    /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
+    /// clock was set back.
+    pub fn take_call(&mut self, now: Timestamp, longest: Duration) -> NextCall {
+        while let Some((due, created, number)) = self.calls.first().copied() {
+            let wait = due.since(now);
+            if !wait.is_zero() && wait <= longest {
+                return NextCall::In(wait);
+            }
+            self.calls.pop_first();
+            if let Some(entry) = self.entries.get(&created) {
+                return NextCall::Due(Due { id: entry.id, number });
+            }
+        }
+        NextCall::None
+    }
+
+    /// Puts a call back to where it is due.
+    pub fn put_call(&mut self, id: Uuid, number: usize, due: Timestamp) {
+        if let Some(created) = self.by_id.get(&id) {
+            self.calls.insert((due, *created, number));
+        }
+    }
+
+    fn add_calls(&mut self, created: Timestamp, calls: &[Call]) {
+        let due = calls.iter().enumerate().filter_map(|(number, call)| Some((call.due?, created, number)));
+        self.calls.extend(due);
+    }
+
+    fn load(&mut self, owner: Hash) -> &mut Load {
+        self.owners.entry(owner).or_default()
+    }
+
+    fn line(&mut self, waits: Waits) -> &mut Line {
+        match waits {
+            Waits::ToBeFetched => &mut self.fetching,
+            Waits::ToBeHeard => &mut self.hearing,
+        }
+    }
+}
+
+fn holds(query: &ListQuery, created: Timestamp, entry: &Entry) -> bool {
+    if query.custom_metadata.is_empty() {
+        return query.holds(created, &entry.status, None);
+    }
+    let metadata: Option<Value> = entry.metadata.as_ref().and_then(|text| serde_json::from_str(text.get()).ok());
+    query.holds(created, &entry.status, metadata.as_ref())
+}

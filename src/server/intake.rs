@@ -1,0 +1,168 @@
+//! What comes in: uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
+
+use crate::domain::names::Hash;
+use crate::server::answer::Base;
+use crate::server::desk::{Acceptance, Audio};
+use crate::server::multipart::{self, Multipart};
+use crate::server::refusal::Refusal;
+use crate::server::request;
+use crate::server::routes::{Service, Shared, blocking, text};
+use crate::server::upload::{self, Received, in_time};
+use crate::wire::record::Created;
+use crate::wire::upload::{AudioMetadata, Uploaded};
+use axum::Json;
+use axum::body::{Body, BodyDataStream};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// `POST /v2/upload`, as multipart or as JSON that says where the audio is.
+pub async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+    let mut body = body.into_data_stream();
+    let taken = match is_json(&headers) {
+        true => take_address(&service, &headers, &mut body).await,
+        false => take_upload(&service, &headers, &mut body).await,
+    };
+    let base = Base::of(&headers, service.address);
+    let (id, audio_metadata) = match or_drain(taken, body)? {
+        (_, Taken::Known(id, audio_metadata)) => (id, *audio_metadata),
+        (owner, Taken::Came(received)) => {
+            let (shelf, now, id) = (Arc::clone(&service.shelves.desk.shelf), service.clock.now(), Uuid::new_v4());
+            let kept = blocking(move || received.keep(&shelf, id, owner, now)).await?;
+            (id, kept.map_err(|error| Refusal::of_disk(&error))?)
+        }
+    };
+    Ok(Json(Uploaded { audio_url: base.audio_url(id), audio_metadata }).into_response())
+}
+
+/// What an upload brought.
+enum Taken {
+    /// Something new.
+    Came(Received),
+    /// The address of what is here already.
+    Known(Uuid, Box<AudioMetadata>),
+}
+
+async fn take_upload(
+    service: &Service,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<(Hash, Taken), Refusal> {
+    let owner = service.door.admit(headers)?;
+    let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
+        let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    };
+    let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let mut parts = Multipart::new(body, boundary);
+    let received = upload::receive(&mut parts, &service.shelves.desk.shelf, announced.unwrap_or(0)).await?;
+    Ok((owner, Taken::Came(received)))
+}
+
+async fn take_address(
+    service: &Service,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<(Hash, Taken), Refusal> {
+    let (owner, bytes) = take_json(service, headers, body).await?;
+    match request::read_upload(&bytes)? {
+        Audio::Elsewhere(url) => Ok((owner, Taken::Came(service.fetcher.fetch(&url).await?))),
+        Audio::Upload(id) => {
+            let (file, size) = service.shelves.desk.shelf.owned(id, &owner).ok_or_else(no_upload)?;
+            Ok((owner, Taken::Known(id, Box::new(upload::found(&file, size)))))
+        }
+    }
+}
+
+/// `POST /v2/pre-recorded`.
+pub async fn create(State(service): Shared, uri: Uri, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+    let mut body = body.into_data_stream();
+    let taken = take_json(&service, &headers, &mut body).await;
+    let (owner, body) = or_drain(taken, body)?;
+    let accepting = Arc::clone(&service.accepting).read_owned().await;
+    let desk = Arc::clone(&service.shelves.desk);
+    let recogniser = Arc::clone(&service.recogniser);
+    // Once begun this is finished, even if the caller goes away meanwhile.
+    let accepted = blocking(move || {
+        let _accepting = accepting;
+        let recogniser = recogniser.get().map_err(|error| Refusal::unavailable(error.to_string()))?;
+        let request = request::read(&body, owner, recogniser.languages())?;
+        desk.accept(request).map_err(|error| Refusal::of_disk(&error))
+    });
+    match accepted.await?? {
+        Acceptance::Accepted(id) => {
+            let result_url = Base::of(&headers, service.address).result_url(uri.path(), id);
+            Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
+        }
+        Acceptance::NoUpload => Err(no_upload()),
+        Acceptance::Full(most) => Err(Refusal::too_many(most)),
+    }
+}
+
+async fn take_json(
+    service: &Service,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<(Hash, Vec<u8>), Refusal> {
+    let owner = service.door.admit(headers)?;
+    if !is_json(headers) {
+        let words = "the Content-Type must be application/json";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+    }
+    let whole = tokio::time::timeout(JSON_TIME, read_whole(body)).await;
+    let bytes = whole.map_err(|_| {
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {} s", JSON_TIME.as_secs()))
+    })?;
+    Ok((owner, bytes?))
+}
+
+/// How long a body of JSON may take, however steadily it comes.
+const JSON_TIME: Duration = Duration::from_secs(300);
+
+async fn read_whole(body: &mut BodyDataStream) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = in_time(async { body.next().await.transpose() }).await? {
+        if bytes.len() + piece.len() > request::MAX_BODY {
+            let words = format!("the body is larger than {} bytes", request::MAX_BODY);
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
+}
+
+/// After a refusal the body is read on for a while: a connection closed on a sender that is still
+/// sending would take the answer with it.
+fn or_drain<T>(taken: Result<T, Refusal>, mut body: BodyDataStream) -> Result<T, Refusal> {
+    if taken.is_err() {
+        tokio::spawn(tokio::time::timeout(DRAINING, async move {
+            let mut left = DRAINED;
+            while let (1.., Some(Ok(bytes))) = (left, body.next().await) {
+                left = left.saturating_sub(bytes.len());
+            }
+        }));
+    }
+    taken
+}
+
+/// How many bytes, and how long, are read on after a refusal.
+const DRAINED: usize = 64 << 20;
+const DRAINING: Duration = Duration::from_secs(10);
+
+fn no_upload() -> Refusal {
+    Refusal::fields(vec![
+        "audio_url must name an upload that is still kept: it goes when the last transcription of it has ended, or a \
+         day after it came when there was none"
+            .to_owned(),
+    ])
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json")
+}

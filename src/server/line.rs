@@ -1,0 +1,64 @@
+//! Whose turn it is: first come first served for each owner, and the owners in turn. Pure.
+
+use crate::domain::names::{Hash, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+
+/// What waits, by owner.
+#[derive(Debug, Default)]
+pub struct Line {
+    waiting: BTreeMap<Hash, BTreeSet<Timestamp>>,
+    /// Who was served last.
+    last: Option<Hash>,
+}
+
+impl Line {
+    /// Puts somebody's piece of work into its place by age.
+    pub fn push(&mut self, owner: Hash, created: Timestamp) {
+        self.waiting.entry(owner).or_default().insert(created);
+    }
+
+    /// Takes the oldest piece of the next owner in turn who may be served.
+    pub fn pop(&mut self, may: impl Fn(&Hash) -> bool) -> Option<Timestamp> {
+        let after = self.last.map_or(Unbounded, Excluded);
+        let late = self.waiting.range((after, Unbounded)).map(|(owner, _)| *owner);
+        let next = late.chain(self.waiting.keys().copied()).find(|owner| may(owner))?;
+        let waiting = self.waiting.get_mut(&next)?;
+        let created = waiting.pop_first();
+        if waiting.is_empty() {
+            self.waiting.remove(&next);
+        }
+        self.last = Some(next);
+        created
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Hash = Hash([1; 32]);
+    const B: Hash = Hash([2; 32]);
+
+    #[test]
+    fn owners_take_turns_and_each_ones_work_keeps_its_order() {
+        let mut line = Line::default();
+        for n in [3, 1, 2, 4] {
+            line.push(A, Timestamp(n));
+        }
+        line.push(B, Timestamp(9));
+        line.push(B, Timestamp(8));
+        let order: Vec<_> = std::iter::from_fn(|| line.pop(|_| true)).map(|created| created.0).collect();
+        assert_eq!(order, [1, 8, 2, 9, 3, 4]);
+    }
+
+    #[test]
+    fn who_may_not_be_served_is_passed_over_and_keeps_its_place() {
+        let mut line = Line::default();
+        line.push(A, Timestamp(1));
+        line.push(B, Timestamp(2));
+        assert_eq!(line.pop(|owner| *owner == B), Some(Timestamp(2)));
+        assert_eq!(line.pop(|owner| *owner == B), None);
+        assert_eq!(line.pop(|_| true), Some(Timestamp(1)));
+    }
+}

@@ -1,0 +1,75 @@
+//! Connections: taken, bounded in number and in how long a request's head may take, and let end.
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Connections at once; further ones wait to be taken.
+const CONNECTIONS: usize = 512;
+
+/// How long a request's head may take, and how long a connection may be idle before the next one.
+const HEAD: Duration = Duration::from_secs(60);
+
+/// The most headers of a request; more are answered with 431.
+const HEADERS: usize = 100;
+
+/// The most bytes of a request's head, more are answered with 431; and of a piece of a body.
+const HEAD_BYTES: usize = 128 << 10;
+
+/// How long is waited when no connection can be taken, such as for want of file descriptors.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
+pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
+    let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
+    let next = async || {
+        let place = Arc::clone(&places).acquire_owned().await.ok()?;
+        Some((place, listener.accept().await))
+    };
+    loop {
+        let taken = tokio::select! {
+            () = closing.cancelled() => break,
+            taken = next() => taken,
+        };
+        let Some((place, accepted)) = taken else { break };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::debug!(%error, "a connection could not be taken");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let served = graceful.watch(http.serve_connection(io(stream), TowerToHyperService::new(router.clone())));
+        while connections.try_join_next().is_some() {}
+        connections.spawn(async move {
+            let _place = place;
+            // Senders that break off are their own affair.
+            if let Err(error) = served.await {
+                tracing::debug!(%error, "a connection ended in the middle");
+            }
+        });
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+fn io(stream: TcpStream) -> TokioIo<TcpStream> {
+    // Answers are small and whole: waiting for more to send would only delay them.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection without its option");
+    }
+    TokioIo::new(stream)
+}

@@ -1,0 +1,151 @@
+//! The lists: pre-recorded transcriptions, live ones, and both by an older path (interface, "Query
+//! parameters of both list endpoints").
+//!
+//! Choices where it is silent: newest first; links stay on the path that was asked; `next` holds the
+//! list still by a `before_date`, so that what comes in meanwhile moves nothing; at most
+//! [`MAX_LIMIT`](crate::wire::page::MAX_LIMIT) items on a page.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::answer::{self, Base};
+use crate::server::desk::Desk;
+use crate::server::live::{LiveRecords, Place};
+use crate::server::refusal::Refusal;
+use crate::wire::page::ListQuery;
+use axum::body::{Body, Bytes};
+use futures_util::{StreamExt as _, stream};
+use std::io;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// Where lists are read from.
+#[derive(Clone)]
+pub struct Shelves {
+    /// Pre-recorded ones.
+    pub desk: Arc<Desk>,
+    /// Live ones.
+    pub live: Arc<LiveRecords>,
+}
+
+/// Which kinds are on a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kinds {
+    /// Pre-recorded ones.
+    pub recorded: bool,
+    /// Live ones.
+    pub live: bool,
+}
+
+impl Kinds {
+    /// From the values of `kind`; none means both.
+    ///
+    /// # Errors
+    /// A value that is no kind.
+    pub fn read<'a>(asked: impl Iterator<Item = &'a str>) -> Result<Self, Refusal> {
+        let mut kinds = Self { recorded: false, live: false };
+        for kind in asked {
+            match kind {
+                "pre-recorded" => kinds.recorded = true,
+                "live" => kinds.live = true,
+                _ => {
+                    let words = "kind must be one of the following values: pre-recorded, live";
+                    return Err(Refusal::fields(vec![words.to_owned()]));
+                }
+            }
+        }
+        let none = !kinds.recorded && !kinds.live;
+        Ok(if none { Self { recorded: true, live: true } } else { kinds })
+    }
+}
+
+/// One item of a list.
+#[derive(Debug, Clone, Copy)]
+enum Item {
+    Recorded(Uuid),
+    Live(Place),
+}
+
+/// What a list holds from an offset on.
+pub struct Listed {
+    items: Vec<Item>,
+    /// The newest of all that were found.
+    newest: Option<Timestamp>,
+    /// Whether there are more after these.
+    more: bool,
+}
+
+/// What an owner's list holds. Reads the index only, but that of the live ones from the disk when
+/// there are new ones.
+///
+/// # Errors
+/// Those of the file system.
+pub fn find(shelves: &Shelves, owner: &Hash, query: &ListQuery, kinds: Kinds) -> io::Result<Listed> {
+    let offset = usize::try_from(query.offset).unwrap_or(usize::MAX);
+    let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
+    let most = offset.saturating_add(limit).saturating_add(1);
+    let mut found: Vec<(Timestamp, Item)> = Vec::new();
+    if kinds.recorded {
+        found.extend(shelves.desk.list(owner, query, most).into_iter().map(|(at, id)| (at, Item::Recorded(id))));
+    }
+    if kinds.live {
+        found.extend(shelves.live.list(owner, query, most)?.into_iter().map(|(at, place)| (at, Item::Live(place))));
+        // Each of both is in order; of equal moments the pre-recorded one comes first.
+        found.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    }
+    let newest = found.first().map(|(at, _)| *at);
+    let more = found.len() > offset.saturating_add(limit);
+    let items = found.into_iter().skip(offset).take(limit).map(|(_, item)| item).collect();
+    Ok(Listed { items, newest, more })
+}
+
+/// A page (interface, "Page (list response)") as a body that is written while the items are read
+/// from the disk, so that memory does not grow with the page. `beside` are parameters that links keep.
+pub fn page(
+    shelves: &Shelves,
+    owner: Hash,
+    listed: Listed,
+    query: &ListQuery,
+    base: &Base,
+    path: &str,
+    beside: &[(String, String)],
+) -> Body {
+    let at = |query: &ListQuery| base.page_url(path, query, beside);
+    let next = listed.more.then(|| {
+        let offset = query.offset.saturating_add(u64::from(query.limit));
+        let before_date = query.before_date.or(listed.newest.map(|newest| Timestamp(newest.0.saturating_add(1))));
+        at(&ListQuery { offset, before_date, ..query.clone() })
+    });
+    let first = at(&ListQuery { offset: 0, ..query.clone() });
+    let links = serde_json::json!({ "first": first, "current": at(query), "next": next }).to_string();
+    let head = format!("{},\"items\":[", links.trim_end_matches('}'));
+    let (sender, receiver) = mpsc::channel(2);
+    let shelves = shelves.clone();
+    tokio::task::spawn_blocking(move || send_items(&shelves, &owner, listed.items, &sender));
+    let items = stream::unfold(receiver, async |mut receiver| receiver.recv().await.map(|item| (item, receiver)));
+    let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
+    Body::from_stream(frame(head).chain(items).chain(frame("]}".to_owned())))
+}
+
+type Frame = Result<Bytes, io::Error>;
+
+/// An error ends the body in its middle: the reader must not take it for a whole page.
+fn send_items(shelves: &Shelves, owner: &Hash, items: Vec<Item>, sender: &mpsc::Sender<Frame>) {
+    let mut comma = "";
+    for item in items {
+        let json = match item {
+            Item::Recorded(id) => match shelves.desk.read(id, owner) {
+                // Deleted since the list was made.
+                Ok(None) => continue,
+                Ok(Some(standing)) => serde_json::to_string(&answer::record(standing)).map_err(Into::into),
+                Err(error) => Err(error),
+            },
+            Item::Live(place) => shelves.live.read(place).map(|record| record.get().to_owned()),
+        };
+        let failed = json.is_err();
+        let frame = json.map(|json| Bytes::from(format!("{comma}{json}")));
+        if sender.blocking_send(frame).is_err() || failed {
+            return;
+        }
+        comma = ",";
+    }
+}

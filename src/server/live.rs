@@ -1,0 +1,260 @@
+//! Live transcriptions: records that were imported, to be listed and read (interface, "GET
+//! /v2/live"). This service holds no sessions of its own.
+//!
+//! `live/000001.jsonl` is what one import brought, a line for each record; it is there whole or not
+//! at all. Of equal ids the later import counts. A running service sees a new file at its next look.
+
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::files;
+use crate::wire::live::{self, Live};
+use crate::wire::page::ListQuery;
+use crate::wire::record::Status;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The records of live transcriptions of one desk.
+pub struct LiveRecords {
+    folder: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Files that were read.
+    read: u32,
+    entries: BTreeMap<(Timestamp, String, Hash), Entry>,
+    by_id: HashMap<(String, Hash), Timestamp>,
+}
+
+struct Entry {
+    status: Status,
+    metadata: Option<Value>,
+    /// Of the record's text.
+    content: Hash,
+    place: Place,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    file: u32,
+    offset: u64,
+    length: usize,
+}
+
+/// A line of a file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    v: u32,
+    owner: Hash,
+    record: Box<RawValue>,
+}
+
+/// What an import came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Imported {
+    /// Not known before.
+    pub new: usize,
+    /// Known with another content, which the new one takes the place of.
+    pub changed: usize,
+    /// Known as they are.
+    pub unchanged: usize,
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Lines that are no records of live transcriptions.
+    #[error("nothing was imported; mend these lines and import the file again:\n{}", .0.join("\n"))]
+    Wrong(Vec<String>),
+    /// Another import is in the middle.
+    #[error("another import is running; wait for its end and import the file again")]
+    InUse,
+    /// The file system.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl LiveRecords {
+    /// Opens the folder in a desk's directory, made if it is not there.
+    ///
+    /// # Errors
+    /// Those of the file system, and a file of a newer release.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let folder = root.join("live");
+        files::make_folder(&folder)?;
+        let records = Self { folder, state: Mutex::default() };
+        records.refresh()?;
+        Ok(records)
+    }
+
+    /// Takes in every line of a file for one owner: all of it, or nothing.
+    ///
+    /// # Errors
+    /// See [`ImportError`].
+    pub fn import(&self, lines: impl BufRead, owner: Hash) -> Result<Imported, ImportError> {
+        let lock = files::lock(&self.folder.join("lock"))?.ok_or(ImportError::InUse)?;
+        self.refresh()?;
+        let mut file = files::temporary(&self.folder)?;
+        let imported = self.copy(lines, owner, &mut file)?;
+        if imported.new + imported.changed > 0 {
+            file.as_file().sync_all()?;
+            let path = self.path(self.state().read + 1);
+            file.persist_noclobber(path).map_err(|error| error.error)?;
+            files::sync_folder(&self.folder)?;
+        }
+        self.refresh()?;
+        drop(lock);
+        Ok(imported)
+    }
+
+    fn copy(&self, lines: impl BufRead, owner: Hash, to: &mut impl io::Write) -> Result<Imported, ImportError> {
+        let (mut imported, mut wrong) = (Imported::default(), Vec::new());
+        let mut seen: HashMap<String, (usize, Hash)> = HashMap::new();
+        let mut to = io::BufWriter::new(to);
+        for (number, line) in (1..).zip(lines.split(b'\n')) {
+            let line = line?;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let mut tell = |words: &str| wrong.push(format!("line {number}: {words}"));
+            let live = match read_line(&line) {
+                Ok(live) => live,
+                Err(words) => {
+                    words.iter().for_each(|words| tell(words));
+                    continue;
+                }
+            };
+            let content = Hash::of(live.text.as_bytes());
+            match seen.insert(live.id.clone(), (number, content)) {
+                Some((_, before)) if before == content => continue,
+                Some((line, _)) => {
+                    tell(&format!("id must not be that of line {line}, which says something else"));
+                    continue;
+                }
+                None => {}
+            }
+            match self.content(&live.id, owner) {
+                Some(known) if known == content => {
+                    imported.unchanged += 1;
+                    continue;
+                }
+                Some(_) => imported.changed += 1,
+                None => imported.new += 1,
+            }
+            let record = RawValue::from_string(live.text).map_err(io::Error::from)?;
+            serde_json::to_writer(&mut to, &Line { v: 1, owner, record }).map_err(io::Error::from)?;
+            to.write_all(b"\n")?;
+        }
+        to.flush()?;
+        if wrong.is_empty() { Ok(imported) } else { Err(ImportError::Wrong(wrong)) }
+    }
+
+    fn content(&self, id: &str, owner: Hash) -> Option<Hash> {
+        let state = self.state();
+        let key = (id.to_owned(), owner);
+        let created = *state.by_id.get(&key)?;
+        state.entries.get(&(created, key.0, owner)).map(|entry| entry.content)
+    }
+
+    /// What is on an owner's list, newest first, with the moments of creation.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> io::Result<Vec<(Timestamp, Place)>> {
+        self.refresh()?;
+        let state = self.state();
+        let hits = state.entries.iter().rev().filter(|((created, _, whose), entry)| {
+            whose == owner && query.holds(*created, &entry.status, entry.metadata.as_ref())
+        });
+        Ok(hits.map(|((created, ..), entry)| (*created, entry.place)).take(most).collect())
+    }
+
+    /// The record of one of an owner's live transcriptions; `None` when there is none.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn find(&self, id: &str, owner: &Hash) -> io::Result<Option<Box<RawValue>>> {
+        self.refresh()?;
+        let key = (id.to_owned(), *owner);
+        let place = {
+            let state = self.state();
+            let created = state.by_id.get(&key).copied();
+            created.and_then(|created| state.entries.get(&(created, key.0, *owner))).map(|entry| entry.place)
+        };
+        place.map(|place| self.read(place)).transpose()
+    }
+
+    /// The record at a place.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn read(&self, place: Place) -> io::Result<Box<RawValue>> {
+        let mut file = File::open(self.path(place.file))?;
+        file.seek(SeekFrom::Start(place.offset))?;
+        let mut line = vec![0; place.length];
+        file.read_exact(&mut line)?;
+        Ok(serde_json::from_slice::<Line>(&line)?.record)
+    }
+
+    /// Reads what was imported since the last look.
+    fn refresh(&self) -> io::Result<()> {
+        let mut state = self.state();
+        loop {
+            let number = state.read + 1;
+            match File::open(self.path(number)) {
+                Ok(file) => state.add(number, BufReader::new(file))?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            state.read = number;
+        }
+    }
+
+    fn path(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("{number:06}.jsonl"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<()> {
+        let mut offset = 0;
+        for line in lines.split(b'\n') {
+            let line = line?;
+            let Line { v, owner, record } = serde_json::from_slice(&line)?;
+            if v != 1 {
+                return Err(io::Error::other(format!("live records of a newer release of scribed (version {v})")));
+            }
+            let place = Place { file, offset, length: line.len() };
+            offset += line.len() as u64 + 1;
+            let words = || io::Error::other(format!("a live record in file {file} cannot be read"));
+            let live = live::read_again(record.get()).ok_or_else(words)?;
+            self.insert(live, owner, place);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, live: Live, owner: Hash, place: Place) {
+        let content = Hash::of(live.text.as_bytes());
+        if let Some(before) = self.by_id.insert((live.id.clone(), owner), live.created) {
+            self.entries.remove(&(before, live.id.clone(), owner));
+        }
+        let entry = Entry { status: live.status, metadata: live.metadata, content, place };
+        self.entries.insert((live.created, live.id, owner), entry);
+    }
+}
+
+fn read_line(line: &[u8]) -> Result<Live, Vec<String>> {
+    let text = std::str::from_utf8(line).map_err(|_| vec!["the line must be UTF-8".to_owned()])?;
+    live::read(text.trim_start_matches('\u{feff}'))
+}

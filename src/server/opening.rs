@@ -1,0 +1,161 @@
+//! How a desk is opened: who it is, whose it is, and what is found on it.
+
+use crate::domain::names::Timestamp;
+use crate::server::desk::Rules;
+use crate::server::files;
+use crate::server::head::{Ended, Head, NOBODY};
+use crate::server::index::{Entry, Index, Waits};
+use crate::server::shelf::Shelf;
+use crate::wire::record::Status;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// Why a desk cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DeskError {
+    /// Another process has the lock.
+    #[error("the data directory {} is in use by another process", path.display())]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file that this release does not understand.
+    #[error("{} was written by a newer release of scribed (version {version})", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+    /// The file system.
+    #[error("the data directory {}: {error}", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+}
+
+/// A desk that nobody works at yet.
+pub struct Opened {
+    /// Who it is.
+    pub id: Uuid,
+    /// Held for as long as it is worked at.
+    pub lock: fs::File,
+    /// Its uploads.
+    pub shelf: Shelf,
+    /// Its transcriptions.
+    pub index: Index,
+}
+
+/// What every file says, whatever else a newer release may write into it.
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Identity {
+    v: u32,
+    id: String,
+}
+
+/// Opens the directory, made if it is not there, and removes what was left half-done.
+///
+/// # Errors
+/// See [`DeskError`].
+pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
+    let failed = |error| DeskError::Io { path: root.to_owned(), error };
+    files::make_folder(root).map_err(failed)?;
+    let lock = files::lock(&root.join("lock")).map_err(failed)?;
+    let lock = lock.ok_or_else(|| DeskError::InUse { path: root.to_owned() })?;
+    files::sweep(root).map_err(failed)?;
+    let id = identity(&root.join("desk.json"), failed)?;
+    for folder in ["transcriptions", "results"] {
+        files::make_folder(&root.join(folder)).map_err(failed)?;
+    }
+    let shelf = Shelf::open(root.join("uploads"), rules.limits, rules.first_owner).map_err(failed)?;
+    let index = rebuild(root, &shelf, rules, failed)?;
+    Ok(Opened { id, lock, shelf, index })
+}
+
+fn identity(path: &Path, failed: impl Fn(io::Error) -> DeskError) -> Result<Uuid, DeskError> {
+    let kept = match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| failed(error.into()))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let new = Identity { v: 1, id: Uuid::new_v4().to_string() };
+            let bytes = serde_json::to_vec(&new).map_err(|error| failed(error.into()))?;
+            files::write_whole(path, &bytes).map_err(&failed)?;
+            new
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    check_version(path, kept.v)?;
+    files::parse_id(&kept.id).ok_or_else(|| failed(io::Error::other("desk.json holds no id")))
+}
+
+fn check_version(path: &Path, version: u32) -> Result<(), DeskError> {
+    match version {
+        1 => Ok(()),
+        _ => Err(DeskError::Newer { path: path.to_owned(), version }),
+    }
+}
+
+fn rebuild(
+    root: &Path,
+    shelf: &Shelf,
+    rules: &Rules,
+    failed: impl Fn(io::Error) -> DeskError,
+) -> Result<Index, DeskError> {
+    let (folder, results) = (root.join("transcriptions"), root.join("results"));
+    // Results are written before their end is: what has none with it was cut short.
+    let mut strays: HashSet<Uuid> = files::ids(&results).map_err(&failed)?.into_iter().collect();
+    let mut index = Index::default();
+    for id in files::ids(&folder).map_err(&failed)? {
+        let path = folder.join(format!("{id}.json"));
+        let bytes = fs::read(&path).map_err(&failed)?;
+        if let Ok(Version { v }) = serde_json::from_slice(&bytes) {
+            check_version(&path, v)?;
+        }
+        let result = results.join(format!("{id}.json"));
+        match serde_json::from_slice::<Head>(&bytes) {
+            Ok(head) => {
+                let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
+                strays.remove(&id);
+                restore(&mut index, id, head, size, shelf, rules);
+            }
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "a damaged transcription is set aside");
+                fs::rename(&path, path.with_extension("damaged")).map_err(&failed)?;
+                // A person may mend it: its result stays.
+                strays.remove(&id);
+            }
+        }
+    }
+    for id in strays {
+        files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;
+    }
+    Ok(index)
+}
+
+fn restore(index: &mut Index, id: Uuid, head: Head, size: u64, shelf: &Shelf, rules: &Rules) {
+    let status = match &head.ended {
+        None => Status::Queued,
+        Some(Ended { failure: None, .. }) => Status::Done,
+        Some(Ended { failure: Some(_), .. }) => Status::Error,
+    };
+    let upload = files::parse_id(&head.upload).unwrap_or_default();
+    let has_audio = shelf.remember(upload, head.ended.is_none());
+    let waits = if head.source.is_some() && !has_audio { Waits::ToBeFetched } else { Waits::ToBeHeard };
+    let owner = if head.owner == NOBODY { rules.first_owner } else { head.owner };
+    let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
+    let bytes = if ended.is_some() { size } else { 0 };
+    shelf.add_records(bytes);
+    let entry = Entry { id, owner, upload, status, ended, metadata: head.metadata, bytes };
+    index.restore(head.created, entry, waits, &head.calls);
+}

@@ -1,0 +1,68 @@
+//! Who is still to be called about the ends at a desk, and what they are told. It is all in the heads of
+//! the transcriptions: an end and what is to be told of it become durable in one write.
+
+use crate::domain::names::Timestamp;
+use crate::server::calls;
+use crate::server::desk::{Call, Callee, Desk, Standing};
+use crate::server::index::{Due, NextCall};
+use crate::server::worker::AGAIN;
+use std::io;
+
+/// A call that is to be made.
+#[derive(Debug)]
+pub struct Letter {
+    /// Who is called.
+    pub to: Callee,
+    /// The same at every attempt.
+    pub name: String,
+    /// JSON.
+    pub body: Vec<u8>,
+}
+
+impl Desk {
+    /// The next call that is due.
+    pub fn take_call(&self, now: Timestamp) -> NextCall {
+        self.index().take_call(now, self.rules.patience.longest.max(AGAIN))
+    }
+
+    /// What is to be said in a call; `None` when there is nothing to be said any more.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn letter(&self, due: Due) -> io::Result<Option<Letter>> {
+        let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
+        let Some(Standing { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
+        let (Some(ended), Some(call)) = (&head.ended, head.calls.get(due.number)) else { return Ok(None) };
+        let body = calls::body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())?;
+        Ok(Some(Letter { to: call.to.clone(), name: calls::name(due.id, ended), body }))
+    }
+
+    /// Writes down how an attempt of a call went; whether there will be another one.
+    ///
+    /// # Errors
+    /// Those of the file system: then the call will be made again after the next start.
+    pub fn settle(&self, due: Due, heard: bool) -> io::Result<bool> {
+        let _settling = self.settling();
+        if self.index().get(due.id).is_none() {
+            return Ok(false);
+        }
+        let mut head = self.head(due.id)?;
+        let Some(call) = head.calls.get_mut(due.number) else { return Ok(false) };
+        *call = match heard {
+            true => Call { due: None, ..call.clone() },
+            false => calls::failed(call, &self.rules.patience, self.clock.now()),
+        };
+        let again = call.due;
+        self.write_head(due.id, &head)?;
+        if let Some(again) = again {
+            self.postpone(due, again);
+        }
+        Ok(again.is_some())
+    }
+
+    /// Has a call made at another moment, without counting an attempt.
+    pub fn postpone(&self, due: Due, moment: Timestamp) {
+        self.index().put_call(due.id, due.number, moment);
+        self.calling.notify_one();
+    }
+}

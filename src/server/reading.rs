@@ -1,0 +1,161 @@
+//! What is read: records, lists, audio; and what is deleted.
+
+use crate::domain::names::Hash;
+use crate::server::answer::{self, Base};
+use crate::server::desk::{Removal, Standing};
+use crate::server::files;
+use crate::server::lists::{self, Kinds};
+use crate::server::refusal::Refusal;
+use crate::server::routes::{Caller, Id, Service, Shared, blocking};
+use crate::wire::page::ListQuery;
+use crate::wire::record::OLD_PATH;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use std::io;
+use std::sync::Arc;
+use tokio_util::io::ReaderStream;
+use uuid::Uuid;
+
+/// `GET /v2/pre-recorded/{id}`; by the older path also of a live one.
+pub async fn read(Caller(owner): Caller, State(service): Shared, Id(id): Id, uri: Uri) -> Result<Response, Refusal> {
+    if let Some(body) = recorded_one(&service, owner, &id).await? {
+        return Ok(json(body));
+    }
+    match uri.path().starts_with(OLD_PATH) {
+        true => read_live(Caller(owner), State(service), Id(id)).await,
+        false => Err(Refusal::not_found()),
+    }
+}
+
+async fn recorded_one(service: &Arc<Service>, owner: Hash, id: &str) -> Result<Option<Bytes>, Refusal> {
+    let Some(id) = files::parse_id(id) else { return Ok(None) };
+    let Some((status, _)) = service.shelves.desk.status(id, &owner) else { return Ok(None) };
+    if let Some(body) = service.rendered.get(id, &status) {
+        return Ok(Some(body));
+    }
+    let own = Arc::clone(service);
+    let body = blocking(move || render(&own, id, &owner)).await?;
+    body.map_err(|error| Refusal::of_disk(&error))
+}
+
+fn render(service: &Service, id: Uuid, owner: &Hash) -> io::Result<Option<Bytes>> {
+    let Some(standing) = service.shelves.desk.read(id, owner)? else { return Ok(None) };
+    let Standing { ref head, ref status, .. } = standing;
+    // What is found in audio that is fetched comes to the record without another status.
+    let lasts = head.source.is_none() || head.ended.is_some();
+    let status = status.clone();
+    let body = Bytes::from(serde_json::to_vec(&answer::record(standing))?);
+    if lasts {
+        service.rendered.put(id, status, body.clone());
+    }
+    Ok(Some(body))
+}
+
+/// `GET /v2/live/{id}`.
+pub async fn read_live(Caller(owner): Caller, State(service): Shared, Id(id): Id) -> Result<Response, Refusal> {
+    let live = Arc::clone(&service.shelves.live);
+    let record = blocking(move || live.find(&id, &owner)).await?.map_err(|error| Refusal::of_disk(&error))?;
+    let record = record.ok_or_else(Refusal::not_found)?;
+    Ok(json(Bytes::from(record.get().to_owned())))
+}
+
+/// `GET /v2/pre-recorded`.
+pub async fn recorded(caller: Caller, service: Shared, headers: HeaderMap, uri: Uri) -> Result<Response, Refusal> {
+    list(caller, service, headers, uri, Some(Kinds { recorded: true, live: false })).await
+}
+
+/// `GET /v2/live`.
+pub async fn live(caller: Caller, service: Shared, headers: HeaderMap, uri: Uri) -> Result<Response, Refusal> {
+    list(caller, service, headers, uri, Some(Kinds { recorded: false, live: true })).await
+}
+
+/// `GET /v2/transcription`: both, unless `kind` says which.
+pub async fn both(caller: Caller, service: Shared, headers: HeaderMap, uri: Uri) -> Result<Response, Refusal> {
+    list(caller, service, headers, uri, None).await
+}
+
+async fn list(
+    Caller(owner): Caller,
+    State(service): Shared,
+    headers: HeaderMap,
+    uri: Uri,
+    kinds: Option<Kinds>,
+) -> Result<Response, Refusal> {
+    let pairs = pairs(&uri);
+    let query = ListQuery::read(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    let mut beside = pairs.clone();
+    beside.retain(|(name, value)| kinds.is_none() && name == "kind" && !value.is_empty());
+    let kinds = kinds.map_or_else(|| Kinds::read(beside.iter().map(|(_, value)| value.as_str())), Ok);
+    let (query, kinds) = match (query, kinds) {
+        (Ok(query), Ok(kinds)) => (query, kinds),
+        (query, kinds) => {
+            let wrong = [query.err().unwrap_or_default(), kinds.err().map_or(Vec::new(), |refusal| refusal.wrong)];
+            return Err(Refusal::fields(wrong.concat()));
+        }
+    };
+    drop(service.accepting.write().await);
+    let (shelves, asked) = (service.shelves.clone(), query.clone());
+    let listed = blocking(move || lists::find(&shelves, &owner, &asked, kinds)).await?;
+    let listed = listed.map_err(|error| Refusal::of_disk(&error))?;
+    let base = Base::of(&headers, service.address);
+    let page = lists::page(&service.shelves, owner, listed, &query, &base, uri.path(), &beside);
+    Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
+}
+
+/// Names and values of the query, decoded; what is no UTF-8 is replaced.
+fn pairs(uri: &Uri) -> Vec<(String, String)> {
+    let Ok(mut url) = reqwest::Url::parse("http://query/") else { return Vec::new() };
+    url.set_query(uri.query());
+    url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
+}
+
+/// `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before it has ended (service notes, 1).
+pub async fn delete(Caller(owner): Caller, State(service): Shared, Id(id): Id) -> Result<Response, Refusal> {
+    let id = files::parse_id(&id).ok_or_else(Refusal::not_found)?;
+    let desk = Arc::clone(&service.shelves.desk);
+    let removal = blocking(move || desk.delete(id, &owner)).await?.map_err(|error| Refusal::of_disk(&error))?;
+    match removal {
+        Removal::Removed => {
+            service.rendered.forget(id);
+            Ok(StatusCode::ACCEPTED.into_response())
+        }
+        Removal::Unknown => Err(Refusal::not_found()),
+        Removal::Open => {
+            let words = "the transcription has not ended; it can be deleted when its status is done or error";
+            Err(Refusal::new(StatusCode::FORBIDDEN, words))
+        }
+    }
+}
+
+/// `GET /v2/pre-recorded/{id}/file`: its audio, as long as that is kept.
+pub async fn file(Caller(owner): Caller, State(service): Shared, Id(id): Id) -> Result<Response, Refusal> {
+    let id = files::parse_id(&id).ok_or_else(Refusal::not_found)?;
+    let (_, upload) = service.shelves.desk.status(id, &owner).ok_or_else(Refusal::not_found)?;
+    audio(&service, upload, &owner).await
+}
+
+/// `GET /file/{id}`: an upload, at the address that its answer named.
+pub async fn upload(Caller(owner): Caller, State(service): Shared, Id(id): Id) -> Result<Response, Refusal> {
+    let id = files::parse_id(&id).ok_or_else(Refusal::not_found)?;
+    audio(&service, id, &owner).await
+}
+
+async fn audio(service: &Service, upload: Uuid, owner: &Hash) -> Result<Response, Refusal> {
+    let gone = || Refusal::new(StatusCode::NOT_FOUND, "the audio is not kept any more");
+    let shelf = &service.shelves.desk.shelf;
+    let (_, size) = shelf.owned(upload, owner).ok_or_else(gone)?;
+    let file = match tokio::fs::File::open(shelf.media(upload)).await {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(gone()),
+        Err(error) => return Err(Refusal::of_disk(&error)),
+    };
+    let heads =
+        [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
+    Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
+}
+
+fn json(body: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], body).into_response()
+}

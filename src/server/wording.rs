@@ -1,0 +1,243 @@
+//! How what was heard is written: the spellings that were asked for, punctuation and capitals by rules.
+
+use crate::domain::transcript::{Transcript, Utterance, Word};
+use std::collections::{BTreeMap, HashMap};
+
+/// Writes what the dictionary names by its keys: the key as it stands, for one word or several of an
+/// utterance, whatever their case and the punctuation around them.
+pub fn respell(transcript: &mut Transcript, dictionary: &BTreeMap<String, Vec<String>>) {
+    let rules = rules(dictionary);
+    if rules.is_empty() {
+        return;
+    }
+    for utterance in &mut transcript.utterances {
+        utterance.words = respelt(&utterance.words, &rules);
+        utterance.text = text(&utterance.words);
+    }
+}
+
+/// Sequences of words to be replaced, by their first word, longest first.
+type Rules<'a> = HashMap<String, Vec<(Vec<String>, &'a str)>>;
+
+fn rules(dictionary: &BTreeMap<String, Vec<String>>) -> Rules<'_> {
+    let mut rules = Rules::new();
+    for (key, values) in dictionary {
+        for value in values {
+            let words: Vec<String> = value.split_whitespace().map(bare).collect();
+            if let Some(first) = words.first().filter(|first| !first.is_empty()) {
+                rules.entry(first.clone()).or_default().push((words, key));
+            }
+        }
+    }
+    rules.values_mut().for_each(|of_word| of_word.sort_by_key(|(words, _)| std::cmp::Reverse(words.len())));
+    rules
+}
+
+fn respelt(words: &[Word], rules: &Rules<'_>) -> Vec<Word> {
+    let plain: Vec<String> = words.iter().map(|word| bare(&word.text)).collect();
+    let mut respelt = Vec::with_capacity(words.len());
+    let mut at = 0;
+    while at < words.len() {
+        let rule = rules.get(&plain[at]).and_then(|rules| rules.iter().find(|(said, _)| plain[at..].starts_with(said)));
+        let (taken, word) = match rule {
+            Some((said, key)) => (said.len(), joined(&words[at..at + said.len()], key)),
+            None => (1, words[at].clone()),
+        };
+        respelt.push(word);
+        at += taken;
+    }
+    respelt
+}
+
+/// Several words as one, written `key`.
+fn joined(words: &[Word], key: &str) -> Word {
+    let (first, last) = (&words[0], &words[words.len() - 1]);
+    let lead: String = first.text.chars().take_while(|c| !c.is_alphanumeric()).collect();
+    let tail = &last.text[last.text.trim_end_matches(|c: char| !c.is_alphanumeric()).len()..];
+    let confidence = words.iter().map(|word| word.confidence).sum::<f64>() / words.len() as f64;
+    let confidence = (confidence * 100.0).round() / 100.0;
+    Word { text: format!("{lead}{key}{tail}"), start: first.start, end: last.end, confidence }
+}
+
+fn bare(text: &str) -> String {
+    text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+fn text(words: &[Word]) -> String {
+    words.iter().map(|word| word.text.as_str()).collect::<String>().trim().to_owned()
+}
+
+/// Seconds of silence between two words of an utterance that are written as a comma.
+const COMMA: f64 = 0.3;
+
+/// Punctuation by pauses, questions by their first two words, capitals for names that are known by what
+/// stands before them or by what they are. English only: other utterances stay as they are.
+pub fn punctuate(transcript: &mut Transcript) {
+    for utterance in transcript.utterances.iter_mut().filter(|utterance| utterance.language == "en") {
+        capitals(&mut utterance.words);
+        commas(&mut utterance.words);
+        let mark = if asks(utterance) { '?' } else { '.' };
+        if let Some(last) = utterance.words.last_mut().filter(|last| !is_marked(&last.text)) {
+            last.text.push(mark);
+        }
+        utterance.text = text(&utterance.words);
+    }
+}
+
+fn is_marked(text: &str) -> bool {
+    text.ends_with(|c: char| !c.is_alphanumeric())
+}
+
+fn commas(words: &mut [Word]) {
+    for at in 1..words.len() {
+        let pause = words[at].start - words[at - 1].end;
+        let before = &mut words[at - 1];
+        if pause >= COMMA && !is_marked(&before.text) {
+            before.text.push(',');
+        }
+    }
+}
+
+const TITLES: [&str; 7] = ["mister", "mr", "missus", "mrs", "doctor", "professor", "saint"];
+
+/// Not those that are other words as well: march, may.
+const CALENDAR: [&str; 17] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "january",
+    "february",
+    "april",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+fn capitals(words: &mut [Word]) {
+    let mut named = false;
+    for word in words {
+        let plain = bare(&word.text);
+        if named || CALENDAR.contains(&plain.as_str()) {
+            word.text = capital(&word.text);
+        }
+        named = TITLES.contains(&plain.as_str());
+        if named {
+            word.text = capital(&word.text);
+        }
+    }
+}
+
+fn capital(text: &str) -> String {
+    let Some((at, first)) = text.char_indices().find(|(_, c)| c.is_alphabetic()) else { return text.to_owned() };
+    let (before, rest) = (&text[..at], &text[at + first.len_utf8()..]);
+    before.chars().chain(first.to_uppercase()).chain(rest.chars()).collect()
+}
+
+const ASKING: [&str; 9] = ["who", "what", "when", "where", "why", "how", "which", "whose", "whom"];
+const HELPING: [&str; 14] =
+    ["is", "are", "am", "was", "were", "do", "does", "did", "can", "could", "will", "would", "shall", "should"];
+const DOING: [&str; 9] = ["i", "you", "he", "she", "it", "we", "they", "this", "there"];
+const HOW: [&str; 5] = ["much", "many", "long", "often", "far"];
+
+/// "what is …", "how many …", "do you …".
+fn asks(utterance: &Utterance) -> bool {
+    let mut words = utterance.words.iter().map(|word| bare(&word.text));
+    let (Some(first), Some(second)) = (words.next(), words.next()) else { return false };
+    let (first, second) = (first.as_str(), second.as_str());
+    (ASKING.contains(&first) && HELPING.contains(&second))
+        || (first == "how" && HOW.contains(&second))
+        || (HELPING.contains(&first) && DOING.contains(&second))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Words with a pause of 0.4 s at each `|`.
+    fn said(words: &str) -> Transcript {
+        let mut at = 0.0;
+        let mut spoken = Vec::new();
+        for word in words.split(' ') {
+            if word == "|" {
+                at += 0.4;
+                continue;
+            }
+            spoken.push(Word { text: format!(" {word}"), start: at, end: at + 0.2, confidence: 0.5 });
+            at += 0.25;
+        }
+        let utterance = Utterance {
+            text: text(&spoken),
+            start: 0.0,
+            end: at,
+            confidence: 0.5,
+            channel: 0,
+            speaker: None,
+            language: "en".to_owned(),
+            words: spoken,
+        };
+        Transcript { languages: vec!["en".to_owned()], utterances: vec![utterance] }
+    }
+
+    fn respelling(words: &str, pairs: &[(&str, &[&str])]) -> Transcript {
+        let pairs =
+            pairs.iter().map(|(key, values)| ((*key).to_owned(), values.iter().map(|v| (*v).to_owned()).collect()));
+        let mut transcript = said(words);
+        respell(&mut transcript, &pairs.collect());
+        transcript
+    }
+
+    #[test]
+    fn words_are_written_as_asked() {
+        let transcript = respelling(
+            "The guerrilla ate cooper netties, and cooper",
+            &[("Gorilla", &["GUERRILLA"]), ("Kubernetes", &["cooper netties"]), ("SQL", &["sequel", "Cooper"])],
+        );
+        assert_eq!(transcript.text(), "The Gorilla ate Kubernetes, and SQL");
+        let word = &transcript.utterances[0].words[3];
+        assert_eq!((word.text.as_str(), word.start, word.end), (" Kubernetes,", 0.75, 1.2));
+    }
+
+    #[test]
+    fn an_empty_spelling_replaces_nothing() {
+        assert_eq!(respelling("one two", &[("x", &["", "..."])]).text(), "one two");
+    }
+
+    #[test]
+    fn pauses_and_rules_make_punctuation() {
+        let written = |words| {
+            let mut transcript = said(words);
+            punctuate(&mut transcript);
+            transcript.text()
+        };
+        assert_eq!(written("Then mister dashwood | on monday | left"), "Then Mister Dashwood, on Monday, left.");
+        assert_eq!(written("What is it"), "What is it?");
+        assert_eq!(written("What a day"), "What a day.");
+        assert_eq!(written("Do you see"), "Do you see?");
+        assert_eq!(written("How many were there"), "How many were there?");
+        assert_eq!(written("Stop!"), "Stop!");
+    }
+
+    proptest! {
+        /// Text and words stay one, no time moves, and nothing is lost but what was replaced.
+        #[test]
+        fn words_and_text_stay_one(words in "[a-c]{1,2}( ([a-c]{1,2}|\\|)){0,20} a", key in "[A-C]{1,3}", value in "[a-c] [a-c]") {
+            let before = said(&words);
+            let mut after = respelling(&words, &[(key.as_str(), &[value.as_str()])]);
+            punctuate(&mut after);
+            let (before, after) = (&before.utterances[0], &after.utterances[0]);
+            prop_assert_eq!(&after.text, &text(&after.words));
+            prop_assert_eq!(after.words[0].start, before.words[0].start);
+            prop_assert_eq!(after.words[after.words.len() - 1].end, before.words[before.words.len() - 1].end);
+            prop_assert!(after.words.windows(2).all(|pair| pair[0].end <= pair[1].start));
+        }
+    }
+}

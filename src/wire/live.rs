@@ -1,0 +1,234 @@
+//! The record of a live transcription: what one must look like to be taken in (interface, "Job
+//! (transcription record)" and "Live request parameters"; bounds: service notes, 4).
+
+use crate::domain::names::Timestamp;
+use crate::wire::fields::{Field, Kind, SPOKEN, TARGET_LANGUAGES, TEXTS, VOCABULARY, inspect_other, may, must};
+use crate::wire::iso;
+use crate::wire::record::Status;
+use serde_json::{Map, Value, json};
+
+/// The live record of one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// Not necessarily a UUID.
+    pub id: String,
+    /// When it was created.
+    pub created: Timestamp,
+    /// Where it is.
+    pub status: Status,
+    /// As it was given when the session began.
+    pub metadata: Option<Value>,
+    /// The record to the letter, with the keys that it lacked.
+    pub text: String,
+}
+
+/// Reads a record, one JSON object.
+///
+/// # Errors
+/// Everything that is wrong with it: "field must …".
+pub fn read(text: &str) -> Result<Live, Vec<String>> {
+    let record: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| vec![format!("the line must be one JSON object: {error}")])?;
+    let wrong = wrong(&record);
+    match live(text, &record) {
+        Some(live) if wrong.is_empty() => Ok(live),
+        _ => Err(wrong),
+    }
+}
+
+/// A record that was read before, by this release or an older one: nothing but what lists need.
+pub fn read_again(text: &str) -> Option<Live> {
+    live(text, &serde_json::from_str(text).ok()?)
+}
+
+fn live(text: &str, record: &Map<String, Value>) -> Option<Live> {
+    let known = |key: &str| record.get(key).and_then(Value::as_str);
+    let id = known("id")?;
+    Some(Live {
+        id: id.to_owned(),
+        created: iso::read(known("created_at")?)?,
+        status: Status::from_word(known("status")?),
+        metadata: record.get("custom_metadata").filter(|given| !given.is_null()).cloned(),
+        text: completed(text, id, record),
+    })
+}
+
+/// Puts the keys that every record has before those that this one has. The text itself is not
+/// written anew: numbers too large for a float stay as they are.
+fn completed(text: &str, id: &str, record: &Map<String, Value>) -> String {
+    let short: String = id.chars().take(8).collect();
+    let defaults = [
+        ("request_id", json!(format!("G-{short}"))),
+        ("version", json!(2)),
+        ("kind", json!("live")),
+        ("completed_at", Value::Null),
+        ("custom_metadata", Value::Null),
+        ("error_code", Value::Null),
+        ("file", Value::Null),
+        ("request_params", Value::Null),
+        ("result", Value::Null),
+    ];
+    let lacking = defaults.iter().filter(|(key, _)| !record.contains_key(*key));
+    let lacking: String = lacking.map(|(key, value)| format!("\"{key}\":{value},")).collect();
+    format!("{{{lacking}{}", text.trim().trim_start_matches('{'))
+}
+
+fn wrong(record: &Map<String, Value>) -> Vec<String> {
+    let complaints = inspect_other(RECORD, "", &Value::Object(record.clone()));
+    let mut wrong: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    let mut must = |holds: bool, words: &str| {
+        if !holds {
+            wrong.push(words.to_owned());
+        }
+    };
+    let text = |key: &str| record.get(key).and_then(Value::as_str);
+    let is_id =
+        |id: &str| (1..=200).contains(&id.len()) && id.bytes().all(|c| c.is_ascii_alphanumeric() || b"-_".contains(&c));
+    let is_date = |key| text(key).is_none_or(|date| iso::read(date).is_some());
+    must(text("id").is_none_or(is_id), "id must be 1 to 200 letters, digits, - and _");
+    must(is_date("created_at"), "created_at must be an ISO 8601 date-time");
+    must(is_date("completed_at"), "completed_at must be an ISO 8601 date-time");
+    let ended = matches!(text("status"), Some("done" | "error"));
+    must(!ended || text("completed_at").is_some(), "completed_at must be given when the status is done or error");
+    let has_result = record.get("result").is_some_and(Value::is_object);
+    must(text("status") != Some("done") || has_result, "result must be an object when the status is done");
+    wrong
+}
+
+const ANY_OBJECT: Kind = Kind::Object(&[]);
+
+const RECORD: &[Field] = &[
+    must("id", Kind::Text),
+    may("request_id", Kind::Text),
+    may("version", Kind::Integer(1, 2)),
+    must("status", Kind::Choice(&["queued", "processing", "done", "error"])),
+    must("created_at", Kind::Text),
+    may("post_session_metadata", ANY_OBJECT),
+    may("kind", Kind::Choice(&["live"])),
+    may("completed_at", Kind::Text),
+    may("custom_metadata", ANY_OBJECT),
+    may("error_code", Kind::Integer(400, 599)),
+    may("file", ANY_OBJECT),
+    may("request_params", Kind::Object(PARAMS)),
+    may("result", ANY_OBJECT),
+];
+
+const PARAMS: &[Field] = &[
+    may("encoding", Kind::Choice(&["wav/pcm", "wav/alaw", "wav/ulaw"])),
+    may("bit_depth", Kind::Integer(8, 32)),
+    may("sample_rate", Kind::Integer(8_000, 48_000)),
+    may("channels", Kind::Integer(1, 8)),
+    may("model", Kind::Text),
+    may("endpointing", Kind::Number(0.01, 10.0)),
+    may("maximum_duration_without_endpointing", Kind::Number(5.0, 60.0)),
+    may("language_config", Kind::Object(&[may("languages", SPOKEN), may("code_switching", Kind::Flag)])),
+    may(
+        "pre_processing",
+        Kind::Object(&[may("audio_enhancer", Kind::Flag), may("speech_threshold", Kind::Number(0.0, 1.0))]),
+    ),
+    may("realtime_processing", Kind::Object(REALTIME)),
+    may(
+        "post_processing",
+        Kind::Object(&[
+            may("summarization", Kind::Flag),
+            may(
+                "summarization_config",
+                Kind::Object(&[may("type", Kind::Choice(&["general", "bullet_points", "concise"]))]),
+            ),
+            may("chapterization", Kind::Flag),
+        ]),
+    ),
+    may("messages_config", Kind::Object(MESSAGES)),
+    may("callback", Kind::Flag),
+    may("callback_config", Kind::Object(CALLBACK)),
+];
+
+const REALTIME: &[Field] = &[
+    may("custom_vocabulary", Kind::Flag),
+    may(
+        "custom_vocabulary_config",
+        Kind::Object(&[
+            may("vocabulary", Kind::List(0, &Kind::TextOr(VOCABULARY))),
+            may("default_intensity", Kind::Number(0.0, 1.0)),
+        ]),
+    ),
+    may("custom_spelling", Kind::Flag),
+    may("custom_spelling_config", Kind::Object(&[may("spelling_dictionary", Kind::Dictionary(&TEXTS))])),
+    may("translation", Kind::Flag),
+    may(
+        "translation_config",
+        Kind::Object(&[
+            may("target_languages", Kind::List(0, &Kind::Choice(TARGET_LANGUAGES))),
+            may("model", Kind::Choice(&["base", "enhanced", "batch"])),
+            may("match_original_utterances", Kind::Flag),
+            may("lipsync", Kind::Flag),
+            may("context_adaptation", Kind::Flag),
+            may("context", Kind::Text),
+            may("informal", Kind::Flag),
+        ]),
+    ),
+    may("named_entity_recognition", Kind::Flag),
+    may("sentiment_analysis", Kind::Flag),
+];
+
+const MESSAGES: &[Field] = &[
+    may("receive_partial_transcripts", Kind::Flag),
+    may("receive_final_transcripts", Kind::Flag),
+    may("receive_speech_events", Kind::Flag),
+    may("receive_pre_processing_events", Kind::Flag),
+    may("receive_realtime_processing_events", Kind::Flag),
+    may("receive_post_processing_events", Kind::Flag),
+    may("receive_acknowledgments", Kind::Flag),
+    may("receive_errors", Kind::Flag),
+    may("receive_lifecycle_events", Kind::Flag),
+];
+
+const CALLBACK: &[Field] = &[
+    may("url", Kind::Url),
+    may("receive_partial_transcripts", Kind::Flag),
+    may("receive_final_transcripts", Kind::Flag),
+    may("receive_speech_events", Kind::Flag),
+    may("receive_pre_processing_events", Kind::Flag),
+    may("receive_realtime_processing_events", Kind::Flag),
+    may("receive_post_processing_events", Kind::Flag),
+    may("receive_acknowledgments", Kind::Flag),
+    may("receive_errors", Kind::Flag),
+    may("receive_lifecycle_events", Kind::Flag),
+];
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lacks_is_filled_in_and_the_rest_stays_to_the_letter() {
+        let text = r#" {"id":"0a1b2c3d4e","status":"queued","created_at":"2026-11-20","custom_metadata":{"n":1e400}} "#;
+        assert!(read(text).is_err(), "no JSON number of serde's");
+        let text = r#" {"id":"0a1b2c3d4e","status":"queued","created_at":"2026-11-20","custom_metadata":{"n":1.50}} "#;
+        let live = read(text).unwrap();
+        assert!(live.text.contains("1.50"), "{}", live.text);
+        let record: Value = serde_json::from_str(&live.text).unwrap();
+        assert_eq!((&record["kind"], &record["version"]), (&json!("live"), &json!(2)));
+        assert_eq!(record["request_id"], "G-0a1b2c3d");
+        assert_eq!(record.get("result"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn everything_wrong_at_once() {
+        let record = json!({ "id": "../x", "status": "ended", "created_at": "yesterday", "kind": "pre-recorded",
+            "error_code": 200, "request_params": { "sample_rate": 1, "messages_config": { "receive_errors": 3 } } });
+        insta::assert_snapshot!(read(&record.to_string()).unwrap_err().join("\n"), @r"
+        error_code must be an integer from 400 to 599
+        kind must be one of: live
+        request_params.messages_config.receive_errors must be true or false
+        request_params.sample_rate must be an integer from 8000 to 48000
+        status must be one of: queued, processing, done, error
+        id must be 1 to 200 letters, digits, - and _
+        created_at must be an ISO 8601 date-time
+        ");
+        let done = json!({ "id": "x", "status": "done", "created_at": "2026-11-20", "kind": "live" });
+        assert_eq!(read(&done.to_string()).unwrap_err().len(), 2);
+        assert_eq!(read("[1]").unwrap_err().len(), 1);
+    }
+}

@@ -1,0 +1,125 @@
+//! What the table of parameters says to others: defaults for a record, lines of the published page, the
+//! schema of a create.
+
+use super::fields::{ANY, FIELDS, Field, Kind, join};
+use serde_json::{Map, Value, json};
+
+/// Fills in what was not sent: every toggle, and in the objects that were sent, or that belong to a
+/// toggle that is on, what has a default.
+pub fn fill(value: &mut Value) {
+    let Value::Object(map) = value else { return };
+    for field in FIELDS {
+        let is_on =
+            field.name.strip_suffix("_config").is_some_and(|toggle| map.get(toggle) == Some(&Value::Bool(true)));
+        if let Kind::Object(fields) = &field.kind {
+            // An object that lacks what is required is not made up.
+            let may_be_made = is_on && fields.iter().all(|field| !field.required) || field.name == "language_config";
+            match map.get_mut(field.name) {
+                Some(Value::Object(inner)) => fill_object(fields, inner),
+                None if may_be_made => {
+                    let mut inner = Map::new();
+                    fill_object(fields, &mut inner);
+                    map.insert(field.name.to_owned(), Value::Object(inner));
+                }
+                _ => {}
+            }
+        }
+    }
+    fill_object(FIELDS, map);
+}
+
+fn fill_object(fields: &[Field], map: &mut Map<String, Value>) {
+    for field in fields {
+        if let Some(default) = field.default_value() {
+            map.entry(field.name).or_insert(default);
+        }
+    }
+}
+
+impl Field {
+    fn default_value(&self) -> Option<Value> {
+        serde_json::from_str(self.default?).ok()
+    }
+}
+
+/// A parameter as the published table and the published schema have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Dotted path; elements of a list as `[]`.
+    pub path: String,
+    /// "must be …", and whether it is required.
+    pub must: String,
+    /// As JSON; empty without one.
+    pub default: String,
+}
+
+/// Every parameter, in the order of the table, inner ones behind their object.
+pub fn rows() -> Vec<Row> {
+    let mut found = Vec::new();
+    list(FIELDS, "", &mut found);
+    found
+}
+
+fn list(fields: &[Field], path: &str, found: &mut Vec<Row>) {
+    for field in fields {
+        let path = join(path, field.name);
+        let must = match &field.kind {
+            // The published page names the lists; they would fill it.
+            Kind::Choice(values) if values.len() > 10 => format!("must be one of {} values", values.len()),
+            kind => kind.must(),
+        };
+        let must = if field.required { format!("{must}; required") } else { must };
+        found.push(Row { path: path.clone(), must, default: field.default.unwrap_or_default().to_owned() });
+        match &field.kind {
+            Kind::Object(inner) => list(inner, &path, found),
+            Kind::List(_, Kind::TextOr(inner)) => list(inner, &format!("{path}[]"), found),
+            _ => {}
+        }
+    }
+}
+
+/// The JSON Schema of a create's body.
+pub fn schema() -> Value {
+    let mut schema = Kind::Object(FIELDS).schema();
+    schema["required"] = json!(["audio_url"]);
+    schema
+}
+
+impl Kind {
+    fn schema(&self) -> Value {
+        match self {
+            Self::Flag => json!({ "type": "boolean" }),
+            Self::Text => json!({ "type": "string" }),
+            Self::Url => json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://" }),
+            Self::Choice(values) => json!({ "type": "string", "enum": values }),
+            Self::Integer(least, ANY) => json!({ "type": "integer", "minimum": least }),
+            Self::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+            Self::Number(least, most) if *most == f64::MAX => json!({ "type": "number", "minimum": least }),
+            Self::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
+            Self::List(least, of) => json!({ "type": "array", "minItems": least, "items": of.schema() }),
+            Self::Object(fields) => object_schema(fields),
+            Self::TextOr(fields) => json!({ "oneOf": [{ "type": "string" }, object_schema(fields)] }),
+            Self::Dictionary(of) => json!({ "type": "object", "additionalProperties": of.schema() }),
+            Self::Free(_) => json!({ "type": "object" }),
+        }
+    }
+}
+
+fn object_schema(fields: &[Field]) -> Value {
+    let properties: Map<String, Value> =
+        fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
+    let required: Vec<&str> = fields.iter().filter(|field| field.required).map(|field| field.name).collect();
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema
+}
+
+fn field_schema(field: &Field) -> Value {
+    let mut schema = field.kind.schema();
+    if let Some(default) = field.default_value() {
+        schema["default"] = default;
+    }
+    schema
+}
