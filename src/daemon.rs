@@ -67,9 +67,7 @@ pub struct House {
     pub engine: Arc<Engine>,
     /// The way to the service.
     pub client: Arc<dyn Client>,
-    /// Where media comes from.
-    pub sources: BTreeMap<SourceName, Arc<Source>>,
-    /// The same, and whether their folders are there.
+    /// Where media comes from, and whether those folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
@@ -88,8 +86,7 @@ impl House {
         let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
         let (client, terms, embedded) = connect(config, &system).await?;
-        let sources = by_name(config);
-        let mounts = mounts(config, &sources, &clock);
+        let mounts = mounts(config, &clock);
         let results = Arc::new(Results::new(results_dir(config)));
         let leftovers = Arc::clone(&results);
         // Beside the work: there may be many folders. What cannot be removed does no harm.
@@ -113,7 +110,7 @@ impl House {
             seed: fastrand::u64(..),
         };
         let engine = Arc::new(Engine::new(parts));
-        Ok(Self { store, engine, client, sources, mounts, clock, embedded, born })
+        Ok(Self { store, engine, client, mounts, clock, embedded, born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -208,20 +205,12 @@ fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
 pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
-    mounts(config, &by_name(config), &(Arc::new(SystemClock) as Arc<dyn Clock>))
+    mounts(config, &(Arc::new(SystemClock) as Arc<dyn Clock>))
 }
 
-fn mounts(
-    config: &Config,
-    sources: &BTreeMap<SourceName, Arc<Source>>,
-    clock: &Arc<dyn Clock>,
-) -> BTreeMap<SourceName, Arc<Mount>> {
-    let mount = |source: &Arc<Source>| Arc::new(Mount::new(Arc::clone(source), &config.state, Arc::clone(clock)));
-    sources.iter().map(|(name, source)| (name.clone(), mount(source))).collect()
-}
-
-fn by_name(config: &Config) -> BTreeMap<SourceName, Arc<Source>> {
-    config.sources.iter().map(|source| (source.name.clone(), Arc::new(source.clone()))).collect()
+fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<Mount>> {
+    let mount = |source: &Source| Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(clock)));
+    config.sources.iter().map(|source| (source.name.clone(), mount(source))).collect()
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.

@@ -95,22 +95,28 @@ impl Syncs {
     /// `synced`: file systems that were synced whole already, in this round.
     fn sync_batch(&self, batch: &Batch, wholesale: bool, synced: &mut Vec<u64>) -> io::Result<()> {
         for file in batch {
-            if !(wholesale && can_sync_whole(file)) {
+            if !(wholesale && self.is_synced_whole(file, synced)?) {
                 file.sync_all()?;
-                continue;
             }
-            let device = rustix::fs::fstat(file)?.st_dev;
-            if synced.contains(&device) {
-                continue;
-            }
-            if !self.failed.load(Ordering::Relaxed) && rustix::fs::syncfs(file).is_ok() {
-                synced.push(device);
-                continue;
-            }
-            self.failed.store(true, Ordering::Relaxed);
-            file.sync_all()?;
         }
         Ok(())
+    }
+
+    /// Whether the file's whole file system is on the disk now; asked of the system once a round.
+    fn is_synced_whole(&self, file: &File, synced: &mut Vec<u64>) -> io::Result<bool> {
+        let device = rustix::fs::fstat(file)?.st_dev;
+        if synced.contains(&device) {
+            return Ok(true);
+        }
+        if self.failed.load(Ordering::Relaxed) || !can_sync_whole(file) {
+            return Ok(false);
+        }
+        let whole = rustix::fs::syncfs(file).is_ok();
+        match whole {
+            true => synced.push(device),
+            false => self.failed.store(true, Ordering::Relaxed),
+        }
+        Ok(whole)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

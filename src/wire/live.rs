@@ -171,17 +171,11 @@ const REALTIME: &[Field] = &[
     may("sentiment_analysis", Kind::Flag),
 ];
 
-const MESSAGES: &[Field] = &[
-    may("receive_partial_transcripts", Kind::Flag),
-    may("receive_final_transcripts", Kind::Flag),
-    may("receive_speech_events", Kind::Flag),
-    may("receive_pre_processing_events", Kind::Flag),
-    may("receive_realtime_processing_events", Kind::Flag),
-    may("receive_post_processing_events", Kind::Flag),
-    may("receive_acknowledgments", Kind::Flag),
-    may("receive_errors", Kind::Flag),
-    may("receive_lifecycle_events", Kind::Flag),
-];
+/// What a callback may be told of, without where it is told.
+const MESSAGES: &[Field] = match CALLBACK {
+    [_url, told @ ..] => told,
+    [] => &[],
+};
 
 const CALLBACK: &[Field] = &[
     may("url", Kind::Url),
