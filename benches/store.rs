@@ -10,7 +10,7 @@ use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, Tr
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::{Audio, Event, Intent, StageKind, Upload};
 use scribed::domain::token::{Order, Token};
-use scribed::store::contract::{Claimed, Hold, Store};
+use scribed::store::contract::{ALL, Claimed, Hold, Store};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
 use std::fs::File;
@@ -119,7 +119,7 @@ impl Walk {
         for n in 0..waiting as u64 {
             store.admit(&key(n), stamp(n), NOW, NOW).await.unwrap();
         }
-        let claimed = store.claim(&[StageKind::Found], NOW, FAR, waiting).await.unwrap();
+        let claimed = store.claim(&[StageKind::Found], ALL, NOW, FAR, waiting).await.unwrap();
         Self { store, claimed, rate: Rate::default() }
     }
 
@@ -159,7 +159,7 @@ fn backlog(runtime: &tokio::runtime::Runtime, dir: &Path, jobs: u64) {
     let store = sled::open(dir).unwrap();
     println!("opened again in {:.2} s, {}", begin.elapsed().as_secs_f64(), memory());
     let begin = Instant::now();
-    let claimed = runtime.block_on(store.claim(&StageKind::ALL, NOW, FAR, 256)).unwrap();
+    let claimed = runtime.block_on(store.claim(&StageKind::ALL, ALL, NOW, FAR, 256)).unwrap();
     println!("first claim of {} in {:.1} ms", claimed.len(), begin.elapsed().as_secs_f64() * 1000.0);
     println!("on disk: {} MB", size_of(dir) >> 20);
 }

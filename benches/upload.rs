@@ -80,7 +80,8 @@ async fn compare(path: &Path, size: u64, url: &str) -> Result<()> {
 }
 
 fn client(url: &str) -> Result<HttpClient> {
-    let identity = Identity { service: ServiceName::new("sink"), origin: url.to_owned(), key: String::new() };
+    let identity =
+        Identity { service: ServiceName::new("sink"), origin: url.to_owned(), key: String::new(), is_own: false };
     let options = Options {
         identity,
         base: url.parse()?,

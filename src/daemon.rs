@@ -4,12 +4,14 @@
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
-use crate::config::meant::{self, Config, Hosted, Recogniser, Serve, Service, Source, Terms};
+use crate::config::meant::{self, Config, Hosted, Recogniser, Serve, Source};
 use crate::control::hands::{self, Hands};
+use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
+use crate::pipeline::engines::Engines;
 use crate::server::address::Reach;
 use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
@@ -33,9 +35,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-/// The name of the one service there is in `jobs.toml`.
-const DEFAULT: &str = "default";
 
 /// Why the house does not open.
 #[derive(Debug, thiserror::Error)]
@@ -63,10 +62,12 @@ pub enum OpenError {
 pub struct House {
     /// The queue.
     pub store: Arc<dyn Store>,
-    /// What moves the jobs.
-    pub engine: Arc<Engine>,
-    /// The way to the service.
-    pub client: Arc<dyn Client>,
+    /// What moves the jobs: one for each service.
+    pub engines: Engines,
+    /// The ways to the services.
+    pub clients: Vec<Arc<dyn Client>>,
+    /// The service of every source.
+    pub homes: Arc<Homes>,
     /// Where media comes from, and whether those folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     clock: Arc<dyn Clock>,
@@ -85,32 +86,35 @@ impl House {
         let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::clone(&system)));
         let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
-        let (client, terms, embedded) = connect(config, &system).await?;
+        let (clients, embedded) = connect(config, &system).await?;
         let mounts = mounts(config, &clock);
-        let results = Arc::new(Results::new(results_dir(config)));
-        let leftovers = Arc::clone(&results);
-        // Beside the work: there may be many folders. What cannot be removed does no harm.
-        drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
         let state = config.state.clone();
         drop(tokio::task::spawn_blocking(move || copy::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
-        let parts = Parts {
-            store: Arc::clone(&store),
-            client: Arc::clone(&client),
-            clock: Arc::clone(&clock),
-            results,
-            params,
-            syncs: Arc::default(),
-            mounts: mounts.clone(),
-            terms,
-            retry: config.retry,
-            seed: fastrand::u64(..),
+        let homes = Arc::new(config.homes());
+        let (syncs, writing) = (Arc::default(), Arc::default());
+        let engine = |client: &Arc<dyn Client>| {
+            let service = &client.identity().service;
+            Arc::new(Engine::new(Parts {
+                store: Arc::clone(&store),
+                homes: Arc::clone(&homes),
+                client: Arc::clone(client),
+                clock: Arc::clone(&clock),
+                results: results(config, service),
+                params: Arc::clone(&params),
+                syncs: Arc::clone(&syncs),
+                writing: Arc::clone(&writing),
+                mounts: mounts.clone(),
+                terms: *config.services[service].terms(),
+                retry: config.retry,
+                seed: fastrand::u64(..),
+            }))
         };
-        let engine = Arc::new(Engine::new(parts));
-        Ok(Self { store, engine, client, mounts, clock, embedded, born })
+        let engines = Engines::new(clients.iter().map(engine));
+        Ok(Self { store, engines, clients, homes, mounts, clock, embedded, born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -119,7 +123,7 @@ impl House {
     /// The store's.
     pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
         let each = self.mounts.iter().map(|(name, mount)| async move {
-            let admitted = || self.engine.nudge();
+            let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
             let scanned = scan.whole().await?;
@@ -143,7 +147,7 @@ impl House {
     /// # Errors
     /// The store's.
     pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
-        let admitted = || self.engine.nudge();
+        let admitted = || self.engines.nudge();
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
         let each = self.mounts.values().map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
@@ -164,7 +168,8 @@ impl House {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             mounts: self.mounts.clone(),
-            running: Some(hands::Running { engine: Arc::clone(&self.engine), pid, since, started }),
+            homes: Arc::clone(&self.homes),
+            running: Some(hands::Running { engines: self.engines.clone(), pid, since, started }),
         }
     }
 
@@ -200,7 +205,7 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreE
 
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    Hands { store, mounts: mounts_of(config), clock, running: None }
+    Hands { store, mounts: mounts_of(config), homes: Arc::new(config.homes()), clock, running: None }
 }
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
@@ -233,43 +238,58 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
 }
 
 /// Where a service's results are kept: ids of two services might be equal.
-fn results_dir(config: &Config) -> PathBuf {
-    config.state.join("results").join(DEFAULT)
+fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
+    let results = Arc::new(Results::new(config.state.join("results").join(service.as_str())));
+    let leftovers = Arc::clone(&results);
+    // Beside the work: there may be many folders. What cannot be removed does no harm.
+    drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
+    results
 }
 
-type Connected = (Arc<dyn Client>, Terms, Option<Running>);
-
-async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Connected, OpenError> {
-    match &config.service {
-        Service::Hosted(hosted) => {
-            let client = hosted_client(hosted, clock)?;
-            Ok((Arc::new(client), hosted.terms, None))
-        }
-        Service::Embedded(terms) => {
-            let (client, running) = embedded(config, clock).await?;
-            Ok((Arc::new(client), *terms, Some(running)))
-        }
+/// The ways to all services, and the embedded one if any of them is that.
+async fn connect(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+) -> Result<(Vec<Arc<dyn Client>>, Option<Running>), OpenError> {
+    let (mut clients, mut running): (Vec<Arc<dyn Client>>, _) = (Vec::new(), None);
+    let own: Vec<&ServiceName> = config.own_services().filter(|name| is_wanted(config, name)).collect();
+    if !own.is_empty() {
+        let (ways, embedded) = embedded(config, &own, clock).await?;
+        clients.extend(ways);
+        running = Some(embedded);
     }
+    for (name, hosted) in config.hosted_services() {
+        clients.push(Arc::new(hosted_client(name, hosted, clock)?));
+    }
+    Ok((clients, running))
 }
 
-/// The way to a service elsewhere, for a look at it beside a daemon that has the queue; `None` for the
-/// embedded one, which only its own daemon reaches.
+/// Nobody wants the service that is there because nothing was said of it, unless it was used before.
+fn is_wanted(config: &Config, name: &ServiceName) -> bool {
+    let named = config.sources.iter().any(|source| source.service == *name);
+    named || name.as_str() != ServiceName::DEFAULT || desk(config).exists()
+}
+
+/// Where the embedded service keeps what it has.
+fn desk(config: &Config) -> PathBuf {
+    config.state.join("service")
+}
+
+/// The ways to the services elsewhere, for a look at them beside a daemon that has the queue. The embedded
+/// one is reached by its own daemon only.
 ///
 /// # Errors
 /// [`OpenError::Client`].
-pub fn visitor(config: &Config) -> Result<Option<Arc<dyn Client>>, OpenError> {
-    match &config.service {
-        Service::Hosted(hosted) => {
-            Ok(Some(Arc::new(hosted_client(hosted, &(Arc::new(SystemClock) as Arc<dyn Clock>))?)))
-        }
-        Service::Embedded(_) => Ok(None),
-    }
+pub fn visitors(config: &Config) -> Result<Vec<Arc<dyn Client>>, OpenError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let each = config.hosted_services();
+    each.map(|(name, hosted)| Ok(Arc::new(hosted_client(name, hosted, &clock)?) as Arc<dyn Client>)).collect()
 }
 
-fn hosted_client(hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, ClientError> {
+fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, ClientError> {
     let key = hosted.key.expose();
     let origin = hosted.url.origin().ascii_serialization();
-    let identity = Identity { service: ServiceName::new(DEFAULT), origin, key: fingerprint(key) };
+    let identity = Identity { service: name.clone(), origin, key: fingerprint(key), is_own: false };
     HttpClient::new(ClientOptions {
         identity,
         base: hosted.url.clone(),
@@ -283,8 +303,12 @@ fn hosted_client(hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, 
 
 /// The embedded service, reached over loopback like any other. Nothing that is stored depends on its
 /// port: its origin is its desk's id.
-async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<(HttpClient, Running), OpenError> {
-    let data = config.state.join("service");
+async fn embedded(
+    config: &Config,
+    names: &[&ServiceName],
+    clock: &Arc<dyn Clock>,
+) -> Result<(Vec<Arc<dyn Client>>, Running), OpenError> {
+    let data = desk(config);
     let key = own_key(&data)?;
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);
@@ -293,17 +317,21 @@ async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<(HttpClient
     let base = format!("http://{}", running.address);
     let base = Url::parse(&base).unwrap_or_else(|error| unreachable!("{base} is an address: {error}"));
     let origin = running.origin.to_string();
-    let client = HttpClient::new(ClientOptions {
-        identity: Identity { service: ServiceName::new(DEFAULT), origin, key: fingerprint(&key) },
-        base,
-        key: Key::new(key.as_str()),
-        key_header: key_header.to_string(),
-        // Nobody else is on this machine's loopback: polite pauses would only slow it down.
-        requests_per_second: f64::INFINITY,
-        clock: Arc::clone(clock),
-        timeouts: timeouts(),
-    })?;
-    Ok((client, running))
+    let client = |name: &&ServiceName| -> Result<Arc<dyn Client>, OpenError> {
+        let service = (*name).clone();
+        let identity = Identity { service, origin: origin.clone(), key: fingerprint(&key), is_own: true };
+        Ok(Arc::new(HttpClient::new(ClientOptions {
+            identity,
+            base: base.clone(),
+            key: Key::new(key.as_str()),
+            key_header: key_header.to_string(),
+            // Nobody else is on this machine's loopback: polite pauses would only slow it down.
+            requests_per_second: f64::INFINITY,
+            clock: Arc::clone(clock),
+            timeouts: timeouts(),
+        })?))
+    };
+    Ok((names.iter().map(client).collect::<Result<_, _>>()?, running))
 }
 
 /// How long a service is waited for. In a debug build the environment variable `SCRIBED_TEST_TIMEOUT`

@@ -122,6 +122,7 @@ pub mod daemon;
 pub mod domain {
     pub mod fault;
     pub mod format;
+    pub mod home;
     pub mod job;
     pub mod names;
     pub mod path;
@@ -157,9 +158,11 @@ pub mod output {
 pub mod pipeline {
     pub mod blocking;
     pub mod engine;
+    pub mod engines;
     pub mod follow;
     pub mod gone;
     pub mod hold;
+    pub mod limit;
     pub mod line;
     pub mod outcome;
     pub mod probe;

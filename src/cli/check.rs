@@ -6,9 +6,10 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Service};
+use crate::config::meant::Config;
 use crate::control::request::Daemon;
-use crate::daemon::{House, mounts_of, recogniser, visitor};
+use crate::daemon::{House, mounts_of, recogniser, visitors};
+use crate::domain::names::ServiceName;
 use crate::server::service::health;
 use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
@@ -37,7 +38,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     for mount in mounts_of(&config).values() {
         verdicts.push(folder(mount).await);
     }
-    if matches!(config.service, Service::Embedded(_)) {
+    if needs_recogniser(&config) {
         verdicts.extend(tools(&config));
     }
     verdicts.extend(house(&config).await);
@@ -75,6 +76,12 @@ async fn folder(mount: &Mount) -> Verdict {
     good(&name, &format!("{folder} can be read and written"))
 }
 
+/// Whether anything of the configuration is transcribed here.
+fn needs_recogniser(config: &Config) -> bool {
+    let own: Vec<&ServiceName> = config.own_services().collect();
+    config.sources.iter().any(|source| own.contains(&&source.service))
+}
+
 fn tools(config: &Config) -> Vec<Verdict> {
     match health(&recogniser(&config.serve)) {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
@@ -92,8 +99,10 @@ async fn house(config: &Config) -> Vec<Verdict> {
         Err(error) => return vec![bad("state", error.to_string())],
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
-    verdicts.push(service(&*house.client).await);
-    verdicts.extend(clocks(&*house.client));
+    for client in &house.clients {
+        verdicts.push(service(&**client).await);
+        verdicts.extend(clocks(&**client));
+    }
     if let Err(error) = house.close().await {
         verdicts.push(bad("state", error.to_string()));
     }
@@ -104,14 +113,20 @@ async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
     let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
     let mut verdicts =
         vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
-    match (visitor(config), &daemon.trouble) {
-        (Ok(Some(client)), _) => {
-            verdicts.push(service(&*client).await);
-            verdicts.extend(clocks(&*client));
+    match visitors(config) {
+        Ok(clients) => {
+            for client in clients {
+                verdicts.push(service(&*client).await);
+                verdicts.extend(clocks(&*client));
+            }
         }
-        (Ok(None), None) => verdicts.push(good("service", "the daemon's own; it says nothing of trouble")),
-        (Ok(None), Some(words)) => verdicts.push(bad("service", words.clone())),
-        (Err(error), _) => verdicts.push(bad("service", error.to_string())),
+        Err(error) => verdicts.push(bad("service", error.to_string())),
+    }
+    if needs_recogniser(config) {
+        verdicts.push(match &daemon.trouble {
+            None => good("service", "the daemon's own; it says nothing of trouble"),
+            Some(words) => bad("service", words.clone()),
+        });
     }
     verdicts
 }

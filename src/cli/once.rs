@@ -6,18 +6,18 @@ use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
 use crate::cli::progress::Standing;
 use crate::cli::signals::on_signal;
 use crate::cli::way::taken;
-use crate::config::meant::{Config, Service};
+use crate::config::meant::Config;
 use crate::daemon::House;
 use crate::domain::names::SourceName;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
-use crate::pipeline::engine::{Ended, Engine, Patience, Tally, Until};
+use crate::pipeline::engine::{Ended, Patience, Tally, Until};
+use crate::pipeline::engines::Engines;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
 use crate::store::contract::{Filter, Store, StoreError};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -36,9 +36,9 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     };
     let patience = patience(&config, args.patience);
     let passed = pass(context, &house, patience, &stop).await;
-    let tally = house.engine.tally();
-    let waiting = waiting(&*house.store).await?;
-    let doubles = house.engine.doubles();
+    let tally = house.engines.tally();
+    let waiting = waiting(&house).await?;
+    let doubles = house.engines.doubles();
     let paused = house.store.paused().await?;
     house.close().await?;
     let Passed { ended, away } = passed?;
@@ -60,10 +60,7 @@ struct Passed {
 fn patience(config: &Config, asked: Duration) -> Patience {
     let settling =
         config.sources.iter().map(|source| source.settle.unwrap_or(NETWORK_SETTLE)).max().unwrap_or_default();
-    let lag = match &config.service {
-        Service::Hosted(hosted) => hosted.terms.lag,
-        Service::Embedded(terms) => terms.lag,
-    };
+    let lag = config.services.values().map(|service| service.terms().lag).max().unwrap_or_default();
     Patience { outage: asked, wait: asked.max(settling.max(lag) + Duration::from_secs(60)) }
 }
 
@@ -74,20 +71,20 @@ async fn pass(
     stop: &CancellationToken,
 ) -> Result<Passed, StoreError> {
     let scanning = AtomicBool::new(true);
-    house.engine.set_intake(true);
+    house.engines.set_intake(true);
     let scan = async {
         let scanned = house.scan().await;
         scanning.store(false, Ordering::Relaxed);
-        house.engine.set_intake(false);
+        house.engines.set_intake(false);
         scanned
     };
     let over = CancellationToken::new();
     let work = async {
-        let ended = house.engine.run(Until::Idle(patience), stop).await;
+        let ended = house.engines.run(Until::Idle(patience), stop).await;
         over.cancel();
         ended
     };
-    let look = || standing(&house.engine, &*house.store, scanning.load(Ordering::Relaxed));
+    let look = || standing(&house.engines, &*house.store, scanning.load(Ordering::Relaxed));
     let show = context.progress.follow(look, over.cancelled());
     let found_all = async {
         tokio::select! {
@@ -111,23 +108,24 @@ fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<String> {
     .collect()
 }
 
-async fn standing(engine: &Arc<Engine>, store: &dyn Store, scanning: bool) -> Option<Standing> {
+async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Option<Standing> {
     let counts = store.counts().await.ok()?;
-    let tally = engine.tally();
+    let tally = engines.tally();
     let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
     Some(Standing {
         ended: tally.done + tally.failed + tally.skipped,
         failed: tally.failed,
         open: counts.total() - ended,
-        sent_bytes: engine.sent_bytes(),
+        sent_bytes: engines.sent_bytes(),
         audio_seconds: tally.audio_millis / 1000,
-        trouble: engine.trouble(),
+        trouble: engines.trouble(),
         scanning,
     })
 }
 
 /// Jobs that have not ended, by what they wait for.
-async fn waiting(store: &dyn Store) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+    let store = &house.store;
     let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
     let mut waiting = BTreeMap::new();
     let counts = store.counts().await?;
@@ -141,7 +139,11 @@ async fn waiting(store: &dyn Store) -> Result<BTreeMap<&'static str, u64>, Store
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         for job in &jobs {
-            let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
+            let what = match paused && is_paused(job) {
+                true => "pause",
+                false if house.homes.knows(job) => waits_for(job),
+                false => "person", // its service is not in the configuration any more
+            };
             *waiting.entry(what).or_default() += 1;
         }
     }

@@ -57,8 +57,8 @@ async fn work(
     let supervisor = Supervisor::of_environment();
     // Tasks of their own: a source's folder that holds up the thread of one does not hold up the others.
     let engine = {
-        let (engine, stop) = (Arc::clone(&house.engine), stop.clone());
-        tokio::spawn(async move { ends(&stop, engine.run(Until::Stopped, &stop)).await })
+        let (engines, stop) = (house.engines.clone(), stop.clone());
+        tokio::spawn(async move { ends(&stop, engines.run(Until::Stopped, &stop)).await })
     };
     let control = {
         let stop = stop.clone();
@@ -86,10 +86,11 @@ async fn ends<T>(stop: &CancellationToken, part: impl Future<Output = Result<T, 
 }
 
 fn say_what_runs(config: &Config, house: &House) {
-    let service = &house.client.identity().origin;
+    let services: Vec<&str> = house.clients.iter().map(|client| client.identity().origin.as_str()).collect();
+    let services = services.join(", ");
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"), config = %config.file.display(), state = %config.state.display(),
-        %service, sources = config.sources.len(), "started"
+        %services, sources = config.sources.len(), "started"
     );
     for source in &config.sources {
         tracing::info!(source = %source.name, folder = %source.folder.display(), "a source is looked through and kept up with");

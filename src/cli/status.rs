@@ -5,7 +5,8 @@ use crate::cli::failure::Failure;
 use crate::cli::once::length;
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::control::request::{Answer, Daemon, Request, Status};
+use crate::control::request::{Answer, Daemon, Request, Served, Status};
+use crate::pipeline::engine::Bears;
 use crate::wire::iso;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -53,7 +54,9 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
     });
     json!({
         "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "suspect": status.suspect, "paused": status.paused,
+        "waiting_for_a_person": status.waiting_for_a_person, "paused": status.paused,
+        "suspect": status.services.iter().any(|served| served.suspect),
+        "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
     })
 }
@@ -66,9 +69,8 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     if status.waiting_for_a_person > 0 {
         context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
     }
-    if status.suspect {
-        context
-            .say("the queue is new or was repaired: nothing is submitted before the service's list was walked once")?;
+    for served in status.services.iter().filter(|served| served.open > 0 || served.trouble.is_some()) {
+        tell_service(context, served)?;
     }
     if status.paused {
         context.say("paused: nothing new is uploaded or submitted until `scribed resume`")?;
@@ -91,8 +93,50 @@ fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
     context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
     context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
-    match &daemon.trouble {
-        Some(words) => context.say(&format!("  the service: {words}")),
-        None => Ok(()),
+    Ok(())
+}
+
+fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
+    let Served { service, open, running, .. } = served;
+    let running = match &served.bears {
+        Some(bears) => of_agreed(*running, bears.running),
+        None => running.to_string(),
+    };
+    context.say(&format!("service {service}: {open} jobs on their way, {running} being transcribed"))?;
+    if let Some(bears) = &served.bears
+        && let Some(found) = lowered(bears)
+    {
+        context.say(&format!("  it was found to bear less than was agreed: {found}"))?;
     }
+    if served.suspect {
+        context.say("  the queue is new or was repaired: nothing is submitted before the service's list was walked")?;
+    }
+    served.trouble.iter().try_for_each(|words| context.say(&format!("  {words}")))
+}
+
+fn of_agreed(running: u64, (_, found): (usize, usize)) -> String {
+    format!("{running} of {found} at a time")
+}
+
+/// What is lower than agreed, in words.
+fn lowered(bears: &Bears) -> Option<String> {
+    let less =
+        |what: &str, (agreed, found): (usize, usize)| (found < agreed).then(|| format!("{found} of {agreed} {what}"));
+    let rate = bears.requests_per_second.filter(|(agreed, found)| found < agreed);
+    let rate = rate.map(|(agreed, found)| format!("{found:.1} of {agreed} requests a second"));
+    let all = [less("transcriptions at a time", bears.running), less("uploads at a time", bears.uploads), rate];
+    let words: Vec<String> = all.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
+fn service(served: &Served) -> Value {
+    let limit = |(agreed, found): (usize, usize)| json!({ "agreed": agreed, "found": found });
+    let limits = served.bears.as_ref().map(|bears| {
+        let rate = bears.requests_per_second.map(|(agreed, found)| json!({ "agreed": agreed, "found": found }));
+        json!({ "uploads": limit(bears.uploads), "running": limit(bears.running), "requests_per_second": rate })
+    });
+    json!({
+        "service": served.service, "open": served.open, "running": served.running, "suspect": served.suspect,
+        "trouble": served.trouble, "limits": limits,
+    })
 }

@@ -64,9 +64,9 @@ impl Supervisor {
 
 async fn signs_of_life(house: &House) -> Result<String, StoreError> {
     let counts = house.store.counts().await?;
-    house.engine.turned().await;
+    house.engines.turned().await;
     let paused = house.store.paused().await?;
-    Ok(line(&counts, paused, house.engine.trouble()))
+    Ok(line(&counts, paused, house.engines.trouble()))
 }
 
 /// How it fares, in a line.

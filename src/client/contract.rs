@@ -19,6 +19,8 @@ pub struct Identity {
     pub origin: String,
     /// A hash of the key that does not tell it.
     pub key: String,
+    /// Whether it is a part of this program: what is sent to it never leaves the machine.
+    pub is_own: bool,
 }
 
 /// A file to be uploaded. It may be opened again when the upload is repeated.
@@ -128,6 +130,11 @@ pub enum ListFault {
 pub trait Client: Send + Sync {
     /// Whom we speak to.
     fn identity(&self) -> &Identity;
+
+    /// Requests a second that it was found to take; infinity where nothing limits them.
+    fn rate(&self) -> f64 {
+        f64::INFINITY
+    }
 
     /// The service's own clock as last heard.
     fn last_date(&self) -> Option<Timestamp>;

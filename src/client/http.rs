@@ -397,6 +397,15 @@ impl HttpClient {
         Ok(self.whole(response?, most).await)
     }
 
+    /// How it was answered says how often it may be asked.
+    fn feel(&self, answer: &Answer) {
+        let asks = answer.status == 429 || (answer.status == 503 && answer.retry_after.is_some());
+        match asks {
+            true => self.pacer.pushed_back(answer.retry_after.unwrap_or_default()),
+            false => self.pacer.got_through(),
+        }
+    }
+
     /// The answer with its body, as far as it comes and is wanted.
     async fn whole(&self, response: Response, most: usize) -> Answer {
         let status = response.status().as_u16();
@@ -414,6 +423,7 @@ impl HttpClient {
             request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
             ..Answer::default()
         };
+        self.feel(&answer);
         let most = if meaning(status) == Meaning::Accepted { most } else { most.min(Limits::FAULT) };
         let total = self.clock.sleep(self.timeouts.body);
         answer.cut = tokio::select! {
@@ -500,6 +510,14 @@ fn worth_another(fault: &Fault) -> Again {
         FaultKind::Throttled { .. } => fault.retry_after().map_or(Again::Soon, Again::After),
         _ => Again::No,
     }
+}
+
+/// Its turn had come before the service asked to be left alone.
+fn left_alone(held: Duration, now: Timestamp) -> Fault {
+    let millis = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
+    let shown = humantime::format_duration(Duration::from_secs(held.as_secs() + 1));
+    let words = format!("was sent nothing: it asked to be left alone, for {shown} more");
+    Fault::new(FaultKind::Throttled { retry_after_ms: Some(millis) }, words, now)
 }
 
 impl HttpClient {
@@ -674,6 +692,10 @@ impl Client for HttpClient {
         &self.identity
     }
 
+    fn rate(&self) -> f64 {
+        self.pacer.rate()
+    }
+
     fn last_date(&self) -> Option<Timestamp> {
         Some(self.date.load(Ordering::Relaxed)).filter(|date| *date != NEVER).map(Timestamp)
     }
@@ -688,6 +710,10 @@ impl Client for HttpClient {
     }
 
     async fn create(&self, _turn: Turn, request: CreateRequest) -> Creation {
+        let held = self.pacer.held();
+        if !held.is_zero() {
+            return Creation::NotAccepted(self.named(left_alone(held, self.clock.now())));
+        }
         let limit = self.timeouts.create;
         let answer = tokio::select! {
             answer = self.create_once(request) => answer,

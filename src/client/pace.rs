@@ -1,7 +1,8 @@
-//! How often requests may leave: evenly spaced, first come, first served.
+//! How often requests may leave: evenly spaced, first come, first served; less often after the service has
+//! asked for that, and not at all before the time it named.
 
 use crate::clock::{Clock, Uptime};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as Lock, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -9,6 +10,14 @@ use tokio::sync::Mutex;
 /// cell rate algorithm: one moment is all it remembers.)
 #[derive(Debug, Clone)]
 pub struct Pace {
+    /// Requests a second that were agreed.
+    most: f64,
+    /// Requests a second that the service was found to take; at most `most`.
+    found: f64,
+    /// Nothing leaves before: the service's `Retry-After`.
+    held: Uptime,
+    /// Another request to be slower that comes before is about what was sent before the last one.
+    settled: Uptime,
     spacing: Duration,
     allowance: Duration,
     /// When the next request would be due if all were evenly spaced. It may lie `allowance` ahead.
@@ -18,9 +27,42 @@ pub struct Pace {
 impl Pace {
     /// `rate` in requests a second, above 0; infinity for no limit. `None` for anything else.
     pub fn new(rate: f64) -> Option<Self> {
-        let spacing = Duration::try_from_secs_f64(1.0 / rate).ok().filter(|_| rate > 0.0)?;
-        let allowance = spacing.saturating_mul(Self::burst(rate) - 1);
-        Some(Self { spacing, allowance, due: Uptime(Duration::ZERO) })
+        let (spacing, allowance) = spaced(rate)?;
+        let never = Uptime(Duration::ZERO);
+        Some(Self { most: rate, found: rate, held: never, settled: never, spacing, allowance, due: never })
+    }
+
+    /// Requests a second that may leave now.
+    pub fn rate(&self) -> f64 {
+        self.found
+    }
+
+    /// How long the service still wants nothing at all.
+    pub fn held(&self, now: Uptime) -> Duration {
+        self.held.since(now)
+    }
+
+    /// The service asked us to be slower, and wants nothing for so long: half as often from now on.
+    pub fn pushed_back(&mut self, now: Uptime, nothing_for: Duration) {
+        self.held = self.held.max(now.after(nothing_for));
+        if now >= self.settled {
+            self.set(self.found / 2.0);
+        }
+        self.settled = self.held.max(now.after(ANSWERS_WITHIN));
+    }
+
+    /// A request got through: a little more often again, the agreed rate after [`RECOVERY`] seconds of it.
+    pub fn got_through(&mut self) {
+        if self.found < self.most {
+            self.set(self.found + self.most / (self.found * RECOVERY).max(1.0));
+        }
+    }
+
+    fn set(&mut self, rate: f64) {
+        let rate = rate.clamp(SLOWEST.min(self.most), self.most);
+        if let Some((spacing, allowance)) = spaced(rate) {
+            (self.found, self.spacing, self.allowance) = (rate, spacing, allowance);
+        }
     }
 
     /// How many may leave at once after a pause: one, and what falls due within 20 ms, because a
@@ -32,7 +74,7 @@ impl Pace {
 
     /// Zero: one request may leave now, and is counted. Otherwise how long to wait before asking again.
     pub fn take(&mut self, now: Uptime) -> Duration {
-        let wait = self.due.since(now.after(self.allowance));
+        let wait = self.due.since(now.after(self.allowance)).max(self.held(now));
         if wait.is_zero() {
             self.due = self.due.max(now).after(self.spacing);
         }
@@ -40,30 +82,70 @@ impl Pace {
     }
 }
 
+/// Requests a second that are never undercut: one in ten seconds.
+const SLOWEST: f64 = 0.1;
+
+/// Seconds after which the agreed rate is reached again, if all gets through.
+const RECOVERY: f64 = 60.0;
+
+/// Requests that left together are answered within this.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
+/// The time between two requests, and how far ahead of it they may be; `None` for what is no rate.
+fn spaced(rate: f64) -> Option<(Duration, Duration)> {
+    let spacing = Duration::try_from_secs_f64(1.0 / rate).ok().filter(|_| rate > 0.0)?;
+    Some((spacing, spacing.saturating_mul(Pace::burst(rate) - 1)))
+}
+
 /// The rule for many tasks at once.
 pub struct Pacer {
     clock: Arc<dyn Clock>,
     /// Fair: tokio's mutex is handed on in the order of asking, and the one whose turn is next holds
     /// it while it waits. Who goes away while waiting costs the others nothing.
-    pace: Mutex<Pace>,
+    next: Mutex<()>,
+    pace: Lock<Pace>,
 }
 
 impl Pacer {
     /// A queue under this rule.
     pub fn new(clock: Arc<dyn Clock>, pace: Pace) -> Self {
-        Self { clock, pace: Mutex::new(pace) }
+        Self { clock, next: Mutex::new(()), pace: Lock::new(pace) }
     }
 
     /// Returns when one request may leave.
     pub async fn turn(&self) {
-        let mut pace = self.pace.lock().await;
+        let _first = self.next.lock().await;
         loop {
-            let wait = pace.take(self.clock.uptime());
+            let wait = self.pace().take(self.clock.uptime());
             if wait.is_zero() {
                 return;
             }
             self.clock.sleep(wait).await;
         }
+    }
+
+    /// See [`Pace::pushed_back`].
+    pub fn pushed_back(&self, nothing_for: Duration) {
+        self.pace().pushed_back(self.clock.uptime(), nothing_for);
+    }
+
+    /// See [`Pace::got_through`].
+    pub fn got_through(&self) {
+        self.pace().got_through();
+    }
+
+    /// See [`Pace::held`].
+    pub fn held(&self) -> Duration {
+        self.pace().held(self.clock.uptime())
+    }
+
+    /// See [`Pace::rate`].
+    pub fn rate(&self) -> f64 {
+        self.pace().rate()
+    }
+
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,7 +154,6 @@ mod tests {
     use super::*;
     use crate::domain::names::Timestamp;
     use proptest::prelude::*;
-    use std::sync::Mutex as Lock;
 
     #[test]
     fn a_rate_is_a_number_above_zero() {
@@ -114,6 +195,27 @@ mod tests {
         }
 
         #[test]
+        fn whatever_is_heard_nothing_leaves_while_it_is_held_and_never_more_than_agreed(
+            rate in 0.1..2000.0_f64,
+            heard in proptest::collection::vec((0_u64..3_000, proptest::option::of(0_u64..20_000)), 1..100),
+        ) {
+            let mut pace = Pace::new(rate).unwrap();
+            let (mut now, mut held) = (Uptime(Duration::ZERO), Uptime(Duration::ZERO));
+            for (pause, pushed_back) in heard {
+                now = now.after(Duration::from_millis(pause));
+                match pushed_back {
+                    Some(millis) => {
+                        pace.pushed_back(now, Duration::from_millis(millis));
+                        held = held.max(now.after(Duration::from_millis(millis)));
+                    }
+                    None => pace.got_through(),
+                }
+                prop_assert!(pace.rate() <= rate && pace.rate() >= rate.min(SLOWEST));
+                prop_assert!(!(pace.take(now).is_zero() && now < held), "it left {:?} too early", held.since(now));
+            }
+        }
+
+        #[test]
         fn the_wait_it_names_is_enough(rate in 0.1..2000.0_f64, asks in 1..100_usize) {
             let mut pace = Pace::new(rate).unwrap();
             let mut now = Uptime(Duration::from_secs(1));
@@ -122,6 +224,27 @@ mod tests {
                 prop_assert!(pace.take(now) <= Duration::from_secs_f64(1.0 / rate));
             }
         }
+    }
+
+    #[test]
+    fn pushed_back_it_halves_once_for_what_left_together_and_finds_back_in_a_minute() {
+        let (mut pace, at) = (Pace::new(10.0).unwrap(), |millis| Uptime(Duration::from_millis(millis)));
+        pace.pushed_back(at(0), Duration::from_secs(5));
+        pace.pushed_back(at(100), Duration::ZERO);
+        assert_eq!(pace.rate(), 5.0);
+        assert_eq!(pace.take(at(1000)), Duration::from_secs(4));
+        pace.pushed_back(at(5100), Duration::ZERO);
+        assert_eq!(pace.rate(), 2.5);
+        let mut now = at(5100);
+        let begun = now;
+        while pace.rate() < 10.0 {
+            match pace.take(now) {
+                Duration::ZERO => pace.got_through(),
+                wait => now = now.after(wait),
+            }
+        }
+        let seconds = now.since(begun).as_secs();
+        assert!((30..=60).contains(&seconds), "{seconds} s");
     }
 
     /// Its time goes on by sleeping only.

@@ -28,13 +28,15 @@ pub enum Holds {
     Tables(&'static [Key]),
     /// Tables under names of the user's: request parameters, checked by `template`.
     Named,
+    /// Tables with these keys under names of the user's.
+    NamedTables(&'static [Key]),
 }
 
 /// The whole file.
 pub const FILE: &[Key] = &[
     table("state", &[value("store")]),
     table("service", SERVICE),
-    not_yet("services"),
+    Key { name: "services", holds: Holds::NamedTables(SERVICE) },
     not_yet("callback"),
     not_yet("budget"),
     table("retry", &[value("attempts"), value("first"), value("max")]),
@@ -92,8 +94,8 @@ const SOURCE: &[Key] = &[
     value("outputs"),
     value("name_as"),
     not_yet("place"),
-    not_yet("local_only"),
-    not_yet("service"),
+    value("local_only"),
+    value("service"),
 ];
 
 const fn value(name: &'static str) -> Key {
@@ -142,20 +144,29 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
                 }
             }
         }
-        (Holds::Named, DeValue::Table(inner)) => {
-            for (name, under) in inner.iter().filter(|(_, under)| !under.get_ref().is_table()) {
-                let what = format!("`{path}.{}` must be a table", name.get_ref());
-                problems.push(Problem::at(under.span(), what).mend(format!("write [{path}.{}]", name.get_ref())));
+        (Holds::Named | Holds::NamedTables(_), DeValue::Table(inner)) => {
+            for (name, under) in inner {
+                let path = format!("{path}.{}", name.get_ref());
+                match (&key.holds, under.get_ref()) {
+                    (Holds::NamedTables(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
+                    (_, DeValue::Table(_)) => {}
+                    _ => {
+                        let what = format!("`{path}` must be a table");
+                        problems.push(Problem::at(under.span(), what).mend(format!("write [{path}]")));
+                    }
+                }
             }
         }
-        (Holds::Table(_) | Holds::Tables(_) | Holds::Named, other) => problems.push(no_table(key, at, other)),
+        (Holds::Table(_) | Holds::Tables(_) | Holds::Named | Holds::NamedTables(_), other) => {
+            problems.push(no_table(key, at, other));
+        }
     }
 }
 
 fn no_table(key: &Key, at: Range<usize>, found: &DeValue<'_>) -> Problem {
     let header = match key.holds {
         Holds::Tables(_) => format!("[[{}]]", key.name),
-        Holds::Named => format!("[{}.NAME]", key.name),
+        Holds::Named | Holds::NamedTables(_) => format!("[{}.NAME]", key.name),
         _ => format!("[{}]", key.name),
     };
     Problem::at(at, format!("`{}` has the wrong form", key.name))

@@ -2,18 +2,20 @@
 
 use super::folders;
 use super::keys;
-use super::problem::{Problem, Problems};
+use super::problem::{Problem, Problems, nearest};
 use super::schedule::Schedule;
 use super::secret::{Env, Secret};
 use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
 use super::written::{Found, Refusal, Section, Spot, duration, refusal, size, some_time, text, whole, wrong_type};
 use crate::domain::format::Format;
-use crate::domain::names::SourceName;
+use crate::domain::home::Homes;
+use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use reqwest::Url;
 use reqwest::header::HeaderName;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -27,14 +29,35 @@ pub struct Config {
     pub file: PathBuf,
     /// The folder of the store and of kept results; absolute.
     pub state: PathBuf,
-    /// Who transcribes.
-    pub service: Service,
+    /// Who transcribes, by name. Where nothing is said of [`ServiceName::DEFAULT`], it is the embedded one.
+    pub services: BTreeMap<ServiceName, Service>,
     /// How often and how soon again.
     pub retry: Policy,
     /// The transcription service itself, embedded or under `scribed serve`.
     pub serve: Serve,
     /// Where media comes from; never empty.
     pub sources: Vec<Source>,
+}
+
+impl Config {
+    /// The service of every source.
+    pub fn homes(&self) -> Homes {
+        let by_source = self.sources.iter().map(|source| (source.name.clone(), source.service.clone()));
+        Homes::new(by_source.collect(), ServiceName::new(ServiceName::DEFAULT), self.services.keys().cloned())
+    }
+
+    /// The names under which this program itself transcribes.
+    pub fn own_services(&self) -> impl Iterator<Item = &ServiceName> {
+        self.services.iter().filter(|(_, service)| matches!(service, Service::Embedded(_))).map(|(name, _)| name)
+    }
+
+    /// The services elsewhere.
+    pub fn hosted_services(&self) -> impl Iterator<Item = (&ServiceName, &Hosted)> {
+        self.services.iter().filter_map(|(name, service)| match service {
+            Service::Hosted(hosted) => Some((name, hosted)),
+            Service::Embedded(_) => None,
+        })
+    }
 }
 
 /// Who transcribes.
@@ -44,6 +67,15 @@ pub enum Service {
     Embedded(Terms),
     /// Somebody else.
     Hosted(Hosted),
+}
+
+impl Service {
+    /// How it is treated.
+    pub fn terms(&self) -> &Terms {
+        match self {
+            Self::Embedded(terms) | Self::Hosted(Hosted { terms, .. }) => terms,
+        }
+    }
 }
 
 /// A service elsewhere.
@@ -166,6 +198,10 @@ pub enum Recogniser {
 pub struct Source {
     /// Unique.
     pub name: SourceName,
+    /// Who transcribes what comes from it; one of [`Config::services`].
+    pub service: ServiceName,
+    /// Nothing of it ever leaves this machine.
+    pub local_only: bool,
     /// Absolute; need not exist, since a mount may be away.
     pub folder: PathBuf,
     /// Matched against paths relative to `folder`, without regard to case.
@@ -285,6 +321,13 @@ struct Reader<'r> {
     env: Option<Env<'r>>,
 }
 
+/// What a source may name, and whose folders it may not take.
+struct Known<'k> {
+    templates: &'k Templates,
+    services: &'k BTreeMap<ServiceName, Service>,
+    own: &'k [&'k Path],
+}
+
 /// A source while its neighbours are not known yet.
 struct Draft {
     source: Source,
@@ -297,16 +340,11 @@ impl Reader<'_> {
         let state = self.state(&file.section("state"));
         let serve = self.serve(&file.section("serve"));
         let templates = self.templates(file);
+        let services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
-        let sources = self.sources(file, &templates, &own);
-        Config {
-            file: path.to_owned(),
-            service: self.service(&file.section("service")),
-            retry: retry(&file.section("retry")),
-            state,
-            serve,
-            sources,
-        }
+        let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
+        told_elsewhere(file, &sources, &serve);
+        Config { file: path.to_owned(), services, retry: retry(&file.section("retry")), state, serve, sources }
     }
 
     fn state(&self, section: &Section<'_>) -> PathBuf {
@@ -324,6 +362,25 @@ impl Reader<'_> {
         self.path(&or(store, "state".to_owned()))
     }
 
+    /// `[service]` is `[services.default]`.
+    fn services(&self, file: &Section<'_>) -> BTreeMap<ServiceName, Service> {
+        let mut services = BTreeMap::new();
+        let alone = file.section("service");
+        services.insert(ServiceName::new(ServiceName::DEFAULT), self.service(&alone));
+        for (name, section) in file.named("services") {
+            if let Err(refusal) = service_name(&name.value) {
+                file.refuse(&format!("services.{}", name.value), name.span.clone(), refusal);
+            }
+            if name.value == ServiceName::DEFAULT && alone.is_there() {
+                let problem = Problem::at(name.span, "the service `default` is given twice");
+                file.tell(problem.also(alone.span.clone(), "this is it too").mend("give one of them another name"));
+                continue;
+            }
+            services.insert(ServiceName::new(name.value), self.service(&section));
+        }
+        services
+    }
+
     fn service(&self, section: &Section<'_>) -> Service {
         let url = section.get("url", service_url);
         let key = section.get("key", |value| self.secret(value));
@@ -335,7 +392,7 @@ impl Reader<'_> {
         }
         let terms = terms(section, Terms::HOSTED);
         if !section.table().is_some_and(|table| table.contains_key("key")) {
-            let what = "`service.key` is missing: a service elsewhere needs one";
+            let what = format!("`{}` is missing: a service elsewhere needs one", section.name("key"));
             section.tell(Problem::at(section.span.clone(), what).mend("key = \"env:SCRIBED_KEY\""));
         }
         match (url, key) {
@@ -395,14 +452,14 @@ impl Reader<'_> {
         named.map(|(name, section)| (name.value.clone(), Template::build(&name.value, &section, self.text))).collect()
     }
 
-    fn sources(&self, file: &Section<'_>, templates: &Templates, own: &[&Path]) -> Vec<Source> {
+    fn sources(&self, file: &Section<'_>, known: &Known<'_>) -> Vec<Source> {
         let sections = file.sections("source");
         let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
         // Of another form than [[source]] is told by `keys`.
         if written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty())) {
             file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
         }
-        let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, templates, own)).collect();
+        let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
         let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
         // One alone is in nobody's way.
         let places = if folders.len() > 1 { folders::resolved(&folders) } else { Vec::new() };
@@ -413,7 +470,8 @@ impl Reader<'_> {
         drafts.into_iter().map(|draft| draft.source).collect()
     }
 
-    fn source(&self, section: &Section<'_>, templates: &Templates, own: &[&Path]) -> Option<Draft> {
+    fn source(&self, section: &Section<'_>, known: &Known<'_>) -> Option<Draft> {
+        let Known { templates, own, .. } = *known;
         let table = section.table()?;
         let written = section.get("folder", text);
         let name = section.get("name", source_name);
@@ -424,6 +482,7 @@ impl Reader<'_> {
         let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
         let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
         let template = section.get("template", |value| template::find(templates, &text(value)?));
+        let (service, local_only) = service_of(section, known.services);
         let outputs = outputs(section);
         let name_as = name_as(section)?;
         if !table.contains_key("folder") && !table.contains_key("manifest") {
@@ -444,6 +503,8 @@ impl Reader<'_> {
         let own = own.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
             name: SourceName::new(name.value),
+            service,
+            local_only,
             folder,
             include: set(include),
             exclude,
@@ -472,6 +533,53 @@ impl Reader<'_> {
     /// A path as written, from the file's folder where it is relative.
     fn path(&self, written: &str) -> PathBuf {
         self.base.join(written).components().collect()
+    }
+}
+
+/// A name that may stand in a file's name.
+fn service_name(name: &str) -> Result<(), Refusal> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    match name.len() {
+        1..=40 if name.chars().all(plain) => Ok(()),
+        _ => Err(refusal("is no name for a service", "use up to 40 letters, digits, `-` and `_`")),
+    }
+}
+
+/// Who transcribes what comes from a source, and whether all of it stays here.
+fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, Service>) -> (ServiceName, bool) {
+    let named = section.get("service", |value| {
+        let name = ServiceName::new(text(value)?);
+        if services.contains_key(&name) {
+            return Ok(name);
+        }
+        let mend = match nearest(name.as_str(), services.keys().map(ServiceName::as_str)) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("write [services.{name}], or take it out for the service `default`"),
+        };
+        Err(refusal("names no service of this file", mend))
+    });
+    let service = or(named, ServiceName::new(ServiceName::DEFAULT));
+    let local_only = section.get("local_only", boolean);
+    let (Some(only), Some(Service::Hosted(hosted))) = (&local_only, services.get(&service)) else {
+        return (service, or(local_only, false));
+    };
+    if only.value {
+        let why = format!("keeps everything on this machine, but its service `{service}` is elsewhere: {}", hosted.url);
+        let mend = "give it service = \"site\" and write [services.site] without a `url`: that is the embedded one";
+        section.refuse("local_only", only.span.clone(), refusal(why, mend));
+    }
+    (service, only.value)
+}
+
+/// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
+fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &Serve) {
+    let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
+    let host = webhook.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host.parse::<std::net::IpAddr>().map_or(host == "localhost", |ip| ip.to_canonical().is_loopback());
+    if !is_here {
+        let section = file.section("serve").section("webhook");
+        let why = format!("would hear of the transcriptions of the source {}, which is `local_only`", kept.name);
+        section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or take it out"));
     }
 }
 

@@ -9,6 +9,7 @@ use super::schedule::Schedule;
 use super::starter::starter;
 use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
 use crate::domain::format::Format;
+use crate::domain::names::ServiceName;
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
 use proptest::prelude::*;
@@ -31,12 +32,16 @@ fn with_source(text: &str) -> String {
     told(&format!("[[source]]\nfolder = \"inbox\"\n{text}"))
 }
 
+fn default_of(config: &Config) -> &Service {
+    &config.services[&ServiceName::new(ServiceName::DEFAULT)]
+}
+
 #[test]
 fn the_least_that_works() {
     let config = read("[[source]]\nfolder = \"inbox\"\n").unwrap();
     let here = std::env::current_dir().unwrap();
-    assert_eq!((config.state, config.serve.data), (here.join("state"), here.join("service")));
-    assert!(matches!(config.service, Service::Embedded(Terms::EMBEDDED)));
+    assert_eq!((&config.state, &config.serve.data), (&here.join("state"), &here.join("service")));
+    assert!(matches!(default_of(&config), Service::Embedded(Terms::EMBEDDED)));
     let source = &config.sources[0];
     assert_eq!((source.name.as_str(), &source.folder), ("inbox", &here.join("inbox")));
     assert!(
@@ -78,7 +83,7 @@ fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
         (Holds::Tables(inner), Some(value)) => {
             lacking(value[0].as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
-        (Holds::Value | Holds::Named, Some(_)) => vec![],
+        (Holds::Value | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
     };
     keys.iter().flat_map(lacks).collect()
 }
@@ -90,7 +95,7 @@ fn the_examples_defaults_are_the_defaults() {
     let (said, silent) = (read(EXAMPLE).unwrap(), read(&without.join("\n")).unwrap());
     assert_eq!(format!("{said:#?}"), format!("{silent:#?}"));
     assert_eq!(said.retry, Policy::default());
-    let Service::Hosted(hosted) = said.service else { panic!("the example has a url") };
+    let Service::Hosted(hosted) = default_of(&said) else { panic!("the example has a url") };
     assert_eq!(hosted.terms, Terms::HOSTED);
     assert_eq!((said.serve.recogniser, said.serve.upload_limit), (Recogniser::Pocketsphinx, 1_000_000_000));
 }
@@ -113,8 +118,84 @@ fn the_shapes_of_results_are_chosen() {
 #[test]
 fn an_embedded_service_with_other_terms() {
     let config = read("[service]\nlimits = { running = 2 }\n[[source]]\nfolder = \"inbox\"\n").unwrap();
-    let Service::Embedded(terms) = config.service else { panic!("no url was given") };
+    let Service::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
     assert_eq!((terms.limits.running, terms.limits.uploads, terms.lag), (2, 4, Duration::ZERO));
+}
+
+const TWO_SERVICES: &str = "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_KEY\"\n[services.site]\nlimits = { running = 2 }\n";
+
+#[test]
+fn each_source_has_its_service() {
+    let text = format!(
+        "{TWO_SERVICES}[[source]]\nfolder = \"a\"\n[[source]]\nfolder = \"b\"\nservice = \"site\"\nlocal_only = true\n"
+    );
+    let config = read(&text).unwrap();
+    let services: Vec<&str> = config.sources.iter().map(|source| source.service.as_str()).collect();
+    assert_eq!((services, config.sources[1].local_only), (vec!["default", "site"], true));
+    assert_eq!(config.services[&ServiceName::new("site")].terms().limits.running, 2);
+    assert_eq!(config.own_services().map(ServiceName::as_str).collect::<Vec<_>>(), ["site"]);
+    assert_eq!(config.hosted_services().count(), 1);
+}
+
+#[test]
+fn what_stays_here_cannot_be_given_to_a_service_elsewhere() {
+    let text = format!(
+        "{TWO_SERVICES}[services.\"a/b\"]\n[services.default]\n[services.far]\nurl = \"http://10.0.0.1\"\n\
+         [serve]\nwebhook = {{ url = \"https://hook.example.org\", secret = \"env:SCRIBED_S\" }}\n\
+         [[source]]\nfolder = \"a\"\nlocal_only = true\n[[source]]\nfolder = \"b\"\nservice = \"sight\"\n"
+    );
+    insta::assert_snapshot!(told(&text), @r#"
+        error: `services.a/b` is no name for a service
+         --> jobs.toml:6:11
+          |
+        6 | [services."a/b"]
+          |           ^^^^^
+          |
+          = help: use up to 40 letters, digits, `-` and `_`
+
+        error: the service `default` is given twice
+         --> jobs.toml:7:11
+          |
+        1 | [service]
+          | --------- this is it too
+        ...
+        7 | [services.default]
+          |           ^^^^^^^
+          |
+          = help: give one of them another name
+
+        error: `services.far.key` is missing: a service elsewhere needs one
+         --> jobs.toml:8:1
+          |
+        8 | [services.far]
+          | ^^^^^^^^^^^^^^
+          |
+          = help: key = "env:SCRIBED_KEY"
+
+        error: `serve.webhook.url` would hear of the transcriptions of the source a, which is `local_only`
+          --> jobs.toml:11:11
+           |
+        11 | webhook = { url = "https://hook.example.org", secret = "env:SCRIBED_S" }
+           |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: use an address of this machine, or take it out
+
+        error: `source.local_only` keeps everything on this machine, but its service `default` is elsewhere: https://stt.example.org/
+          --> jobs.toml:14:14
+           |
+        14 | local_only = true
+           |              ^^^^
+           |
+           = help: give it service = "site" and write [services.site] without a `url`: that is the embedded one
+
+        error: `source.service` names no service of this file
+          --> jobs.toml:17:11
+           |
+        17 | service = "sight"
+           |           ^^^^^^^
+           |
+           = help: write [services.sight], or take it out for the service `default`
+        "#);
 }
 
 #[test]
@@ -709,7 +790,7 @@ fn a_service_without_its_other_half() {
 #[test]
 fn secrets_are_never_shown() {
     let config = read(EXAMPLE).unwrap();
-    let Service::Hosted(hosted) = &config.service else { panic!("the example has a url") };
+    let Service::Hosted(hosted) = default_of(&config) else { panic!("the example has a url") };
     assert_eq!((hosted.key.expose(), config.serve.keys[0].expose()), ("hunter2", "hunter2"));
     assert!(!format!("{config:?}").contains("hunter2"));
 }

@@ -56,7 +56,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
             words: if verdict == Verdict::Taken { String::new() } else { explained.words },
             verdict: Verdict::Job,
             next: taken_up(source, &job),
-            job: Some(Box::new(job)),
+            job: Some(Box::new(hands.told(job))),
             paused: hands.store.paused().await?,
             ..explained
         },

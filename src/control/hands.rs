@@ -4,11 +4,13 @@ use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{adding, explaining, forecast, listing, status, steering};
 use crate::clock::{Clock, Uptime};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::home::Homes;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::pipeline::blocking::blocking;
-use crate::pipeline::engine::Engine;
+use crate::pipeline::engines::Engines;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use std::collections::BTreeMap;
@@ -28,6 +30,8 @@ pub struct Hands {
     pub clock: Arc<dyn Clock>,
     /// Where media comes from, and whether it is there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
+    /// The service of every source.
+    pub homes: Arc<Homes>,
     /// What runs here, if this is a daemon.
     pub running: Option<Running>,
 }
@@ -35,7 +39,7 @@ pub struct Hands {
 /// A daemon that runs.
 pub struct Running {
     /// What moves the jobs.
-    pub engine: Arc<Engine>,
+    pub engines: Engines,
     /// This process.
     pub pid: u32,
     /// When it was started.
@@ -133,17 +137,32 @@ impl Hands {
         )
     }
 
+    /// A job as it is told. One whose service is not in the configuration any more is moved by nobody, and
+    /// its row cannot know that.
+    pub fn told(&self, job: Job) -> Job {
+        if job.stage.is_end() || self.homes.knows(&job) {
+            return job;
+        }
+        let words = format!(
+            "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \
+             cancel it",
+            self.homes.of(&job.group())
+        );
+        let fault = Fault::new(FaultKind::Asks, words, job.since);
+        job.resting(None, Some(fault))
+    }
+
     /// Somebody changed what may move.
     pub fn nudge(&self) {
         if let Some(running) = &self.running {
-            running.engine.nudge();
+            running.engines.nudge();
         }
     }
 
     /// Somebody took a job out of its mover's hands.
     pub fn recall(&self) {
         if let Some(running) = &self.running {
-            running.engine.recall();
+            running.engines.recall();
         }
     }
 }

@@ -18,7 +18,7 @@ pub async fn page(hands: &Hands, selection: &Selection) -> Result<Page, Refusal>
     let mut jobs = hands.store.page(&filter).await?;
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
-    Ok(Page { jobs, next })
+    Ok(Page { jobs: jobs.into_iter().map(|job| hands.told(job)).collect(), next })
 }
 
 fn is_wanted(job: &Job, selection: &Selection) -> bool {
@@ -37,5 +37,5 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
 pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let job = hands.job(wanted).await?;
     let history = hands.store.history(job.id).await?;
-    Ok(Shown { paused: hands.store.paused().await?, job, history })
+    Ok(Shown { paused: hands.store.paused().await?, job: hands.told(job), history })
 }

@@ -3,8 +3,9 @@
 
 use super::place::Place;
 use crate::domain::job::{Job, JobKey};
-use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use crate::pipeline::engine::Bears;
 use crate::store::contract::{Note, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -125,8 +126,6 @@ pub struct Status {
     pub running: u64,
     /// Of those in flight, how many nothing moves by itself.
     pub waiting_for_a_person: u64,
-    /// Whether nothing may be bought before the service's list was walked.
-    pub suspect: bool,
     /// Whether a person has ordered that nothing new is uploaded or submitted.
     pub paused: bool,
     /// The daemon, where one answers.
@@ -134,6 +133,26 @@ pub struct Status {
     /// Sources that are frozen: their folders are away.
     #[serde(default)]
     pub frozen: Vec<Frozen>,
+    /// The services of the configuration.
+    #[serde(default)]
+    pub services: Vec<Served>,
+}
+
+/// How it stands with one service.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Served {
+    /// Its name in `jobs.toml`.
+    pub service: ServiceName,
+    /// Jobs of its own that have not ended.
+    pub open: u64,
+    /// How many count against its limit of running transcriptions.
+    pub running: u64,
+    /// Whether nothing may be bought there before its list was walked.
+    pub suspect: bool,
+    /// Why nothing, or nothing new, is sent to it; as the daemon knows it.
+    pub trouble: Option<String>,
+    /// What the daemon has found it to bear.
+    pub bears: Option<Bears>,
 }
 
 /// A source of which nothing changes until its folder is back.

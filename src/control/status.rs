@@ -1,8 +1,9 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{Daemon, Frozen, Refusal, Status, Waiting};
+use super::request::{Daemon, Frozen, Refusal, Served, Status, Waiting};
 use crate::clock::Clock;
+use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
@@ -22,11 +23,29 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         total: counts.total(),
         running: counts.running(),
         waiting_for_a_person: counts.parked_in_flight,
-        suspect: hands.store.suspect().await?,
         paused: hands.store.paused().await?,
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
         frozen: frozen(hands).await,
+        services: services(hands).await?,
     })
+}
+
+/// Each service that the configuration has.
+async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
+    let mut services = Vec::new();
+    for name in hands.homes.services() {
+        let counts = hands.store.counts_of(&|group| hands.homes.of(group) == name).await?;
+        let engine = hands.running.as_ref().and_then(|running| running.engines.of(name));
+        services.push(Served {
+            service: name.clone(),
+            open: StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| counts.of(kind)).sum(),
+            running: counts.running(),
+            suspect: hands.store.suspect(name).await?,
+            trouble: engine.and_then(|engine| engine.trouble()),
+            bears: engine.map(|engine| engine.bears()),
+        });
+    }
+    Ok(services)
 }
 
 /// A daemon knows which folders are away; a command looks.
@@ -39,17 +58,17 @@ async fn frozen(hands: &Hands) -> Vec<Frozen> {
 }
 
 fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
-    let tally = running.engine.tally();
+    let tally = running.engines.tally();
     Daemon {
         pid: running.pid,
         since: running.since,
         millis: u64::try_from(clock.uptime().since(running.started).as_millis()).unwrap_or(u64::MAX),
-        trouble: running.engine.trouble(),
+        trouble: running.engines.trouble(),
         done: tally.done,
         failed: tally.failed,
         skipped: tally.skipped,
         audio_millis: tally.audio_millis,
-        sent_bytes: running.engine.sent_bytes(),
+        sent_bytes: running.engines.sent_bytes(),
     }
 }
 
@@ -68,7 +87,7 @@ pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Ref
 
 async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
     let paused = hands.store.paused().await?;
-    let jobs = hands.store.page(&filter).await?;
+    let jobs: Vec<Job> = hands.store.page(&filter).await?.into_iter().map(|job| hands.told(job)).collect();
     let mut waiting = Waiting::default();
     for job in &jobs {
         let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };

@@ -79,6 +79,11 @@ text_name!(
     /// A service's name in `jobs.toml`: `default` for `[service]`, also when it is the embedded one.
     ServiceName
 );
+impl ServiceName {
+    /// The name of `[service]`, and of the embedded one where nothing is said.
+    pub const DEFAULT: &str = "default";
+}
+
 text_name!(
     /// A file's id at the service, the last part of its `audio_url` (interface, "Upload response").
     UploadId

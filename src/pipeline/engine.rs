@@ -1,13 +1,16 @@
 //! The engine: claim ▷ walk ▷ commit. It sleeps until the next due moment or a nudge; one claim, one
-//! move, one commit, but for the one move that spends money, whose intent is a commit of its own.
+//! move, one commit, but for the one move that spends money, whose intent is a commit of its own. There
+//! is one engine for each service, so that one that is out holds up no other (see `engines`).
 
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
-use crate::config::meant::Terms;
-use crate::domain::names::SourceName;
+use crate::config::meant::{Limits, Terms};
+use crate::domain::home::{Group, Homes};
+use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
 use crate::output::syncing::Syncs;
+use crate::pipeline::limit::{Limit, Turnaround};
 use crate::pipeline::line::Line;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
@@ -16,14 +19,16 @@ use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use lanes::{Busy, Lane};
 use memory::Memory;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+mod bearing;
 mod creates;
 mod gone;
 mod idle;
@@ -44,6 +49,8 @@ const DRAIN: Duration = Duration::from_secs(10);
 pub struct Parts {
     /// The queue.
     pub store: Arc<dyn Store>,
+    /// The service of every source: this engine moves what is its service's business.
+    pub homes: Arc<Homes>,
     /// The service.
     pub client: Arc<dyn Client>,
     /// Time, whose wall never goes back. The same one as of those who admit: their dates are compared.
@@ -54,6 +61,8 @@ pub struct Parts {
     pub params: Arc<ParamFiles>,
     /// Where all who write are synced together.
     pub syncs: Arc<Syncs>,
+    /// The names that are being written, by any engine.
+    pub writing: Arc<Writing>,
     /// The sources by name, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What was agreed with the service.
@@ -98,6 +107,8 @@ pub enum Ended {
 pub struct Engine {
     parts: Parts,
     line: Mutex<Line>,
+    found: Mutex<Found>,
+    uploading: AtomicUsize,
     memory: Mutex<Memory>,
     listing: gone::Listing,
     begun: Begun,
@@ -106,7 +117,6 @@ pub struct Engine {
     /// Asked once: the answer is read from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
-    writing: Arc<Writing>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
@@ -114,6 +124,32 @@ pub struct Engine {
     recalled: Notify,
     /// Times that the loop of [`Engine::run`] has gone round.
     turns: watch::Sender<u64>,
+}
+
+/// What the service was found to bear at once.
+#[derive(Debug)]
+struct Found {
+    uploads: Limit,
+    running: Limit,
+    turnaround: Turnaround,
+}
+
+impl Found {
+    fn new(agreed: Limits) -> Self {
+        let (uploads, running) = (Limit::new(agreed.uploads), Limit::new(agreed.running));
+        Self { uploads, running, turnaround: Turnaround::default() }
+    }
+}
+
+/// What is agreed with the service, and what it was found to bear.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Bears {
+    /// Uploads at a time: agreed, found.
+    pub uploads: (usize, usize),
+    /// Accepted transcriptions that have not ended: agreed, found.
+    pub running: (usize, usize),
+    /// Requests a second: agreed, found. `None` where nothing limits them.
+    pub requests_per_second: Option<(f64, f64)>,
 }
 
 /// What came to an end since the engine was made.
@@ -138,6 +174,8 @@ impl Engine {
         let memory = Memory::new(parts.seed);
         Self {
             line: Mutex::new(Line::new(parts.retry)),
+            found: Mutex::new(Found::new(parts.terms.limits)),
+            uploading: AtomicUsize::new(0),
             memory: Mutex::new(memory),
             listing: gone::Listing::default(),
             begun: Begun::default(),
@@ -145,7 +183,6 @@ impl Engine {
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),
             sent_bytes: Arc::default(),
-            writing: Arc::default(),
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
@@ -153,6 +190,16 @@ impl Engine {
             turns: watch::Sender::new(0),
             parts,
         }
+    }
+
+    /// The service whose jobs it moves.
+    pub fn service(&self) -> &ServiceName {
+        &self.parts.client.identity().service
+    }
+
+    /// Whether a group is this engine's business.
+    fn owns(&self, group: &Group) -> bool {
+        self.parts.homes.of(group) == self.service()
     }
 
     /// Something new may be due: look now.
@@ -286,6 +333,22 @@ impl Engine {
                 Err(_) => Ok(()),
             },
         }
+    }
+
+    /// What the service was found to bear.
+    pub fn bears(&self) -> Bears {
+        let (agreed, found) = (self.parts.terms.limits, self.found());
+        Bears {
+            uploads: (agreed.uploads, found.uploads.now()),
+            running: (agreed.running, found.running.now()),
+            requests_per_second: Some(self.parts.client.rate())
+                .filter(|rate| rate.is_finite())
+                .map(|rate| (f64::from(agreed.requests_per_second), rate)),
+        }
+    }
+
+    fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

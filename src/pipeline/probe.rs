@@ -70,7 +70,7 @@ pub async fn run(
         _ => keep_params(params, source, job, now)?,
     };
     let order = content.map(|content| Order { service: service.clone(), content, params });
-    if let Some(outcome) = subtitled(store, mount, job, order.as_ref(), now).await? {
+    if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);
     }
     Ok(Outcome::Step(Event::Probed { params, content }))
@@ -80,6 +80,7 @@ pub async fn run(
 /// knows its own only when the service's list has been walked.
 async fn subtitled(
     store: &dyn Store,
+    service: &ServiceName,
     mount: &Arc<Mount>,
     job: &Job,
     order: Option<&Order>,
@@ -106,7 +107,7 @@ async fn subtitled(
     if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
         return Ok(None);
     }
-    if store.suspect().await.map_err(fault)? {
+    if store.suspect(service).await.map_err(fault)? {
         let until = now.after(now.since(job.since).clamp(SUSPECT_MIN, SUSPECT_MAX));
         return Ok(Some(Outcome::Sleep { until, reason: None }));
     }

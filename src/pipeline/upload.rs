@@ -45,7 +45,9 @@ pub async fn run(
     let (params, content) = known;
     let service = client.identity().service.clone();
     if let Some(content) = content {
-        let order = Order { service: service.clone(), content, params };
+        // What it was made from may have been bought at another service than its source's of today.
+        let made = job.made_from.clone().filter(|made| made.content == content);
+        let order = made.unwrap_or_else(|| Order { service: service.clone(), content, params });
         if let Some(outcome) = without_buying(store, &order, job, clock.now()).await? {
             return Ok(outcome);
         }

@@ -73,7 +73,7 @@ mod tests {
     use crate::config::meant;
     use crate::domain::job::JobKey;
     use crate::domain::path::RelPath;
-    use crate::store::contract::Hold;
+    use crate::store::contract::{ALL, Hold};
     use crate::store::memory;
     use std::path::Path;
     use std::time::Duration;
@@ -90,7 +90,7 @@ mod tests {
         let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());
         store.admit(&key, seen, now, now).await.unwrap();
         let until = now.after(Duration::from_secs(60));
-        let claimed = store.claim(&[StageKind::Found], now, until, 1).await.unwrap().remove(0);
+        let claimed = store.claim(&[StageKind::Found], ALL, now, until, 1).await.unwrap().remove(0);
         let skipped = Job { stage: Stage::Skipped { why: Skip::Subtitled }, ..claimed.job };
         store.commit(&claimed.lease, &skipped, Hold::Release).await.unwrap();
         for (is_there, kind) in [(false, StageKind::Skipped), (true, StageKind::Found)] {

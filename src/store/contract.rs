@@ -10,10 +10,11 @@
 //! with the process for stores of one process; a commit under an old fence changes nothing.
 //!
 //! **Suspicion.** A store that was created empty, set aside or repaired is suspect until
-//! [`Store::trust`]: it does not know what was bought before it.
+//! [`Store::trust`], for each service: it does not know what was bought there before it.
 
+use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
-use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,12 @@ pub struct Bought {
     pub round: u32,
 }
 
+/// Tells the groups whose jobs are meant.
+pub type Of<'o> = &'o (dyn Fn(&Group) -> bool + Send + Sync);
+
+/// All of them.
+pub const ALL: Of<'static> = &|_| true;
+
 /// How many jobs are where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -102,6 +109,12 @@ impl Counts {
     /// All jobs.
     pub fn total(&self) -> u64 {
         self.by_kind.iter().sum()
+    }
+
+    /// These and those.
+    pub fn add(&mut self, more: &Self) {
+        self.by_kind.iter_mut().zip(more.by_kind).for_each(|(count, more)| *count += more);
+        self.parked_in_flight += more.parked_in_flight;
     }
 }
 
@@ -160,11 +173,12 @@ pub trait Store: Send + Sync {
     /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
 
-    /// Up to `n` jobs at these stages that are due and that nobody holds, the longest due first,
-    /// held until `until`.
+    /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, the longest due
+    /// first, held until `until`.
     async fn claim(
         &self,
         kinds: &[StageKind],
+        of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
         n: usize,
@@ -192,11 +206,12 @@ pub trait Store: Send + Sync {
     /// Something bought was seen at the service. The highest round is kept.
     async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError>;
 
-    /// Whether nothing may be bought before a list was walked.
-    async fn suspect(&self) -> Result<bool, StoreError>;
+    /// Whether nothing may be bought at this service before its list was walked.
+    async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
 
-    /// All that can be found again was sighted. Durable when it returns, with every sighting before.
-    async fn trust(&self) -> Result<(), StoreError>;
+    /// All that can be found again at this service was sighted. Durable when it returns, with every
+    /// sighting before.
+    async fn trust(&self, service: &ServiceName) -> Result<(), StoreError>;
 
     /// Somebody says that this transcription has ended: the job that waits for it is due now.
     /// `false` if none waits.
@@ -227,7 +242,7 @@ pub trait Store: Send + Sync {
     async fn set_paused(&self, paused: bool) -> Result<(), StoreError>;
 
     /// When the next of these is due, leases that run out included.
-    async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError>;
+    async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError>;
 
     /// A job.
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
@@ -242,7 +257,12 @@ pub trait Store: Send + Sync {
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
 
     /// How many jobs are where.
-    async fn counts(&self) -> Result<Counts, StoreError>;
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.counts_of(ALL).await
+    }
+
+    /// How many jobs of these groups are where.
+    async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError>;
 
     /// A job's history, oldest first.
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;

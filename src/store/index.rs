@@ -1,11 +1,12 @@
 //! What a store of one process keeps in memory beside its rows: some 150 bytes a job, rebuilt by one
 //! scan when it is opened.
 
+use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, JobTag};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::Order;
-use crate::store::contract::{Counts, Lease};
+use crate::store::contract::{Counts, Lease, Of};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lookups of a queue.
@@ -14,8 +15,7 @@ pub struct Index {
     by_tag: HashMap<JobTag, JobId>,
     /// Who wrote the files of a folder that have this name without its ending.
     writers: HashMap<u64, JobId>,
-    due: BTreeMap<StageKind, BTreeSet<(Timestamp, JobId)>>,
-    counts: Counts,
+    parts: BTreeMap<Group, Part>,
     sizes: HashMap<u64, u32>,
     waiting: HashMap<[u8; 16], JobId>,
     owners: HashMap<[u8; 16], JobId>,
@@ -26,8 +26,16 @@ pub struct Index {
     last: u64,
 }
 
+/// What is known of one group.
+#[derive(Debug, Default)]
+struct Part {
+    due: BTreeMap<StageKind, BTreeSet<(Timestamp, JobId)>>,
+    counts: Counts,
+}
+
 #[derive(Debug)]
 struct Held {
+    group: Group,
     fence: u64,
     until: Timestamp,
     kind: StageKind,
@@ -52,7 +60,7 @@ impl Index {
         }
         self.count(job, 1);
         *self.sizes.entry(job.seen.size).or_default() += 1;
-        self.add_due(job.id, job.stage.kind(), job.due);
+        self.add_due(job.id, job.group(), job.stage.kind(), job.due);
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
                 self.waiting.insert(id_hash(transcription), job.id);
@@ -76,8 +84,8 @@ impl Index {
                 self.sizes.remove(&job.seen.size);
             }
         }
-        if let (Some(due), Some(set)) = (job.due, self.due.get_mut(&job.stage.kind())) {
-            set.remove(&(due, job.id));
+        if let Some(due) = job.due {
+            self.remove_due(&job.group(), job.stage.kind(), (due, job.id));
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
@@ -107,40 +115,59 @@ impl Index {
     }
 
     fn count(&mut self, job: &Job, by: i64) {
-        let kind = job.stage.kind();
-        let counted = self.counts.of_mut(kind);
+        let counts = &mut self.parts.entry(job.group()).or_default().counts;
+        let counted = counts.of_mut(job.stage.kind());
         *counted = counted.saturating_add_signed(by);
         if job.is_parked() {
-            self.counts.parked_in_flight = self.counts.parked_in_flight.saturating_add_signed(by);
+            counts.parked_in_flight = counts.parked_in_flight.saturating_add_signed(by);
         }
     }
 
-    fn add_due(&mut self, id: JobId, kind: StageKind, due: Option<Timestamp>) {
+    fn add_due(&mut self, id: JobId, group: Group, kind: StageKind, due: Option<Timestamp>) {
         match self.leases.get_mut(&id) {
             Some(held) => {
+                held.group = group;
                 held.kind = kind;
                 held.due = due;
             }
             None => {
                 if let Some(due) = due {
-                    self.due.entry(kind).or_default().insert((due, id));
+                    self.parts.entry(group).or_default().due.entry(kind).or_default().insert((due, id));
                 }
             }
         }
     }
 
+    fn remove_due(&mut self, group: &Group, kind: StageKind, entry: (Timestamp, JobId)) {
+        if let Some(set) = self.parts.get_mut(group).and_then(|part| part.due.get_mut(&kind)) {
+            set.remove(&entry);
+        }
+    }
+
     /// The longest due of these that nobody holds; held from now on until `until`.
-    pub fn claim(&mut self, kinds: &[StageKind], now: Timestamp, until: Timestamp) -> Option<Lease> {
+    pub fn claim(&mut self, kinds: &[StageKind], of: Of<'_>, now: Timestamp, until: Timestamp) -> Option<Lease> {
         self.expire(now);
-        let first = |kind: &StageKind| self.due.get(kind)?.first().copied().map(|(due, id)| (due, id, *kind));
-        let (due, job, kind) = kinds.iter().filter_map(first).min()?;
+        let (due, job, kind, group) = self.firsts(kinds, of).min()?;
         if due > now {
             return None;
         }
-        self.due.get_mut(&kind)?.remove(&(due, job));
+        let group = group.clone();
+        self.remove_due(&group, kind, (due, job));
         self.fence += 1;
-        self.leases.insert(job, Held { fence: self.fence, until, kind, due: Some(due), hint: None });
+        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None });
         Some(Lease { job, fence: self.fence })
+    }
+
+    /// The longest due of each group and stage.
+    fn firsts(&self, kinds: &[StageKind], of: Of<'_>) -> impl Iterator<Item = (Timestamp, JobId, StageKind, &Group)> {
+        let meant = self.parts.iter().filter(move |(group, _)| of(group));
+        meant.flat_map(move |(group, part)| {
+            let first = move |kind: &StageKind| {
+                let (due, id) = *part.due.get(kind)?.first()?;
+                Some((due, id, *kind, group))
+            };
+            kinds.iter().filter_map(first)
+        })
     }
 
     fn expire(&mut self, now: Timestamp) {
@@ -181,7 +208,7 @@ impl Index {
     /// Whoever held it holds it no more.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
-            self.add_due(id, held.kind, held.due);
+            self.add_due(id, held.group, held.kind, held.due);
         }
     }
 
@@ -225,16 +252,19 @@ impl Index {
         self.sizes.get(&size).copied().unwrap_or(0)
     }
 
-    /// How many jobs are where.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
+    /// How many jobs of these groups are where.
+    pub fn counts(&self, of: Of<'_>) -> Counts {
+        let mut counts = Counts::default();
+        let meant = self.parts.iter().filter(|(group, _)| of(group));
+        meant.for_each(|(_, part)| counts.add(&part.counts));
+        counts
     }
 
     /// When the next of these is due or its lease runs out.
-    pub fn next_due(&self, kinds: &[StageKind]) -> Option<Timestamp> {
-        let first = |kind: &StageKind| self.due.get(kind)?.first().map(|(due, _)| *due);
-        let leased = self.leases.values().filter(|held| kinds.contains(&held.kind)).map(|held| held.until);
-        kinds.iter().filter_map(first).chain(leased).min()
+    pub fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Option<Timestamp> {
+        let first = self.firsts(kinds, of).map(|(due, ..)| due).min();
+        let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
+        leased.map(|held| held.until).chain(first).min()
     }
 }
 

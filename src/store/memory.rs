@@ -1,11 +1,11 @@
 //! A store that forgets: for the simulation and for rehearsals.
 
 use crate::domain::job::Job;
-use crate::domain::names::JobId;
+use crate::domain::names::{JobId, ServiceName};
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, Note, StoreError};
 use crate::store::queue::{Barrier, Journal, QueueStore, Rows};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,8 +31,8 @@ pub struct Contents {
     pub bought: BTreeMap<Order, Bought>,
     /// Whether anything was sighted.
     pub sightings: bool,
-    /// Whether a list was walked.
-    pub trusted: bool,
+    /// The services whose lists were walked.
+    pub trusted: BTreeSet<ServiceName>,
     /// Whether nothing new is uploaded or submitted.
     pub paused: bool,
     /// The history.
@@ -58,7 +58,7 @@ enum Change {
     Job(JobId, Option<Box<Job>>),
     Bought(Order, Option<Bought>),
     Sightings(bool),
-    Trusted(bool),
+    Trusted(BTreeSet<ServiceName>),
     Paused(bool),
 }
 
@@ -142,13 +142,14 @@ impl Rows for MemoryDisk {
         Ok(())
     }
 
-    fn suspect(&self) -> Result<bool, StoreError> {
-        Ok(!self.inner().now.trusted)
+    fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        Ok(!self.inner().now.trusted.contains(service))
     }
 
-    fn set_trusted(&mut self) -> Result<(), StoreError> {
+    fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError> {
         let mut inner = self.inner();
-        let before = std::mem::replace(&mut inner.now.trusted, true);
+        let before = inner.now.trusted.clone();
+        inner.now.trusted.insert(service.clone());
         inner.since_barrier.push(Change::Trusted(before));
         Ok(())
     }

@@ -3,10 +3,12 @@
 use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
-use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
-use crate::store::contract::{Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin};
+use crate::store::contract::{
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
+};
 use crate::store::index::{Index, split};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,10 +28,10 @@ pub trait Rows: Send {
     fn has_sightings(&self) -> Result<bool, StoreError>;
     /// From now on so.
     fn set_sightings(&mut self) -> Result<(), StoreError>;
-    /// Whether nothing may be bought yet.
-    fn suspect(&self) -> Result<bool, StoreError>;
+    /// Whether nothing may be bought at this service yet.
+    fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
     /// No longer so.
-    fn set_trusted(&mut self) -> Result<(), StoreError>;
+    fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError>;
     /// Whether nothing new is uploaded or submitted.
     fn paused(&self) -> Result<bool, StoreError>;
     /// From now on so, or no longer.
@@ -161,13 +163,14 @@ impl Queue {
     fn claim(
         &mut self,
         kinds: &[StageKind],
+        of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
         n: usize,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed = Vec::new();
         while claimed.len() < n {
-            let Some(lease) = self.index.claim(kinds, now, until) else { break };
+            let Some(lease) = self.index.claim(kinds, of, now, until) else { break };
             claimed.push(Claimed { lease, job: self.load(lease.job)? });
         }
         Ok(claimed)
@@ -336,11 +339,12 @@ impl Store for QueueStore {
     async fn claim(
         &self,
         kinds: &[StageKind],
+        of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
         n: usize,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.queue().claim(kinds, now, until, n)
+        self.queue().claim(kinds, of, now, until, n)
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
@@ -377,13 +381,13 @@ impl Store for QueueStore {
         queue.sight(order, bought)
     }
 
-    async fn suspect(&self) -> Result<bool, StoreError> {
-        self.queue().rows.suspect()
+    async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.queue().rows.suspect(service)
     }
 
-    async fn trust(&self) -> Result<(), StoreError> {
+    async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {
         self.barrier.durable().await?;
-        self.queue().rows.set_trusted()?;
+        self.queue().rows.set_trusted(service)?;
         self.barrier.durable().await
     }
 
@@ -412,8 +416,8 @@ impl Store for QueueStore {
         self.barrier.durable().await
     }
 
-    async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.queue().index.next_due(kinds))
+    async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.queue().index.next_due(kinds, of))
     }
 
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -448,8 +452,8 @@ impl Store for QueueStore {
         }
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        Ok(self.queue().index.counts().clone())
+    async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError> {
+        Ok(self.queue().index.counts(of))
     }
 
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {

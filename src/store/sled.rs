@@ -18,7 +18,7 @@
 //! sled. So every value carries a checksum and its own key, and the numbers of jobs have no gaps.
 
 use crate::domain::job::Job;
-use crate::domain::names::{JobId, Timestamp};
+use crate::domain::names::{JobId, ServiceName, Timestamp};
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
@@ -55,6 +55,7 @@ const WAITING: usize = 1024;
 const JOB: u8 = b'j';
 const BOUGHT: u8 = b'b';
 const META_FORMAT: &[u8] = b"m/format";
+/// Of the service of [`ServiceName::DEFAULT`], which was the only one once; of others with `/NAME` after it.
 const META_TRUSTED: &[u8] = b"m/trusted";
 const META_SIGHTINGS: &[u8] = b"m/sightings";
 const META_PAUSED: &[u8] = b"m/paused";
@@ -192,7 +193,9 @@ fn open_once(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
     let file = File::open(queue.join("db"))?;
     greet(&db)?;
     if trust == Trust::Repaired {
-        db.remove(META_TRUSTED)?;
+        for key in db.scan_prefix(META_TRUSTED).keys() {
+            db.remove(key?)?;
+        }
     }
     db.flush()?;
     file.sync_data()?;
@@ -453,12 +456,12 @@ impl Rows for SledRows {
         if self.has_sightings()? { Ok(()) } else { self.write(META_SIGHTINGS, &true) }
     }
 
-    fn suspect(&self) -> Result<bool, StoreError> {
-        Ok(!self.flagged(META_TRUSTED)?)
+    fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        Ok(!self.flagged(&trusted_key(service))?)
     }
 
-    fn set_trusted(&mut self) -> Result<(), StoreError> {
-        self.write(META_TRUSTED, &true)
+    fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError> {
+        self.write(&trusted_key(service), &true)
     }
 
     fn paused(&self) -> Result<bool, StoreError> {
@@ -468,6 +471,15 @@ impl Rows for SledRows {
     fn set_paused(&mut self, paused: bool) -> Result<(), StoreError> {
         self.write(META_PAUSED, &paused)
     }
+}
+
+fn trusted_key(service: &ServiceName) -> Vec<u8> {
+    let mut key = META_TRUSTED.to_vec();
+    if service.as_str() != ServiceName::DEFAULT {
+        key.push(b'/');
+        key.extend_from_slice(service.as_str().as_bytes());
+    }
+    key
 }
 
 /// Jobs are numbered from 1 without gaps and never removed: what is not there was lost.
@@ -630,6 +642,10 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
+    fn service() -> ServiceName {
+        ServiceName::new(ServiceName::DEFAULT)
+    }
+
     fn key(path: &[u8]) -> JobKey {
         JobKey { source: SourceName::new("s"), path: RelPath::new(path) }
     }
@@ -748,14 +764,14 @@ mod tests {
         with_jobs(dir.path(), 50);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         // sled writes its snapshot when it opens what is not empty.
-        runtime.block_on(open(dir.path()).unwrap().trust()).unwrap();
+        runtime.block_on(open(dir.path()).unwrap().trust(&service())).unwrap();
         let queue = dir.path().join("queue");
         let snapshot = std::fs::read_dir(&queue).unwrap().map(|entry| entry.unwrap().path());
         let snapshot = snapshot.filter(|path| path.to_str().unwrap().contains("/snap.")).max().unwrap();
         std::fs::write(&snapshot, b"garbage that is no snapshot at all").unwrap();
         let store = open(dir.path()).unwrap();
         assert_eq!(runtime.block_on(store.counts()).unwrap().total(), 50);
-        assert!(runtime.block_on(store.suspect()).unwrap(), "what was repaired is not believed");
+        assert!(runtime.block_on(store.suspect(&service())).unwrap(), "what was repaired is not believed");
     }
 
     #[test]
@@ -765,10 +781,10 @@ mod tests {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let store = open(dir.path()).unwrap();
-            store.trust().await.unwrap();
+            store.trust(&service()).await.unwrap();
             drop(store);
             let store = open_rebuilt(dir.path(), NOW).unwrap();
-            assert!(store.suspect().await.unwrap());
+            assert!(store.suspect(&service()).await.unwrap());
             assert_eq!(store.counts().await.unwrap().total(), 0);
             assert_eq!(store.history(JobId(1)).await.unwrap(), []);
         });

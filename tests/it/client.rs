@@ -54,8 +54,12 @@ impl Clock for Hasty {
 }
 
 fn options(url: &str) -> Options {
-    let identity =
-        Identity { service: ServiceName::new("default"), origin: url.to_owned(), key: "fingerprint".to_owned() };
+    let identity = Identity {
+        service: ServiceName::new("default"),
+        origin: url.to_owned(),
+        key: "fingerprint".to_owned(),
+        is_own: false,
+    };
     Options {
         identity,
         base: url.parse().unwrap(),

@@ -25,10 +25,15 @@ pub fn stamp(size: u64) -> Stamp {
     Stamp { size, mtime_ns: 1_700_000_000_000_000_000 + size as i64, ctime_ns: 7, inode: 11 }
 }
 
+/// The only service of most tests.
+pub fn service() -> ServiceName {
+    ServiceName::new(ServiceName::DEFAULT)
+}
+
 /// What the n-th content costs money as.
 pub fn order(n: u64) -> Order {
     let content = Hash::of(format!("content {n}").as_bytes());
-    Order { service: ServiceName::new("default"), content, params: Hash::of(b"parameters") }
+    Order { service: service(), content, params: Hash::of(b"parameters") }
 }
 
 /// The n-th id at the service.

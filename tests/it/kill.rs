@@ -6,7 +6,7 @@ use crate::jobs::{START, key, next, stamp};
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{Stage, StageKind};
-use scribed::store::contract::{Bought, Claimed, Filter, Hold, Store, StoreError};
+use scribed::store::contract::{ALL, Bought, Claimed, Filter, Hold, Store, StoreError};
 use scribed::store::sled;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -140,7 +140,7 @@ async fn work(store: Arc<impl Store>, say: Say, jobs: u64) -> Result<(), StoreEr
             return Ok(());
         }
         store.admit(&key(n), stamp(n), START, START).await?;
-        for claimed in store.claim(&StageKind::ALL, START, FAR, 2).await? {
+        for claimed in store.claim(&StageKind::ALL, ALL, START, FAR, 2).await? {
             walk(&*store, claimed, &say).await?;
         }
     }

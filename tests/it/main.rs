@@ -37,6 +37,7 @@ mod secrets;
 mod server;
 mod server_hostile;
 mod service;
+mod services;
 mod sim;
 mod simulation;
 mod systemd;

@@ -1,7 +1,7 @@
 //! Any sequence of orders, with the store opened again in between, does to sled what it does to memory;
 //! and what both count and look up is what counting and searching the slow way gives.
 
-use crate::jobs::{at, fault, key, next, order, stamp, transcription};
+use crate::jobs::{at, fault, key, next, order, service, stamp, transcription};
 use crate::laws::{Case, Memory, Sled, Told, counted, earliest, told};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -9,7 +9,7 @@ use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{Event, Skip, StageKind};
-use scribed::store::contract::{Bought, Claimed, Hold};
+use scribed::store::contract::{ALL, Bought, Claimed, Hold};
 
 #[derive(Debug, Clone)]
 enum Act {
@@ -129,7 +129,7 @@ impl Side {
                 format!("{:?}", self.case.admit(&key(*file), stamp(*size), now, at(self.now + due)).await)
             }
             Act::Claim { kinds, n, seconds } => {
-                let claimed = self.case.claim(kinds, now, at(self.now + seconds), *n).await.unwrap();
+                let claimed = self.case.claim(kinds, ALL, now, at(self.now + seconds), *n).await.unwrap();
                 let answer = format!("{:?}", claimed.iter().map(|claimed| &claimed.job).collect::<Vec<_>>());
                 self.held.extend(claimed);
                 answer
@@ -154,7 +154,7 @@ impl Side {
             },
             Act::LookAgain { job } => format!("{:?}", self.case.look_again(JobId(*job), now).await),
             Act::Revive { job } => format!("{:?}", self.case.revive(JobId(*job), now).await),
-            Act::Trust => format!("{:?}", self.case.trust().await),
+            Act::Trust => format!("{:?}", self.case.trust(&service()).await),
             Act::Wait { seconds } => {
                 self.now += seconds;
                 String::new()
@@ -186,7 +186,7 @@ impl Side {
     }
 
     async fn told(&self) -> (Told, Option<Timestamp>) {
-        (told(&**self.case).await, self.case.next_due(&StageKind::ALL).await.unwrap())
+        (told(&**self.case).await, self.case.next_due(&StageKind::ALL, ALL).await.unwrap())
     }
 }
 

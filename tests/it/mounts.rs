@@ -22,7 +22,7 @@ struct Running {
 impl Running {
     fn start(house: &Arc<House>) -> Self {
         let stop = CancellationToken::new();
-        let (engine, stopped) = (Arc::clone(&house.engine), stop.clone());
+        let (engine, stopped) = (house.engines.clone(), stop.clone());
         let task = tokio::spawn(async move { drop(engine.run(Until::Stopped, &stopped).await.unwrap()) });
         Self { stop, task }
     }
@@ -77,7 +77,7 @@ async fn a_share_that_goes_in_the_middle_of_an_upload_freezes_its_jobs() {
     let watching = Watching::start(&bed).await;
     watching.finds(2).await;
     let running = Running::start(&watching.house);
-    let engine = &watching.house.engine;
+    let engine = &watching.house.engines;
     until("an upload begins", || async { engine.sent_bytes() > 0 }).await;
 
     share.goes();

@@ -11,7 +11,7 @@ use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
 use crate::sim::store::SimStore;
 use crate::sim::world::World;
 use scribed::clock::{Clock, Steady};
-use scribed::config::meant::{self, Config, Service as Meant};
+use scribed::config::meant::{self, Config};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, JobKey};
 use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
@@ -159,14 +159,16 @@ impl Sim {
             inner: Scripted::new(Arc::clone(&self.world), life, format!("key {}", self.keys.load(Ordering::Relaxed))),
             mutation: self.mutation,
         };
-        let (Meant::Embedded(terms) | Meant::Hosted(meant::Hosted { terms, .. })) = &self.config.service;
+        let terms = self.config.services[&crate::jobs::service()].terms();
         let store: Arc<dyn Store> = Arc::<SimStore>::clone(store);
         Parts {
             store,
+            homes: Arc::new(self.config.homes()),
             client: Arc::new(client),
             clock: Arc::new(Steady::new(Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock))),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
+            writing: Arc::default(),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             mounts: self.mounts.clone(),
             terms: *terms,
@@ -324,7 +326,7 @@ impl Sim {
         let jobs = jobs(store).await;
         let by_id: BTreeMap<JobId, &Job> = jobs.iter().map(|job| (job.id, job)).collect();
         // A queue that a person must look at, and the engine says so: nothing new is bought.
-        let asks = engine.trouble().is_some() && store.suspect().await.unwrap();
+        let asks = engine.trouble().is_some() && store.suspect(&crate::jobs::service()).await.unwrap();
         let waits = |job: &Job| asks && matches!(job.stage.kind(), StageKind::Uploaded | StageKind::Probed);
         jobs.iter().all(|job| rests(job, &by_id) || waits(job) || (asks && job.stage.kind() == StageKind::Following))
     }

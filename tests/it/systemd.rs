@@ -33,11 +33,11 @@ async fn an_engine_that_does_not_turn_gives_no_sign_of_life() {
     let config = scribed::config::meant::load(&bed.path("jobs.toml")).unwrap();
     let house = scribed::daemon::House::open(&config, false).await.unwrap();
     let moment = Duration::from_millis(100);
-    assert!(tokio::time::timeout(moment, house.engine.turned()).await.is_err(), "nobody runs it");
+    assert!(tokio::time::timeout(moment, house.engines.turned()).await.is_err(), "nobody runs it");
     let stop = CancellationToken::new();
-    let (ended, ()) = tokio::join!(house.engine.run(Until::Stopped, &stop), async {
-        house.engine.turned().await;
-        house.engine.turned().await;
+    let (ended, ()) = tokio::join!(house.engines.run(Until::Stopped, &stop), async {
+        house.engines.turned().await;
+        house.engines.turned().await;
         stop.cancel();
     });
     assert_eq!(ended.unwrap(), Ended::Stopped);

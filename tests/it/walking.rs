@@ -60,7 +60,8 @@ struct State {
 
 impl Model {
     fn new(shape: Shape) -> Self {
-        let identity = Identity { service: ServiceName::new("s"), origin: String::new(), key: String::new() };
+        let identity =
+            Identity { service: ServiceName::new("s"), origin: String::new(), key: String::new(), is_own: false };
         let state = State {
             rng: Rng::with_seed(shape.seed),
             list: Vec::new(),

@@ -21,7 +21,7 @@ impl Engine {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let counts = self.parts.store.counts().await?;
+        let counts = self.parts.store.counts_of(&|group| self.owns(group)).await?;
         if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
             return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
         }
@@ -45,7 +45,9 @@ impl Engine {
             let jobs = self.parts.store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
-            let brings = |job: &Job| job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began);
+            let brings = |job: &Job| {
+                self.owns(&job.group()) && job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began)
+            };
             if jobs.iter().any(brings) {
                 return Ok(true);
             }

@@ -124,7 +124,7 @@ impl Engine {
             let free = self.free(lane, busy).await?;
             if free > 0 {
                 self.start(lane, kind, free, walks, busy).await?;
-                let due = self.parts.store.next_due(&[kind]).await?;
+                let due = self.parts.store.next_due(&[kind], &|group| self.owns(group)).await?;
                 let now = self.parts.clock.now();
                 // What is due now and was not claimed waits for room: its end wakes us.
                 let later = due.filter(|due| *due > now).map(|due| due.since(now));
@@ -144,7 +144,7 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
-        let claims = self.parts.store.claim(&[kind], now, now.after(LEASE), n).await?;
+        let claims = self.parts.store.claim(&[kind], &|group| self.owns(group), now, now.after(LEASE), n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
@@ -159,20 +159,20 @@ impl Engine {
 
     /// How many more of this lane may run now.
     async fn free(&self, lane: Lane, busy: &Busy) -> Result<usize, StoreError> {
-        let limits = &self.parts.terms.limits;
-        let counts = self.parts.store.counts().await?;
+        let counts = self.parts.store.counts_of(&|group| self.owns(group)).await?;
         let at_once = match lane {
             Lane::Settle => 64,
             Lane::Probe => self.cores,
             Lane::Upload => {
                 // Audio must not pile up at the service: no further ahead than what may run.
                 let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
-                limits.uploads.min(limits.running.saturating_sub(ahead))
+                let found = self.found();
+                found.uploads.now().min(found.running.now().saturating_sub(ahead))
             }
             Lane::Submit => {
                 let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);
                 // A walk that submits is counted from its intent on, and below all the while.
-                let room = limits.running.saturating_sub(running);
+                let room = self.found().running.now().saturating_sub(running);
                 if self.line().is_careful() { room.min(1) } else { room }
             }
             Lane::Resolve | Lane::Trust | Lane::Look => 1,

@@ -72,11 +72,17 @@ impl Engine {
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (self.mount(job)?, (*params, *content));
+                self.stays_here(mount)?;
+                let _under_way = self.uploading();
                 let uploading = upload::run(store, client, clock, mount, job, known, &self.sent_bytes);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
                 let mount = self.mount(job)?;
+                // It was uploaded before its source was kept here.
+                if self.stays_here(mount).is_err() {
+                    return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost)));
+                }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let doors = Doors { store, client, clock, params };
                 let on_its_way = self.on_its_way(job.id);
@@ -96,7 +102,7 @@ impl Engine {
                 }
             }
             Stage::Fetched { order, transcription, .. } => {
-                let (mount, writing) = (self.mount(job)?, &self.writing);
+                let (mount, writing) = (self.mount(job)?, &self.parts.writing);
                 let doors = write::Doors { store, clock, results, params, syncs, writing };
                 self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await?
             }
@@ -129,6 +135,21 @@ impl Engine {
         }
     }
 
+    /// The last wall before anything is sent: what a source keeps here goes to no service elsewhere,
+    /// whatever else is configured.
+    fn stays_here(&self, mount: &Mount) -> Result<(), Fault> {
+        let (source, identity) = (mount.source(), self.parts.client.identity());
+        if !source.local_only || identity.is_own {
+            return Ok(());
+        }
+        let words = format!(
+            "nothing of the source {} leaves this machine (`local_only`), and service `{}` is elsewhere: give the \
+             source a `service` that has no `url`",
+            source.name, identity.service
+        );
+        Err(Fault::new(FaultKind::Asks, words, self.parts.clock.now()))
+    }
+
     fn mount(&self, job: &Job) -> Result<&Arc<Mount>, Fault> {
         self.parts.mounts.get(&job.key.source).ok_or_else(|| {
             let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
@@ -149,6 +170,7 @@ impl Engine {
                 let due = now.after(self.parts.terms.poll.min);
                 let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
                 self.commit(lease, &job).await.map_err(Stop::Store)?;
+                self.bore_create(self.running().await.map_err(Stop::Store)?);
                 self.forget_create(job.id);
             }
             Submission::NotAccepted(job, fault) => {
@@ -159,6 +181,7 @@ impl Engine {
             }
             Submission::Unknown(job, fault) => {
                 self.heard_fault(&fault);
+                self.pushed_back(StageKind::Uploaded, &fault).await.map_err(Stop::Store)?;
                 let due = now.after(self.parts.terms.lag);
                 self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(Stop::Store)?;
             }

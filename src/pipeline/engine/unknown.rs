@@ -26,7 +26,7 @@ impl Engine {
         busy: &mut Busy,
         wake: &mut Option<Duration>,
     ) -> Result<bool, StoreError> {
-        if !self.parts.store.suspect().await? {
+        if !self.parts.store.suspect(self.service()).await? {
             return Ok(true);
         }
         let asked = self.memory().distrust.is_some();
@@ -51,7 +51,7 @@ impl Engine {
         let store = &self.parts.store;
         match walk::run(&*self.parts.client, None, self.parts.terms.walk_limit).await {
             Ok(items) => {
-                let service = &self.parts.client.identity().service;
+                let service = self.service();
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for (order, bought) in &by_order(&found, service) {
@@ -60,7 +60,7 @@ impl Engine {
                     crash::point(Point::Sighted);
                 }
                 crash::point(Point::Trusting);
-                store.trust().await?;
+                store.trust(service).await?;
                 crash::point(Point::Trusted);
                 self.line().looked_good(self.parts.clock.uptime());
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");

@@ -42,6 +42,7 @@ impl Engine {
     }
 
     pub(super) fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
+        self.bore(&job, &event, now);
         // Other steps from there asked nobody: a twin was found, or the file has changed.
         if matches!(event, Event::Uploaded { .. } | Event::Fetched { .. }) {
             self.heard_good(&job);
@@ -71,7 +72,7 @@ impl Engine {
 
     pub(super) fn say_over(&self, over: bool) {
         if over {
-            tracing::info!(service = %self.parts.client.identity().service, "the service answers again");
+            tracing::info!(service = %self.service(), "the service answers again");
         }
     }
 
@@ -79,8 +80,7 @@ impl Engine {
         let jitter = self.memory().chance.f64();
         let closed = self.line().heard_fault(fault, self.parts.clock.uptime(), jitter);
         if closed {
-            let service = &self.parts.client.identity().service;
-            tracing::warn!(%service, reason = %fault.words, "nothing is sent to the service until it answers again");
+            tracing::warn!(service = %self.service(), reason = %fault.words, "nothing is sent to the service until it answers again");
         }
     }
 
@@ -110,6 +110,7 @@ impl Engine {
     pub(super) async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         self.heard_fault(&fault);
+        self.pushed_back(job.stage.kind(), &fault).await?;
         self.say_unwritable(&job, &fault);
         let row = self.count(&job, blames_the_service(&fault));
         let jitter = self.memory().chance.f64();

@@ -28,7 +28,8 @@ const AUDIO: Audio = Audio { millis: 60_000, channels: 1 };
 
 impl Scripted {
     pub fn new(world: Arc<World>, life: u32, key: String) -> Self {
-        let identity = Identity { service: ServiceName::new("default"), origin: "https://stt".to_owned(), key };
+        let identity =
+            Identity { service: ServiceName::new("default"), origin: "https://stt".to_owned(), key, is_own: false };
         Self { service: Arc::clone(&world.service), world, life, identity, heard: Mutex::default() }
     }
 

@@ -2,11 +2,11 @@
 
 use crate::sim::world::{World, must_be_kept};
 use scribed::domain::job::{Job, JobKey, Stamp};
-use scribed::domain::names::{JobId, Timestamp, TranscriptionId};
+use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin,
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -87,11 +87,12 @@ impl Store for SimStore {
     async fn claim(
         &self,
         kinds: &[StageKind],
+        of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
         n: usize,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.inner.claim(kinds, now, until, n).await
+        self.inner.claim(kinds, of, now, until, n).await
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
@@ -141,14 +142,14 @@ impl Store for SimStore {
         self.inner.sight(order, bought).await
     }
 
-    async fn suspect(&self) -> Result<bool, StoreError> {
-        Ok(!self.believed && self.inner.suspect().await?)
+    async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        Ok(!self.believed && self.inner.suspect(service).await?)
     }
 
-    async fn trust(&self) -> Result<(), StoreError> {
+    async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {
         self.point("trust").await;
         self.world.trace(format!("[{}] the store is trusted", self.life));
-        self.inner.trust().await
+        self.inner.trust(service).await
     }
 
     async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
@@ -181,8 +182,8 @@ impl Store for SimStore {
         self.inner.set_paused(paused).await
     }
 
-    async fn next_due(&self, kinds: &[StageKind]) -> Result<Option<Timestamp>, StoreError> {
-        self.inner.next_due(kinds).await
+    async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.next_due(kinds, of).await
     }
 
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError> {
@@ -201,8 +202,8 @@ impl Store for SimStore {
         self.inner.page(filter).await
     }
 
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        self.inner.counts().await
+    async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError> {
+        self.inner.counts_of(of).await
     }
 
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {

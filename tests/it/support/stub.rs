@@ -5,7 +5,7 @@ use super::scripted::{Scripted, Seen, Step, http};
 use scribed::domain::names::Timestamp;
 use scribed::wire::iso;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
@@ -61,6 +61,8 @@ pub struct Book {
     /// When what was asked for.
     pub asked: Vec<(Instant, Endpoint, String)>,
     numbers: u64,
+    /// For rules that count what has ended.
+    pub ended: BTreeSet<String>,
 }
 
 impl Book {

@@ -1,0 +1,115 @@
+//! All engines together: one for each service.
+
+use crate::domain::names::ServiceName;
+use crate::pipeline::engine::{Ended, Engine, Tally, Until};
+use crate::store::contract::StoreError;
+use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The engines, by the names of their services; never empty.
+#[derive(Clone)]
+pub struct Engines(Arc<[Arc<Engine>]>);
+
+impl Engines {
+    /// These.
+    pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>) -> Self {
+        let mut engines: Vec<Arc<Engine>> = engines.into_iter().collect();
+        engines.sort_by(|a, b| a.service().cmp(b.service()));
+        Self(engines.into())
+    }
+
+    /// Each of them.
+    pub fn each(&self) -> impl Iterator<Item = &Arc<Engine>> {
+        self.0.iter()
+    }
+
+    /// The one of a service.
+    pub fn of(&self, service: &ServiceName) -> Option<&Arc<Engine>> {
+        self.each().find(|engine| engine.service() == service)
+    }
+
+    /// See [`Engine::nudge`].
+    pub fn nudge(&self) {
+        self.each().for_each(|engine| engine.nudge());
+    }
+
+    /// See [`Engine::recall`].
+    pub fn recall(&self) {
+        self.each().for_each(|engine| engine.recall());
+    }
+
+    /// See [`Engine::turned`]: of every one.
+    pub async fn turned(&self) {
+        futures_util::future::join_all(self.each().map(|engine| engine.turned())).await;
+    }
+
+    /// See [`Engine::set_intake`].
+    pub fn set_intake(&self, open: bool) {
+        self.each().for_each(|engine| engine.set_intake(open));
+    }
+
+    /// What came to an end so far, at every service.
+    pub fn tally(&self) -> Tally {
+        self.each().map(|engine| engine.tally()).fold(Tally::default(), |all, more| Tally {
+            done: all.done + more.done,
+            failed: all.failed + more.failed,
+            skipped: all.skipped + more.skipped,
+            audio_millis: all.audio_millis + more.audio_millis,
+        })
+    }
+
+    /// Bytes given to the services so far, repeated ones included.
+    pub fn sent_bytes(&self) -> u64 {
+        self.each().map(|engine| engine.sent_bytes()).sum()
+    }
+
+    /// How many transcriptions were found that carry a token twice.
+    pub fn doubles(&self) -> u64 {
+        self.each().map(|engine| engine.doubles()).sum()
+    }
+
+    /// Why nothing, or nothing new, is sent to some service now. In words.
+    pub fn trouble(&self) -> Option<String> {
+        let troubles: Vec<String> = self.each().filter_map(|engine| engine.trouble()).collect();
+        (!troubles.is_empty()).then(|| troubles.join("; "))
+    }
+
+    /// Runs all of them until each has come to its end as `until` says, or they are told to stop.
+    ///
+    /// # Errors
+    /// The store's; the others are stopped then.
+    pub async fn run(&self, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+        let stop = stop.child_token();
+        let mut running = JoinSet::new();
+        for engine in self.each() {
+            let (engine, stop) = (Arc::clone(engine), stop.clone());
+            running.spawn(async move { engine.run(until, &stop).await });
+        }
+        let mut all = Ok(Ended::Idle);
+        while let Some(joined) = running.join_next().await {
+            let ended = match joined {
+                Ok(ended) => ended,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => continue,
+                },
+            };
+            if ended.is_err() {
+                stop.cancel();
+            }
+            all = together(all, ended);
+        }
+        all
+    }
+}
+
+/// What two ends are together: an error before all, being stopped before the rest.
+fn together(one: Result<Ended, StoreError>, other: Result<Ended, StoreError>) -> Result<Ended, StoreError> {
+    Ok(match (one?, other?) {
+        (Ended::Stopped, _) | (_, Ended::Stopped) => Ended::Stopped,
+        (Ended::ServiceOut(one), Ended::ServiceOut(other)) => Ended::ServiceOut(format!("{one}; {other}")),
+        (Ended::ServiceOut(words), Ended::Idle) | (Ended::Idle, Ended::ServiceOut(words)) => Ended::ServiceOut(words),
+        (Ended::Idle, Ended::Idle) => Ended::Idle,
+    })
+}
