@@ -43,6 +43,7 @@ pub mod cli {
     pub mod args;
     pub mod cancel;
     pub mod check;
+    pub mod drain;
     pub mod each;
     pub mod entry;
     pub mod explain;
@@ -107,6 +108,7 @@ pub mod control {
     pub mod forecast;
     pub mod hands;
     pub mod listing;
+    pub mod pausing;
     pub mod place;
     pub mod request;
     pub mod server;
@@ -126,6 +128,7 @@ pub mod domain {
     pub mod job;
     pub mod names;
     pub mod path;
+    pub mod pause;
     pub mod reason;
     pub mod retry;
     pub mod stage;

@@ -3,10 +3,13 @@
 use crate::cli::args::Show;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::pause::until;
 use crate::cli::row::{moment, row};
 use crate::cli::way::{Way, strange, wanted};
 use crate::control::request::{Answer, Request, Shown};
 use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::pause::Pause;
 use crate::domain::reason::{is_paused, reason};
 use crate::domain::stage::StageKind;
 use crate::store::contract::Note;
@@ -55,9 +58,15 @@ pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
 }
 
 /// What happens next to a job, and when.
-pub fn next(job: &Job, paused: bool, has_daemon: bool) -> String {
-    match job.due {
-        Some(_) if paused && is_paused(job) => "nothing while the queue is paused (`scribed resume`)".to_owned(),
+pub fn next(job: &Job, paused: Option<Pause>, has_daemon: bool) -> String {
+    match (job.due, paused) {
+        (Some(_), Some(pause)) if is_paused(job) => format!("nothing while it is paused, until {}", until(pause, "")),
+        (due, _) => unpaused(job, due, has_daemon),
+    }
+}
+
+fn unpaused(job: &Job, due: Option<Timestamp>, has_daemon: bool) -> String {
+    match due {
         Some(_) if !has_daemon => {
             "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself".to_owned()
         }

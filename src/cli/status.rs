@@ -3,6 +3,7 @@
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::once::length;
+use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
 use crate::control::request::{Answer, Daemon, Request, Served, Status};
@@ -52,9 +53,10 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
         })
     });
+    let pauses = pause::object(&status.pauses);
     json!({
         "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "paused": status.paused,
+        "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
@@ -72,9 +74,7 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for served in status.services.iter().filter(|served| served.open > 0 || served.trouble.is_some()) {
         tell_service(context, served)?;
     }
-    if status.paused {
-        context.say("paused: nothing new is uploaded or submitted until `scribed resume`")?;
-    }
+    tell_pauses(context, &status.pauses)?;
     for frozen in &status.frozen {
         context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
     }

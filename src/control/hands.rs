@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, explaining, forecast, listing, status, steering};
+use super::{adding, explaining, forecast, listing, pausing, status, steering};
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::home::Homes;
@@ -64,9 +64,9 @@ impl Hands {
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
-            Request::Paused => Answer::Paused(self.store.paused().await?),
-            Request::Pause => Answer::Paused(steering::set_paused(self, true).await?),
-            Request::Resume => Answer::Paused(steering::set_paused(self, false).await?),
+            Request::Paused => Answer::Paused(self.store.pauses().await?),
+            Request::Pause { whose, millis } => Answer::Paused(pausing::pause(self, &whose, millis).await?),
+            Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),
         })
     }
 

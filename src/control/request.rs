@@ -4,6 +4,7 @@
 use super::place::Place;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::Bears;
 use crate::store::contract::{Note, StoreError};
@@ -55,12 +56,20 @@ pub enum Request {
         /// Which.
         job: Wanted,
     },
-    /// Whether the queue is paused. Answered by [`Answer::Paused`].
+    /// What is paused. Answered by [`Answer::Paused`].
     Paused,
     /// No new uploads and creates. Answered by [`Answer::Paused`].
-    Pause,
+    Pause {
+        /// Of everything, or of a source.
+        whose: Whose,
+        /// For so many milliseconds; `None`: until it is taken back.
+        millis: Option<u64>,
+    },
     /// The end of a pause. Answered by [`Answer::Paused`].
-    Resume,
+    Resume {
+        /// Of everything, or of a source.
+        whose: Whose,
+    },
 }
 
 /// Names in one [`Request::LookUp`]: memory stays the same for a million.
@@ -111,8 +120,8 @@ pub enum Answer {
     Retried(Retried),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
-    /// Whether the queue is paused now.
-    Paused(bool),
+    /// What is paused now.
+    Paused(Pauses),
 }
 
 /// How it stands.
@@ -126,8 +135,8 @@ pub struct Status {
     pub running: u64,
     /// Of those in flight, how many nothing moves by itself.
     pub waiting_for_a_person: u64,
-    /// Whether a person has ordered that nothing new is uploaded or submitted.
-    pub paused: bool,
+    /// A person's orders that nothing new is uploaded or submitted.
+    pub pauses: Pauses,
     /// The daemon, where one answers.
     pub daemon: Option<Daemon>,
     /// Sources that are frozen: their folders are away.
@@ -212,9 +221,9 @@ pub struct Shown {
     pub job: Job,
     /// Oldest first.
     pub history: Vec<Note>,
-    /// Whether nothing new is uploaded or submitted now.
+    /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
-    pub paused: bool,
+    pub paused: Option<Pause>,
 }
 
 /// What is known of a name.
@@ -241,9 +250,9 @@ pub struct Explained {
     pub source: Option<SourceName>,
     /// Its job.
     pub job: Option<Box<Job>>,
-    /// Whether nothing new is uploaded or submitted now.
+    /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
-    pub paused: bool,
+    pub paused: Option<Pause>,
 }
 
 /// What a path is to scribed.

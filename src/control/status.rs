@@ -23,7 +23,7 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         total: counts.total(),
         running: counts.running(),
         waiting_for_a_person: counts.parked_in_flight,
-        paused: hands.store.paused().await?,
+        pauses: hands.store.pauses().await?,
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
         frozen: frozen(hands).await,
         services: services(hands).await?,
@@ -86,11 +86,12 @@ pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Ref
 }
 
 async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
-    let paused = hands.store.paused().await?;
+    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
     let jobs: Vec<Job> = hands.store.page(&filter).await?.into_iter().map(|job| hands.told(job)).collect();
     let mut waiting = Waiting::default();
     for job in &jobs {
-        let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
+        let rests = is_paused(job) && pauses.of(&job.key.source, now).is_some();
+        let what = if rests { "pause" } else { waits_for(job) };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += 1;
     }
     waiting.next = jobs.last().filter(|_| jobs.len() == filter.limit).map(|job| job.id);

@@ -82,8 +82,8 @@ pub async fn run(
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
-        if doors.store.paused().await.map_err(Stop::Store)? {
-            let until = doors.clock.now();
+        let until = doors.clock.now();
+        if doors.store.pauses().await.map_err(Stop::Store)?.of(&job.key.source, until).is_some() {
             return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
         }
         let written = doors.clock.uptime();

@@ -26,6 +26,7 @@ mod model;
 mod mounts;
 mod old_data;
 mod once;
+mod pauses;
 mod plan;
 mod power_loss;
 mod producers;

@@ -37,17 +37,19 @@ impl Engine {
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
     /// is for the next one: somebody has to do something about it first.
     async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
-        let until = self.parts.clock.now().after(wait);
-        let paused = self.parts.store.paused().await?;
-        let moves = Lane::CLAIMING.into_iter().filter(|(lane, _)| !paused || !lane.rests_when_paused());
-        let mut filter = Filter { stages: moves.map(|(_, kind)| kind).collect(), after: None, limit: 1_000 };
+        let now = self.parts.clock.now();
+        let until = now.after(wait);
+        let pauses = self.parts.store.pauses().await?;
+        let rests = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
+        let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
+        let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
             let jobs = self.parts.store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
-            let brings = |job: &Job| {
-                self.owns(&job.group()) && job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began)
-            };
+            let soon = |job: &Job| job.due.is_some_and(|due| due <= until);
+            let brings =
+                |job: &Job| self.owns(&job.group()) && soon(job) && !rests(job) && !waits_for_world(job, began);
             if jobs.iter().any(brings) {
                 return Ok(true);
             }

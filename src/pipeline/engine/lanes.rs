@@ -3,9 +3,13 @@
 use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
+use crate::domain::home::Group;
+use crate::domain::job::Job;
+use crate::domain::names::SourceName;
+use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
 use crate::pipeline::line::Gate;
-use crate::store::contract::StoreError;
+use crate::store::contract::{Of, StoreError};
 use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,8 +58,8 @@ impl Lane {
 
     /// What a pass does not wait for while the queue is paused. Whoever follows another waits for what it
     /// has bought, or for its turn to buy.
-    pub(super) fn rests_when_paused(self) -> bool {
-        self.submits() || self == Self::Follow
+    pub(super) fn rests_when_paused(job: &Job) -> bool {
+        is_paused(job) || job.stage.kind() == StageKind::Following
     }
 
     /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
@@ -109,22 +113,26 @@ impl Engine {
         busy: &mut Busy,
         until: Until,
     ) -> Result<Option<Duration>, StoreError> {
+        let now = self.parts.clock.now();
         let gate = self.line().gate(self.parts.clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
-        let paused = self.parts.store.paused().await?;
+        let pauses = self.parts.store.pauses().await?;
+        wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
-            let asks = lane.submits() && (paused || gate == Gate::Asks);
+            let asks = lane.submits() && gate == Gate::Asks;
             if closed || asks || (lane == Lane::Submit && !trusted) {
                 continue;
             }
             let free = self.free(lane, busy).await?;
             if free > 0 {
-                self.start(lane, kind, free, walks, busy).await?;
-                let due = self.parts.store.next_due(&[kind], &|group| self.owns(group)).await?;
+                let rests = |source: &SourceName| lane.submits() && pauses.of(source, now).is_some();
+                let may = |group: &Group| self.owns(group) && !rests(&group.source);
+                self.start((lane, kind), &may, free, walks, busy).await?;
+                let due = self.parts.store.next_due(&[kind], &may).await?;
                 let now = self.parts.clock.now();
                 // What is due now and was not claimed waits for room: its end wakes us.
                 let later = due.filter(|due| *due > now).map(|due| due.since(now));
@@ -136,15 +144,15 @@ impl Engine {
 
     async fn start(
         self: &Arc<Self>,
-        lane: Lane,
-        kind: StageKind,
+        (lane, kind): (Lane, StageKind),
+        may: Of<'_>,
         free: usize,
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
-        let claims = self.parts.store.claim(&[kind], &|group| self.owns(group), now, now.after(LEASE), n).await?;
+        let claims = self.parts.store.claim(&[kind], may, now, now.after(LEASE), n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
