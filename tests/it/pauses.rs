@@ -31,6 +31,13 @@ fn put(bed: &Bed, n: usize, place: &str) {
     fs::rename(bed.drop_in(n, "put.wav"), bed.path(place)).unwrap();
 }
 
+/// A daemon that answers.
+fn daemon(bed: &Bed) -> Running {
+    let daemon = Running::start(bed.command(["run", "--json"]));
+    daemon.first_line();
+    daemon
+}
+
 #[test]
 fn one_source_rests_and_the_others_go_on() {
     let stub = Stub::start(|_, _| Act::Well);
@@ -59,14 +66,14 @@ fn a_pause_for_a_time_ends_by_itself() {
     let stub = Stub::start(|_, _| Act::Well);
     let bed = two_sources(&far(&stub));
     assert_eq!(bed.run(["pause", "--for", "1h"]).code, 0);
-    let running = Running::start(bed.command(["run"]));
+    let running = daemon(&bed);
     put(&bed, 0, "inbox/a.wav");
     eventually("it rests", || {
         let status = bed.run(["status", "--json"]).last_object();
         status["waiting_for"] == json!({ "pause": 1 }) && status["pauses"][0]["until"].is_string()
     });
     drop(running);
-    let running = Running::start(bed.command(["run"]));
+    let running = daemon(&bed);
     assert_eq!(bed.run(["pause", "--for", "700ms"]).code, 0, "in the place of the longer one");
     eventually("it goes on", || bed.jobs().values().all(|job| job["stage"] == "written"));
     drop(running);
@@ -93,7 +100,7 @@ fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
     let (stub, ended) = slow();
     let bed = two_sources(&far(&stub));
     put(&bed, 0, "inbox/a.wav");
-    let daemon = Running::start(bed.command(["run"]));
+    let daemon = daemon(&bed);
     eventually("it is at the service", || bed.jobs().values().any(|job| job["stage"] == "submitted"));
     let mut draining = Running::start(bed.command(["drain", "--json"]));
     eventually("it rests", || bed.run(["status", "--json"]).last_object()["paused"] == true);
