@@ -11,10 +11,11 @@ use serde_json::{Map, Value};
 /// Whose shapes the embedded service writes where the interface and the public service differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shapes {
-    /// The interface's: `entity` is a string, sentences are strings.
+    /// The interface's: entities are a string under `entity`.
     #[default]
     Interface,
-    /// The public service's of today: entities and sentences are objects under `results`.
+    /// The public service's of today: entities are objects under `results`, and what has no sentiments or
+    /// speakers has an empty text or list there, not null.
     Current,
 }
 
