@@ -1,6 +1,6 @@
 //! Enrichments that this build does not do: each says so in its own envelope, never a made-up result.
 
-use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Shapes};
+use crate::wire::enrichment::{Either, Enrichments, Envelope, EnvelopeError, Sentiments, Shapes};
 use crate::wire::params::Params;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ fn shaped(mut all: Enrichments, shapes: Shapes) -> Enrichments {
         // Where the public service allows no null, its clients count on a text and a list.
         Shapes::Current => {
             if let Some(Either::Known(sentiments)) = &mut all.sentiment_analysis {
-                sentiments.results = Some(Either::Other(Value::String(String::new())));
+                sentiments.results = Some(Sentiments::Text(String::new()));
             }
             if let Some(Either::Known(speakers)) = &mut all.diarization {
                 speakers.results = Some(Vec::new());

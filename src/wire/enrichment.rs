@@ -25,7 +25,8 @@ pub enum Shapes {
 pub enum Either<T> {
     /// Of a shape that the interface or the public service has.
     Known(T),
-    /// Of another one; kept as it came.
+    /// Of another one; kept as it came. Never written here.
+    #[schemars(skip)]
     Other(Value),
 }
 
@@ -83,7 +84,7 @@ pub struct Enrichments {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_data_extraction: Option<Either<Envelope<String>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sentiment_analysis: Option<Either<Envelope<Either<Vec<Sentiment>>>>>,
+    pub sentiment_analysis: Option<Either<Envelope<Sentiments>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_to_llm: Option<Either<Envelope<Vec<Envelope<Answered>>>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +117,7 @@ pub struct Translated {
     pub utterances: Vec<WireUtterance>,
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Envelope<Vec<Sentence>>>>")]
     pub sentences: Option<Value>,
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,6 +141,19 @@ pub struct Entity {
     /// What the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// What is felt: on the wire a string (the interface), or a list (the public service).
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Sentiments {
+    /// Sentence by sentence.
+    Each(Vec<Sentiment>),
+    /// In words.
+    Text(String),
+    /// Of another shape; kept as it came. Never written here.
+    #[schemars(skip)]
+    Other(Value),
 }
 
 /// What is felt in a sentence, as the public service writes it.
@@ -170,7 +185,8 @@ pub enum Sentence {
     Text(String),
     /// With what is known of it.
     Whole(WholeSentence),
-    /// Of another shape; kept as it came.
+    /// Of another shape; kept as it came. Never written here.
+    #[schemars(skip)]
     Other(Value),
 }
 

@@ -14,6 +14,9 @@ use serde_json::{Map, Value, json};
 /// A transcription as it is answered.
 type Job = Record<ResultBody>;
 
+/// A live one, or any: what was imported is told as it came.
+type AnyJob = Record<Value>;
+
 /// The whole document; `key_headers` are the headers that a key may come in.
 pub fn document(key_headers: &[String]) -> Value {
     let mut generator = generator();
@@ -22,6 +25,8 @@ pub fn document(key_headers: &[String]) -> Value {
         created: reference::<Created>(&mut generator),
         job: reference::<Job>(&mut generator),
         page: reference::<Page<Job>>(&mut generator),
+        any_job: reference::<AnyJob>(&mut generator),
+        any_page: reference::<Page<AnyJob>>(&mut generator),
         first: reference::<first::Answer>(&mut generator),
         error: reference::<ErrorBody>(&mut generator),
     };
@@ -59,29 +64,31 @@ struct Bodies {
     created: Value,
     job: Value,
     page: Value,
+    any_job: Value,
+    any_page: Value,
     first: Value,
     error: Value,
 }
 
 fn paths(bodies: &Bodies) -> Map<String, Value> {
-    let Bodies { page, job, error, .. } = bodies;
-    let list = |name: &str, parameters: Value| {
+    let Bodies { page, any_page, any_job, error, .. } = bodies;
+    let list = |name: &str, parameters: Value, page: &Value| {
         let more = json!({ "operationId": name, "parameters": parameters });
         operation("Lists transcriptions, newest first", 200, page, error, more)
     };
     let more = json!({ "operationId": "read_live", "parameters": id() });
-    let read = operation("Reads a live transcription", 200, job, error, more);
+    let read = operation("Reads a live transcription", 200, any_job, error, more);
     let mut paths = Map::from_iter([
         (upload::PATH.to_owned(), json!({ "post": upload(bodies) })),
         ("/file/{id}".to_owned(), json!({ "get": audio("read_upload", "Reads an upload", error) })),
-        (record::LIVE_PATH.to_owned(), json!({ "get": list("list_live", query()) })),
+        (record::LIVE_PATH.to_owned(), json!({ "get": list("list_live", query(), any_page) })),
         (format!("{}/{{id}}", record::LIVE_PATH), json!({ "get": read })),
         (first::AUDIO_PATH.to_owned(), json!({ "post": first_call("first_version_audio", "audio", bodies) })),
         (first::VIDEO_PATH.to_owned(), json!({ "post": first_call("first_version_video", "video", bodies) })),
     ]);
-    let recorded = list("list_pre_recorded", query());
+    let recorded = list("list_pre_recorded", query(), page);
     paths.extend(transcriptions(record::PATH, "pre_recorded", &recorded, bodies));
-    let both = list("list_transcription", query_with_kind());
+    let both = list("list_transcription", query_with_kind(), any_page);
     paths.extend(transcriptions(record::OLD_PATH, "transcription", &both, bodies));
     paths
 }
@@ -115,7 +122,8 @@ fn first_call(name: &str, file: &str, bodies: &Bodies) -> Value {
 
 /// What is done with transcriptions below one of their two paths.
 fn transcriptions(path: &str, name: &str, list: &Value, bodies: &Bodies) -> [(String, Value); 3] {
-    let Bodies { job, error, .. } = bodies;
+    let Bodies { job, any_job, error, .. } = bodies;
+    let job = if path == record::PATH { job } else { any_job };
     let read = json!({ "operationId": format!("read_{name}"), "parameters": id() });
     let read = operation("Reads a transcription", 200, job, error, read);
     let delete = json!({ "operationId": format!("delete_{name}"), "parameters": id() });
