@@ -57,11 +57,8 @@ impl Serving {
                 "transcription_time": 2.0 }, "messages": [] } });
         fs::write(self.bed.path("live.jsonl"), record.to_string()).unwrap();
         let mut command = self.bed.command(["serve", "import-live", "live.jsonl"]);
-        let imported = Running::start({
-            command.env("SERVE_KEY", KEY);
-            command
-        });
-        assert_eq!(imported.wait().code, 0);
+        command.env("SERVE_KEY", KEY);
+        assert_eq!(Running::start(command).wait().code, 0);
     }
 
     /// A program that is told of the service and of two recordings, at its end.
@@ -72,6 +69,7 @@ impl Serving {
         let mut command = Command::new("timeout");
         command.arg(LIMIT).arg(program).env("SERVICE_URL", &self.url).env("SERVICE_KEY", KEY);
         command.env("SPEECH", speech).env("LONG", long).env("NO_PROXY", "*").env("no_proxy", "*");
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
         command
     }
 }
@@ -97,7 +95,7 @@ fn assert_read(said: &str) {
     }
 }
 
-/// What the official clients are told to expect of a service; the README names these settings.
+/// The shapes that the official clients expect; and so that they meet one that waits, and fetches from this machine.
 const FOR_CLIENTS: &str = "shapes = \"current\"\nrunning = 1\nfetch_private = true";
 
 #[test]
