@@ -78,6 +78,11 @@ impl Door {
         Self { owners: keys.iter().map(Key::owner).collect(), headers }
     }
 
+    /// The headers that a key may come in.
+    pub fn headers(&self) -> &[String] {
+        &self.headers
+    }
+
     /// Whose request this is.
     ///
     /// # Errors

@@ -80,7 +80,8 @@ pub fn router(service: Arc<Service>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&service), finish))
         .with_state(Arc::clone(&service));
     let clock = Arc::clone(&service.clock);
-    first::beside(openapi::beside(second), clock).layer(middleware::from_fn_with_state(service, finish))
+    first::beside(openapi::beside(second, service.door.headers()), clock)
+        .layer(middleware::from_fn_with_state(service, finish))
 }
 
 /// What endpoints are handed.

@@ -96,7 +96,7 @@ impl ListQuery {
 
     fn take(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
         match name {
-            "offset" => self.offset = value.parse().map_err(|_| "not be less than 0")?,
+            "offset" => self.offset = offset(value).ok_or("not be less than 0")?,
             "limit" => {
                 self.limit = value.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n)).ok_or(LIMIT)?;
             }
@@ -156,6 +156,12 @@ fn same(value: &Value, wanted: &Value) -> bool {
 }
 
 const LIMIT: &str = "not be less than 1 and not be greater than 1000";
+
+/// One past what can be counted is past the end of every list.
+fn offset(value: &str) -> Option<u64> {
+    let is_whole = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole.then(|| value.parse().unwrap_or(u64::MAX))
+}
 
 fn date(value: &str) -> Result<Timestamp, &'static str> {
     iso::read(value).ok_or("be a valid ISO 8601 date string")

@@ -2,6 +2,7 @@
 //! schema of a create.
 
 use super::fields::{ANY, FIELDS, Field, Kind, join};
+use super::languages::PII_ENTITIES;
 use serde_json::{Map, Value, json};
 
 /// Fills in what was not sent: every toggle, and in the objects that were sent, or that belong to a
@@ -82,6 +83,12 @@ fn list(fields: &[Field], path: &str, found: &mut Vec<Row>) {
 pub fn schema() -> Value {
     let mut schema = Kind::Object(FIELDS).schema();
     schema["required"] = json!(["audio_url"]);
+    // Spellings that clients in the field are known to send: a vocabulary in place of its toggle, one PII
+    // entity in place of a list.
+    let fields = &mut schema["properties"];
+    fields["custom_vocabulary"]["type"] = json!(["boolean", "array", "null"]);
+    let entities = &mut fields["pii_redaction_config"]["properties"]["entity_types"];
+    *entities = json!({ "anyOf": [entities.take(), { "type": "string", "enum": PII_ENTITIES }] });
     schema
 }
 
@@ -90,7 +97,7 @@ impl Kind {
         match self {
             Self::Flag => json!({ "type": "boolean" }),
             Self::Text => json!({ "type": "string" }),
-            Self::Url => json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://" }),
+            Self::Url => url(),
             Self::Choice(values) => json!({ "type": "string", "enum": values }),
             Self::Integer(least, ANY) => json!({ "type": "integer", "minimum": least }),
             Self::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
@@ -105,6 +112,11 @@ impl Kind {
     }
 }
 
+/// The JSON Schema of an http or https URL.
+pub fn url() -> Value {
+    json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://[0-9A-Za-z]" })
+}
+
 fn object_schema(fields: &[Field]) -> Value {
     let properties: Map<String, Value> =
         fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
@@ -116,8 +128,20 @@ fn object_schema(fields: &[Field]) -> Value {
     schema
 }
 
+/// `null` is how some clients write "not set".
+fn or_null(mut schema: Value) -> Value {
+    schema["type"] = json!([schema["type"], "null"]);
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.push(Value::Null);
+    }
+    schema
+}
+
 fn field_schema(field: &Field) -> Value {
-    let mut schema = field.kind.schema();
+    let schema = field.kind.schema();
+    // What may be a string or an object has no type of its own.
+    let may_be_absent = !field.required && field.name != "audio_url" && schema.get("type").is_some();
+    let mut schema = if may_be_absent { or_null(schema) } else { schema };
     if let Some(default) = field.default_value() {
         schema["default"] = default;
     }

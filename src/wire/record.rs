@@ -123,6 +123,7 @@ pub struct Record<R, M = Value> {
     pub completed_at: Option<String>,
     /// As given at the create; null without.
     #[serde(default = "Option::<M>::default")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub custom_metadata: Option<M>,
     /// 400 to 599, when the status is `error`.
     #[serde(default, deserialize_with = "any_shape")]
@@ -132,6 +133,7 @@ pub struct Record<R, M = Value> {
     pub file: Option<File>,
     /// The create's parameters with the defaults filled in.
     #[serde(default, deserialize_with = "any_shape")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub request_params: Option<Value>,
     /// Data meant to help identify issues. Absent in real answers; the embedded service says here
     /// in words why a transcription failed.

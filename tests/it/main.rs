@@ -4,10 +4,12 @@
 
 mod calls;
 mod client;
+mod clients;
 mod commands;
 mod crashes;
 mod daemon;
 mod desk;
+mod document;
 mod elsewhere;
 mod faults;
 mod floors;

@@ -212,6 +212,7 @@ async fn lists_and_filters() {
     assert_eq!(found("limit=2&offset=1").await, ids[1..3]);
     assert_eq!(found("limit=1000").await, ids);
     assert_eq!(found("offset=9999999999").await, [] as [&str; 0]);
+    assert_eq!(found("offset=99999999999999999999999").await, [] as [&str; 0], "past every end");
     let (_, third) = service.get(&format!("/v2/pre-recorded/{}", ids[2])).await;
     let at = third["created_at"].as_str().unwrap();
     assert_eq!(found(&format!("after_date={at}")).await, ids[..2]);
