@@ -174,7 +174,8 @@ pub mod pipeline {
 }
 
 /// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
-/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
+/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`; by people: `page`), and its end is
+/// told (`deliver`).
 pub mod server {
     pub mod address;
     pub mod answer;
@@ -203,6 +204,7 @@ pub mod server {
     pub mod opening;
     pub mod outbox;
     pub mod outcome;
+    pub mod page;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod reading;
@@ -211,14 +213,18 @@ pub mod server {
     pub mod removal;
     pub mod rendered;
     pub mod request;
+    pub mod room;
     pub mod routes;
     pub mod segment;
     pub mod service;
     pub mod shelf;
     pub mod sign;
     pub mod sounds;
+    pub mod survey;
     pub mod undone;
+    pub mod untold;
     pub mod upload;
+    pub mod view;
     pub mod wording;
     pub mod worker;
 }

@@ -62,6 +62,10 @@ impl PocketSphinx {
 }
 
 impl Recogniser for PocketSphinx {
+    fn name(&self) -> &'static str {
+        "PocketSphinx"
+    }
+
     fn languages(&self) -> &[&'static str] {
         &["en"]
     }

@@ -5,7 +5,7 @@
 //! `Cannot GET /…` even without a key; another key's records are 404; the success codes are 200 for
 //! uploads, reads and lists, 201 for creates and 202 for deletions (service notes, 1).
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Uptime};
 use crate::domain::names::Hash;
 use crate::server::answer;
 use crate::server::auth::Door;
@@ -16,14 +16,16 @@ use crate::server::lists::Shelves;
 use crate::server::reading;
 use crate::server::refusal::Refusal;
 use crate::server::rendered::Rendered;
-use crate::server::{first, openapi};
+use crate::server::survey::Census;
+use crate::server::untold::Untold;
+use crate::server::{first, openapi, page};
 use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::record::{LIVE_PATH, OLD_PATH, PATH};
 use crate::wire::upload;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -52,6 +54,12 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// Where the service listens.
     pub address: SocketAddr,
+    /// Since when.
+    pub born: Uptime,
+    /// How much is where.
+    pub census: Census,
+    /// The calls that somebody waits for.
+    pub untold: Arc<Untold>,
     /// Held shared while a create becomes durable; a list waits for those that began before it. So
     /// a create that is on no list that began after it was never accepted.
     pub accepting: Arc<RwLock<()>>,
@@ -59,7 +67,7 @@ pub struct Service {
 
 /// The endpoints, each with and without a slash at its end.
 pub fn router(service: Arc<Service>) -> Router {
-    let mut router = Router::new();
+    let mut router = Router::new().route("/", get(page::show));
     let mut route = |path: &str, methods: MethodRouter<Arc<Service>>| {
         let all = std::mem::take(&mut router);
         router = all.route(path, methods.clone()).route(&format!("{path}/"), methods);
@@ -117,7 +125,7 @@ async fn unknown(method: Method, uri: Uri) -> Refusal {
 async fn finish(State(service): Shared, request: Request, next: Next) -> Result<Response, Infallible> {
     let uri = request.uri().clone();
     let served = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = served.unwrap_or_else(|_| fault().into_response());
+    let mut response = served.unwrap_or_else(|_| Refusal::fault().into_response());
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else { return Ok(response) };
     let (path, request_id) = (uri.path().to_owned(), answer::request_id(Uuid::new_v4()));
     tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
@@ -132,14 +140,11 @@ async fn finish(State(service): Shared, request: Request, next: Next) -> Result<
     };
     let (parts, _) = response.into_parts();
     let mut response = (refusal.status, Json(body)).into_response();
-    response
-        .headers_mut()
-        .extend(parts.headers.into_iter().filter(|(name, _)| name.as_ref() == Some(&header::RETRY_AFTER)));
+    // What a refusal says in its headers.
+    let kept = [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::CACHE_CONTROL];
+    let stays = |name: &HeaderName| kept.contains(name);
+    response.headers_mut().extend(parts.headers.into_iter().filter(|(name, _)| name.as_ref().is_some_and(stays)));
     Ok(response)
-}
-
-fn fault() -> Refusal {
-    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 
 /// Runs what blocks on the disk. A panic there is the service's fault, not the connection's end.
@@ -147,7 +152,7 @@ fn fault() -> Refusal {
 /// # Errors
 /// It panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| fault())
+    tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::fault())
 }
 
 /// The text of a header.

@@ -26,6 +26,15 @@ pub struct Limits {
     pub disk: u64,
 }
 
+/// How much is kept, and how much may be, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Uploads, those that are still coming in, and records with their results.
+    pub used: u64,
+    /// The most that may be.
+    pub limit: u64,
+}
+
 /// Why an upload is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ShelfError {
@@ -226,6 +235,11 @@ impl Shelf {
     pub fn is_crowded(&self) -> bool {
         let state = self.state();
         state.all() > self.limits.disk / 10 * 9
+    }
+
+    /// How much of the disk's limit is used.
+    pub fn usage(&self) -> Usage {
+        Usage { used: self.state().all(), limit: self.limits.disk }
     }
 
     /// Where an upload's file is.

@@ -11,6 +11,9 @@ mod desk;
 mod elsewhere;
 mod faults;
 mod floors;
+#[path = "../support/fuzzing.rs"]
+mod fuzzing;
+mod fuzzed;
 mod hostile;
 mod human;
 mod intake;
@@ -26,6 +29,7 @@ mod model;
 mod mounts;
 mod old_data;
 mod once;
+mod page;
 mod plan;
 mod power_loss;
 mod producers;
