@@ -191,6 +191,7 @@ pub mod server {
     pub mod first;
     pub mod head;
     pub mod hearing;
+    pub mod incoming;
     pub mod index;
     pub mod intake;
     pub mod lazy;
@@ -199,6 +200,7 @@ pub mod server {
     pub mod listening;
     pub mod lists;
     pub mod live;
+    mod model;
     pub mod multipart;
     pub mod openapi;
     pub mod opening;
@@ -262,6 +264,7 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod configs;
     pub mod enrichment;
     pub mod error;
     pub mod event;
@@ -270,12 +273,14 @@ pub mod wire {
     pub mod iso;
     pub mod languages;
     pub mod live;
+    pub mod old_result;
     pub mod page;
     pub mod params;
     pub mod published;
     pub mod record;
     pub mod result;
     pub mod schema;
+    mod table;
     pub mod upgrade;
     pub mod upload;
 }

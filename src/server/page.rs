@@ -7,7 +7,7 @@
 use crate::domain::names::Hash;
 use crate::server::auth::Door;
 use crate::server::refusal::Refusal;
-use crate::server::routes::{Shared, blocking};
+use crate::server::routes::{Shared, blocking, fault};
 use crate::server::view::View;
 use axum::Extension;
 use axum::extract::{ConnectInfo, State};
@@ -104,7 +104,7 @@ fn render(view: &View) -> Result<String, Refusal> {
     environment.add_global("style", minijinja::Value::from_safe_string(STYLE.to_owned()));
     environment.render_str(TEMPLATE, Serde(view)).map_err(|error| {
         tracing::error!(error = format!("{error:#}"), "the page cannot be made");
-        Refusal::fault()
+        fault()
     })
 }
 

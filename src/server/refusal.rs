@@ -44,11 +44,6 @@ impl Refusal {
         Self::new(StatusCode::TOO_MANY_REQUESTS, words)
     }
 
-    /// 500 without a reason: the log has it.
-    pub fn fault() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
-    }
-
     /// 404.
     pub fn not_found() -> Self {
         Self::new(StatusCode::NOT_FOUND, "Not found")

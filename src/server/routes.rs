@@ -125,7 +125,7 @@ async fn unknown(method: Method, uri: Uri) -> Refusal {
 async fn finish(State(service): Shared, request: Request, next: Next) -> Result<Response, Infallible> {
     let uri = request.uri().clone();
     let served = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = served.unwrap_or_else(|_| Refusal::fault().into_response());
+    let mut response = served.unwrap_or_else(|_| fault().into_response());
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else { return Ok(response) };
     let (path, request_id) = (uri.path().to_owned(), answer::request_id(Uuid::new_v4()));
     tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
@@ -147,12 +147,17 @@ async fn finish(State(service): Shared, request: Request, next: Next) -> Result<
     Ok(response)
 }
 
+/// 500: what was being done panicked.
+pub fn fault() -> Refusal {
+    Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
+}
+
 /// Runs what blocks on the disk. A panic there is the service's fault, not the connection's end.
 ///
 /// # Errors
 /// It panicked.
 pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| Refusal::fault())
+    tokio::task::spawn_blocking(work).await.map_err(|_| fault())
 }
 
 /// The text of a header.

@@ -120,7 +120,7 @@ fn row(Seen { id, head }: Seen, now: Timestamp) -> Row {
     let failure = head.ended.and_then(|ended| ended.failure);
     Row {
         id: id.to_string(),
-        name: head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default(),
+        name: in_order(&head.file.filename.or_else(|| head.source.as_deref().map(plain_source)).unwrap_or_default()),
         length: head.file.audio_duration.map(length),
         when: format!("{verb} {} ago", span(now.since(at))),
         at: iso::write(at),
@@ -182,6 +182,12 @@ fn bytes(bytes: u64) -> String {
     }
 }
 
+/// Without the marks that turn the direction of writing: `exe.wav` can be made to look like `vaw.exe`.
+fn in_order(name: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    name.chars().map(|c| if turns(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
 /// Where audio is fetched from, without what may be a secret: name, password, query.
 fn plain_source(address: &str) -> String {
     let parsed = reqwest::Url::parse(address).ok();
@@ -198,7 +204,11 @@ mod tests {
         assert_eq!(spans, ["0 s", "59 s", "1 min", "1 min 1 s", "1 h", "1 h 1 min", "1 d 1 h", "10 d"]);
         let sizes = [0, 999, 1000, 1_234_567, 12_345_678, 50_000_000_000, u64::MAX].map(bytes);
         assert_eq!(sizes, ["0 B", "999 B", "1.0 kB", "1.2 MB", "12 MB", "50 GB", "18 EB"]);
-        assert_eq!([0.0, 0.2, 61.0, 3723.0, f64::NAN, -1.0].map(length), ["0:00", "0:01", "1:01", "1:02:03", "0:00", "0:00"]);
+        assert_eq!(
+            [0.0, 0.2, 61.0, 3723.0, f64::NAN, -1.0].map(length),
+            ["0:00", "0:01", "1:01", "1:02:03", "0:00", "0:00"]
+        );
+        assert_eq!(in_order("a\u{202e}vaw.exe \u{5d0}"), "a\u{fffd}vaw.exe \u{5d0}");
         assert_eq!(plain_source("https://u:p@h.example:8/a/b.wav?token=x#y"), "h.example/a/b.wav");
     }
 }

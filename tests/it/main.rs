@@ -2,6 +2,7 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod abuse;
 mod calls;
 mod client;
 mod commands;
@@ -11,9 +12,9 @@ mod desk;
 mod elsewhere;
 mod faults;
 mod floors;
+mod fuzzed;
 #[path = "../support/fuzzing.rs"]
 mod fuzzing;
-mod fuzzed;
 mod hostile;
 mod human;
 mod intake;

@@ -51,7 +51,7 @@ async fn without_a_key_nothing_of_any_record() {
     for told in [&*id, &id[..8], "secret", "interview", "hello"] {
         assert!(!page.contains(told), "{told}: {page}");
     }
-    for said in ["/openapi.json", "Recogniser", " of 100 MB", "everybody was told", "up "] {
+    for said in ["/openapi.json", "Recogniser", " of 100 MB", "everybody has been told", "up "] {
         assert!(page.contains(said), "{said}: {page}");
     }
     // Another key sees the figures, and nothing of this one's.
@@ -110,8 +110,9 @@ async fn what_strangers_wrote_stays_text() {
     for live in ["<script", "<img", "<b>", "'&{"] {
         assert!(!page.contains(live), "{live}: {page}");
     }
-    // What turns the direction of writing ends with the name.
+    // What turns the direction of writing is shown as what it is, and would end with the name.
     assert!(page.contains("<bdi>&lt;script&gt;"), "{page}");
+    assert!(!page.contains('\u{202e}'));
     let addresses = page.match_indices("http").count();
     assert_eq!(addresses, 1, "nothing comes from elsewhere, but for `http-equiv`: {page}");
 }
