@@ -46,11 +46,15 @@ impl Abused {
             ["done", "error"].contains(&record["status"].as_str()?).then_some(record)
         });
         let record = record.await;
-        assert_eq!(ask(Method::DELETE).await.unwrap().status(), StatusCode::ACCEPTED);
+        // The end is read from the disk a moment before the desk itself counts it.
+        eventually("it may be deleted", async || {
+            (ask(Method::DELETE).await.unwrap().status() == StatusCode::ACCEPTED).then_some(())
+        })
+        .await;
         record
     }
 
-    /// Sends these bytes, and reads until the other side closes; at once closed by us where it is `cut`.
+    /// Sends these bytes, and reads the head of the answer; closed by us at once where it is `cut`.
     async fn raw(&self, bytes: &[u8], cut: bool) -> String {
         let mut stream = self.connect().await;
         let _ = stream.write_all(bytes).await;
@@ -58,7 +62,8 @@ impl Abused {
             return String::new();
         }
         let mut said = Vec::new();
-        let _ = stream.read_to_end(&mut said).await;
+        // The connection may be cut instead of answered.
+        while !said.windows(4).any(|end| end == b"\r\n\r\n") && stream.read_buf(&mut said).await.is_ok_and(|n| n > 0) {}
         String::from_utf8_lossy(&said).into_owned()
     }
 
@@ -91,12 +96,6 @@ fn recordings() -> Vec<(&'static str, Vec<u8>, bool)> {
         fs::read(path).unwrap()
     };
     let (late, early) = (made("late.mp4", &[]), made("early.mp4", &["-movflags", "+faststart"]));
-    let channels = {
-        let mut wave = speech(0);
-        wave[22..24].copy_from_slice(&64_u16.to_le_bytes());
-        wave[32..34].copy_from_slice(&128_u16.to_le_bytes());
-        wave
-    };
     let rated = |rate: u32| {
         let mut wave = speech(0);
         wave[24..28].copy_from_slice(&rate.to_le_bytes());
@@ -109,11 +108,19 @@ fn recordings() -> Vec<(&'static str, Vec<u8>, bool)> {
         ("index-missing.mp4", late[..late.len() / 2].to_vec(), false),
         ("half.mp4", early[..early.len() * 2 / 3].to_vec(), true),
         ("half.wav", speech(0)[..20_000].to_vec(), true),
-        ("channels.wav", channels, true),
+        ("channels.wav", channels(), true),
         ("rate0.wav", rated(0), true),
         ("rate-max.wav", rated(u32::MAX), true),
         ("playlist.m3u8", b"#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n".to_vec(), false),
     ]
+}
+
+/// Says that it has 64 channels: taken in, and never heard.
+fn channels() -> Vec<u8> {
+    let mut wave = speech(0);
+    wave[22..24].copy_from_slice(&64_u16.to_le_bytes());
+    wave[32..34].copy_from_slice(&128_u16.to_le_bytes());
+    wave
 }
 
 async fn bad_recordings(abused: &Abused, recordings: &[(&'static str, Vec<u8>, bool)]) {
@@ -164,12 +171,12 @@ async fn bad_names(abused: &Abused) {
     for (sent, kept) in
         [("../../../desk.json", "desk.json"), ("..", ".."), ("/etc/passwd", "passwd"), ("a\u{0}b.wav", "ab.wav")]
     {
-        let (status, said) = abused.upload("audio", sent, speech(0)).await;
+        let (status, said) = abused.upload("audio", sent, channels()).await;
         assert_eq!(status, StatusCode::OK, "{said}");
         let shown = said["audio_metadata"]["filename"].as_str().unwrap();
         assert!(!shown.contains('/') && (shown == kept || shown.contains('%')), "{said}");
         let url = said["audio_url"].as_str().unwrap();
-        // Heard and deleted, so that nothing stays.
+        // Ended and deleted, so that nothing stays.
         let (_, created) = abused.create(json!({ "audio_url": url }).to_string()).await;
         abused.ended(created["id"].as_str().unwrap()).await;
     }
@@ -229,10 +236,11 @@ async fn nothing_bad_leaves_a_trace() {
     // What is opened once stays open: the recogniser, the pools.
     round().await;
     let warm = abused.memory();
-    for _ in 0..3 {
+    for _ in 0..2 {
         round().await;
     }
     let grown = abused.memory().saturating_sub(warm);
+    println!("{warm} KiB after the first round, {grown} KiB more after the others");
     assert!(grown < 64 << 10, "{grown} KiB more than after the first round ({warm} KiB)");
     drop(slow);
     // Who the desk is, its lock, the lock of imports.
