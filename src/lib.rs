@@ -180,7 +180,8 @@ pub mod pipeline {
 }
 
 /// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
-/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
+/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`; by people: `page`), and its end is
+/// told (`deliver`).
 pub mod server {
     pub mod address;
     pub mod answer;
@@ -196,6 +197,7 @@ pub mod server {
     pub mod first;
     pub mod head;
     pub mod hearing;
+    pub mod incoming;
     pub mod index;
     pub mod intake;
     pub mod lazy;
@@ -204,11 +206,13 @@ pub mod server {
     pub mod listening;
     pub mod lists;
     pub mod live;
+    mod model;
     pub mod multipart;
     pub mod openapi;
     pub mod opening;
     pub mod outbox;
     pub mod outcome;
+    pub mod page;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod reading;
@@ -217,14 +221,18 @@ pub mod server {
     pub mod removal;
     pub mod rendered;
     pub mod request;
+    pub mod room;
     pub mod routes;
     pub mod segment;
     pub mod service;
     pub mod shelf;
     pub mod sign;
     pub mod sounds;
+    pub mod survey;
     pub mod undone;
+    pub mod untold;
     pub mod upload;
+    pub mod view;
     pub mod wording;
     pub mod worker;
 }
@@ -262,6 +270,7 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod configs;
     pub mod enrichment;
     pub mod error;
     pub mod event;
@@ -270,12 +279,14 @@ pub mod wire {
     pub mod iso;
     pub mod languages;
     pub mod live;
+    pub mod old_result;
     pub mod page;
     pub mod params;
     pub mod published;
     pub mod record;
     pub mod result;
     pub mod schema;
+    mod table;
     pub mod upgrade;
     pub mod upload;
 }

@@ -1,16 +1,20 @@
 //! Connections: taken, bounded in number and in how long a request's head may take, and let end.
 
 use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
 /// Connections at once; further ones wait to be taken.
 const CONNECTIONS: usize = 512;
@@ -44,15 +48,20 @@ pub async fn serve(listener: TcpListener, router: Router, closing: CancellationT
             taken = next() => taken,
         };
         let Some((place, accepted)) = taken else { break };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "a connection could not be taken");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        let served = graceful.watch(http.serve_connection(io(stream), TowerToHyperService::new(router.clone())));
+        let router = router.clone();
+        let answer = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.clone().oneshot(request)
+        });
+        let served = graceful.watch(http.serve_connection(io(stream), answer));
         while connections.try_join_next().is_some() {}
         connections.spawn(async move {
             let _place = place;

@@ -88,6 +88,7 @@ impl ListQuery {
         let mut wrong = Vec::new();
         for (name, value) in pairs.filter(|(_, value)| !value.is_empty()) {
             if let Err(must) = query.take(name, value) {
+                let name: String = name.chars().take(LONGEST_NAME).collect();
                 wrong.push(format!("{name} must {must}"));
             }
         }
@@ -110,6 +111,9 @@ impl ListQuery {
             }
             _ => {
                 let key = name.strip_prefix("custom_metadata[").and_then(|k| k.strip_suffix(']'));
+                if key.is_some_and(|key| key.matches("][").count() >= DEEPEST) {
+                    return Err("not lie deeper than 32 objects");
+                }
                 if let Some(key) = key {
                     insert(&mut self.custom_metadata, key, value);
                 }
@@ -154,6 +158,12 @@ fn same(value: &Value, wanted: &Value) -> bool {
     let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
     value == wanted || (!value.is_object() && !value.is_array() && text(value) == text(wanted))
 }
+
+/// Objects in objects that a name may ask for. Each is a call in a call: some ten thousand end the process.
+const DEEPEST: usize = 32;
+
+/// Characters of a name that a refusal repeats.
+const LONGEST_NAME: usize = 100;
 
 const LIMIT: &str = "not be less than 1 and not be greater than 1000";
 

@@ -2,6 +2,7 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod abuse;
 mod calls;
 mod client;
 mod clients;
@@ -13,6 +14,9 @@ mod document;
 mod elsewhere;
 mod faults;
 mod floors;
+mod fuzzed;
+#[path = "../support/fuzzing.rs"]
+mod fuzzing;
 mod hostile;
 mod human;
 mod intake;
@@ -28,6 +32,7 @@ mod model;
 mod mounts;
 mod old_data;
 mod once;
+mod page;
 mod pauses;
 mod plan;
 mod power_loss;

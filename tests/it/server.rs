@@ -164,7 +164,7 @@ async fn paths_and_methods() {
     assert_eq!(service.get("/v2/pre-recorded/").await.1["items"][0]["id"], *id);
     assert_eq!(service.get(&format!("/v2/pre-recorded/{id}/")).await.1["id"], *id);
     let unknown = [
-        (Method::GET, "/"),
+        (Method::POST, "/"),
         (Method::GET, "/v2/cauldron?a=b"),
         (Method::PUT, "/v2/pre-recorded"),
         (Method::GET, "/v2/upload/"),
