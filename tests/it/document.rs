@@ -5,6 +5,7 @@ use reqwest::multipart::{Form, Part};
 use reqwest::{Method, RequestBuilder, Response, header};
 use scribed::server::auth::Key;
 use scribed::server::live::LiveRecords;
+use scribed::server::room::Room;
 use scribed::server::service::Options;
 use scribed::wire::enrichment::Shapes;
 use serde_json::{Value, json};
@@ -180,8 +181,9 @@ fn import_live(data: &TempDir) {
         "created_at": "2026-11-01T10:00:00.000Z", "completed_at": "2026-11-01T10:00:09.000Z",
         "custom_metadata": null, "error_code": null, "file": null, "request_params": { "encoding": "wav/pcm" },
         "result": { "metadata": { "audio_duration": 1.5 }, "messages": [] } });
-    let records = LiveRecords::open(data.path()).unwrap();
-    records.import(record.to_string().as_bytes(), Key::new(KEY).owner()).unwrap();
+    let records = LiveRecords::open(data.path(), None).unwrap();
+    let room = Room::of(data.path(), u64::MAX).unwrap();
+    records.import(record.to_string().as_bytes(), Key::new(KEY).owner(), room).unwrap();
 }
 
 /// Every operation, and every stage of a transcription, held against the document.
