@@ -5,7 +5,7 @@ use crate::cli::failure::Failure;
 use crate::cli::once::length;
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::control::request::{Answer, Daemon, Request, Status};
+use crate::control::request::{Answer, Daemon, Received, Request, Status};
 use crate::wire::iso;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -49,6 +49,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
             "pid": daemon.pid, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
             "trouble": daemon.trouble, "done": daemon.done, "failed": daemon.failed, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
+            "callbacks": daemon.callbacks,
         })
     });
     json!({
@@ -91,8 +92,17 @@ fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
     context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
     context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
+    if let Some(received) = &daemon.callbacks {
+        context.say(&format!("  {}", callbacks(received)))?;
+    }
     match &daemon.trouble {
         Some(words) => context.say(&format!("  the service: {words}")),
         None => Ok(()),
     }
+}
+
+fn callbacks(received: &Received) -> String {
+    let Received { taken, strange, refused, relied_on } = received;
+    let trust = if *relied_on { "they come, so little is asked" } else { "not relied on (yet): it is asked as usual" };
+    format!("callbacks: {taken} taken, {strange} to addresses that are none of ours, {refused} refused; {trust}")
 }

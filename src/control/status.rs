@@ -1,12 +1,13 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{Daemon, Frozen, Refusal, Status, Waiting};
+use super::request::{Daemon, Frozen, Received, Refusal, Status, Waiting};
 use crate::clock::Clock;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
+use std::sync::atomic::Ordering;
 
 /// Jobs looked at for one piece of what waits for what.
 const PIECE: usize = 10_000;
@@ -50,6 +51,12 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
         skipped: tally.skipped,
         audio_millis: tally.audio_millis,
         sent_bytes: running.engine.sent_bytes(),
+        callbacks: running.received.as_ref().map(|counts| Received {
+            taken: counts.taken.load(Ordering::Relaxed),
+            strange: counts.strange.load(Ordering::Relaxed),
+            refused: counts.refused.load(Ordering::Relaxed),
+            relied_on: running.engine.callbacks_work(),
+        }),
     }
 }
 

@@ -8,6 +8,8 @@ use crate::domain::names::SourceName;
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
 use crate::output::syncing::Syncs;
+use crate::pipeline::asking::Asking;
+use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::line::Line;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
@@ -25,7 +27,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 mod creates;
+mod glance;
 mod gone;
+mod hints;
 mod idle;
 mod lanes;
 mod memory;
@@ -60,6 +64,8 @@ pub struct Parts {
     pub terms: Terms,
     /// How often and how soon.
     pub retry: Policy,
+    /// Where the service is to call, if it is.
+    pub callbacks: Option<Callbacks>,
     /// For jitter.
     pub seed: u64,
 }
@@ -101,6 +107,9 @@ pub struct Engine {
     memory: Mutex<Memory>,
     listing: gone::Listing,
     begun: Begun,
+    asking: Asking,
+    hints: hints::Hints,
+    glances: glance::Glances,
     nudge: Notify,
     started: Uptime,
     /// Asked once: the answer is read from files.
@@ -141,6 +150,9 @@ impl Engine {
             memory: Mutex::new(memory),
             listing: gone::Listing::default(),
             begun: Begun::default(),
+            asking: Asking::new(parts.seed),
+            hints: hints::Hints::default(),
+            glances: glance::Glances::default(),
             nudge: Notify::new(),
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),

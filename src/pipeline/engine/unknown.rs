@@ -137,7 +137,7 @@ impl Engine {
         (ripe, unripe)
     }
 
-    async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
+    pub(super) async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
         loop {
             self.parts.clock.sleep(LEASE / 3).await;
             let until = self.parts.clock.now().after(LEASE);
@@ -198,7 +198,7 @@ impl Engine {
 }
 
 /// One of many that a person took out of the walk's hands: the others go on.
-fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
+pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
     match committed {
         Err(StoreError::LeaseLost(_)) => Ok(()),
         other => other,
