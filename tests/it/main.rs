@@ -12,6 +12,7 @@ mod desk;
 mod elsewhere;
 mod faults;
 mod floors;
+mod glances;
 mod hostile;
 mod human;
 mod intake;
