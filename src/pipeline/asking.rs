@@ -27,6 +27,9 @@ const BETWEEN_HINTED: Duration = Duration::from_secs(1);
 /// Doublings of [`BETWEEN_HINTED`] at most.
 const DOUBLINGS: u32 = 6;
 
+/// With so many on their way looks are made to come together.
+const MANY: usize = 40;
+
 /// Jobs that are remembered at most. Past that all are forgotten: they are asked for as if nothing was learned.
 const MOST: usize = 50_000;
 
@@ -121,6 +124,13 @@ impl Asking {
         self.known().wait(job, service, poll, age)
     }
 
+    /// The moment of a look that is `wait` away. Where many are on their way it comes a little later, so that
+    /// looks come together and one page of the list answers them.
+    pub fn moment(&self, now: Timestamp, wait: Duration) -> Timestamp {
+        let at = now.after(wait);
+        if self.known().flights.len() < MANY { at } else { gathered(at, wait) }
+    }
+
     /// It has ended well, after `took` by the service's own dates or else at this `age`. `calls`: whether it
     /// was asked to call us.
     pub fn ended(&self, job: JobId, service: &ServiceName, audio: Audio, took: Duration, calls: bool) {
@@ -200,6 +210,14 @@ pub fn wait(poll: &Poll, age: Duration, looks: &[Duration], called: bool, jitter
     if called { (usual * RARER).max(poll.max).min((poll.max * NET_MAXIMA).max(usual)) } else { usual }
 }
 
+/// The next of the moments at which such looks come together; at most half of the wait later.
+fn gathered(at: Timestamp, wait: Duration) -> Timestamp {
+    let half = i64::try_from(wait.as_millis() / 2).unwrap_or(i64::MAX).max(1);
+    let grid = 1_i64 << half.ilog2();
+    let rest = at.0.rem_euclid(grid);
+    if rest == 0 { at } else { Timestamp(at.0.saturating_add(grid - rest)) }
+}
+
 /// A tenth more or less, so that what came together is not asked for together for ever.
 fn jittered(span: Duration, jitter: f64) -> Duration {
     span.mul_f64(0.9 + 0.2 * jitter.clamp(0.0, 1.0))
@@ -270,6 +288,17 @@ mod tests {
     }
 
     proptest! {
+        /// Later, but not by more than half of the wait; and many of one wait come at few moments.
+        #[test]
+        fn looks_come_together(at in 0..1_000_000_000_000_i64, wait in 1..100_000_u64) {
+            let wait = Duration::from_millis(wait);
+            let together = gathered(Timestamp(at), wait);
+            prop_assert!(together.0 >= at && together.since(Timestamp(at)) <= wait / 2);
+            let moments: std::collections::BTreeSet<Timestamp> =
+                (0..wait.as_millis() as i64).map(|later| gathered(Timestamp(at + later), wait)).collect();
+            prop_assert!(moments.len() <= 5, "{}", moments.len());
+        }
+
         /// Whatever was learned, the next look is neither sooner than `min` nor later than what is promised.
         #[test]
         fn waits_are_bounded(

@@ -115,7 +115,7 @@ pub fn pending(doors: &Doors<'_>, job: &Job, status: &str, goes_back: bool, now:
         odd(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
     };
     let wait = doors.asking.pending(job.id, &doors.client.identity().service, poll, age);
-    Outcome::Sleep { until: now.after(wait), reason }
+    Outcome::Sleep { until: doors.asking.moment(now, wait), reason }
 }
 
 /// What is neither on its way nor an end is named, and never trusted into an end.

@@ -127,7 +127,7 @@ impl Engine {
         let beside = self.parts.store.counts().await?.running().saturating_sub(1);
         let wait = self.asking.accepted(job.id, service, audio, beside, poll);
         let early = self.hints.take_early(&early_hints(job, transcription));
-        Ok(if early { self.asking.hinted(job.id, now) } else { now.after(wait) })
+        Ok(if early { self.asking.hinted(job.id, now) } else { self.asking.moment(now, wait) })
     }
 
     /// What came while the answer to a create was being written down.
