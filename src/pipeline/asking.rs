@@ -204,7 +204,8 @@ pub fn wait(poll: &Poll, age: Duration, looks: &[Duration], called: bool, jitter
     let usual = match looks.iter().find(|look| **look >= soonest) {
         Some(look) if age.is_zero() => look.min(&(poll.max * FIRST_LOOK_MAXIMA)).saturating_sub(age),
         Some(look) => look.saturating_sub(age).min(poll.max),
-        None => jittered(age / 4, jitter).clamp(poll.min, poll.max),
+        // Where something was learned it should have ended by now; where nothing was, who knows.
+        None => jittered(age / if looks.is_empty() { 4 } else { 10 }, jitter).clamp(poll.min, poll.max),
     };
     let usual = usual.max(poll.min);
     if called { (usual * RARER).max(poll.max).min((poll.max * NET_MAXIMA).max(usual)) } else { usual }
@@ -252,7 +253,7 @@ mod tests {
         let first = asking.accepted(JobId(99), &service(), MINUTE, 0, &POLL);
         assert!((secs(29)..=secs(31)).contains(&first), "{first:?}");
         let next = asking.pending(JobId(99), &service(), &POLL, secs(31));
-        assert!((secs(6)..=secs(9)).contains(&next), "a quarter of its age: {next:?}");
+        assert!((secs(2)..=secs(4)).contains(&next), "a tenth of its age: {next:?}");
     }
 
     #[test]
