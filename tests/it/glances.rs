@@ -10,9 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const FILES: usize = 80;
 
-/// A page answers for more than so many.
-const WORTH: usize = 10;
-
 fn processing(answer: &mut Value) {
     answer["status"] = json!("processing");
     answer["result"] = Value::Null;
@@ -66,7 +63,8 @@ fn a_page_of_the_list_answers_for_many() {
     eventually("and again and again", || asked().1 > lists + 15);
     let (more_reads, more_lists) = asked();
     let each = (more_reads - reads) / (more_lists - lists);
-    assert!(each < WORTH, "{each} reads beside each page");
+    // Where pages saved nothing they were looked at rarely, with hundreds of reads between them.
+    assert!(each < FILES / 2, "{each} reads beside each page");
     ended.store(true, Ordering::Relaxed);
     eventually("all are written", || written(&bed) == FILES);
     drop(running);
@@ -91,7 +89,7 @@ fn a_list_that_lies_delays_and_does_no_more() {
 fn a_list_that_is_of_no_use_is_left_alone() {
     let stub = Stub::start(|asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
         Endpoint::List if asked.before > 0 => {
-            Act::Say(crate::support::stub::refusal(if asked.before % 2 == 0 { 500 } else { 404 }, "no list"))
+            Act::Say(crate::support::stub::refusal(if asked.before.is_multiple_of(2) { 500 } else { 404 }, "no list"))
         }
         _ => Act::Well,
     });
