@@ -9,6 +9,7 @@
 //! daemon.rs       floor 6    composition root: the only file that knows everybody
 //! control/        floor 5    what commands ask of the queue: one way in, with a daemon and without
 //! pipeline/engine floor 4    claim ▷ walk ▷ commit; permits, lines, leases
+//! web/            floor 4    what others may ask of the daemon over HTTP: the receiver of callbacks
 //! server/         floor 4    the transcription service: routes, desk, recogniser
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
@@ -21,7 +22,8 @@
 //!
 //! ```text
 //! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ upload ▷ submit ▷ wait ▷ write ─▶ disk
-//!                                                        ╰ resolve ╯
+//!                                                        ╰ resolve ╯ ↑
+//!                                                      web ──hint──╯
 //! ```
 //!
 //! What is deliberately absent:
@@ -124,6 +126,7 @@ pub mod daemon;
 pub mod domain {
     pub mod fault;
     pub mod format;
+    pub mod hint;
     pub mod home;
     pub mod job;
     pub mod names;
@@ -134,6 +137,7 @@ pub mod domain {
     pub mod stage;
     pub mod token;
     pub mod transcript;
+    pub mod turnaround;
 }
 
 /// Recordings: what is in them, and their sound.
@@ -159,7 +163,9 @@ pub mod output {
 
 /// The way of a job: the engine and one file per move.
 pub mod pipeline {
+    pub mod asking;
     pub mod blocking;
+    pub mod callbacks;
     pub mod engine;
     pub mod engines;
     pub mod follow;
@@ -289,4 +295,9 @@ pub mod wire {
     mod table;
     pub mod upgrade;
     pub mod upload;
+}
+
+/// What others may ask of the daemon over HTTP.
+pub mod web {
+    pub mod receiver;
 }

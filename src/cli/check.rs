@@ -8,7 +8,7 @@ use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::request::Daemon;
-use crate::daemon::{House, mounts_of, recogniser, visitors};
+use crate::daemon::{House, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
 use crate::server::service::health;
 use crate::source::mount::Mount;
@@ -42,10 +42,15 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.extend(tools(&config));
     }
     verdicts.extend(house(&config).await);
+    verdicts.extend(callbacks(&config));
     for verdict in &verdicts {
         context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
         let sign = if verdict.good { "ok " } else { "BAD" };
         context.say(&format!("{sign}  {:<14} {}", verdict.what, verdict.words))?;
+    }
+    // Whoever has it can call us: it is for the person before the screen, and in no --json.
+    if let Ok(Some(address)) = webhook_address(&config) {
+        context.say(&format!("enter this address as the webhook at the service, and keep it secret: {address}"))?;
     }
     Ok(if verdicts.iter().all(|verdict| verdict.good) { 0 } else { UNFINISHED })
 }
@@ -141,6 +146,16 @@ async fn service(client: &dyn Client) -> Verdict {
         ),
         Err(ListFault::Now(fault)) => bad("service", fault.words),
     }
+}
+
+fn callbacks(config: &Config) -> Option<Verdict> {
+    let callback = config.callback.as_ref()?;
+    Some(match webhook_address(config) {
+        Ok(_) => {
+            good("callbacks", &format!("received on {}; services are told {}", callback.listen, callback.public_url))
+        }
+        Err(error) => bad("callbacks", error.to_string()),
+    })
 }
 
 fn clocks(client: &dyn Client) -> Option<Verdict> {

@@ -6,7 +6,7 @@ use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::control::request::{Answer, Daemon, Request, Served, Status};
+use crate::control::request::{Answer, Daemon, Received, Request, Served, Status};
 use crate::pipeline::engine::Bears;
 use crate::wire::iso;
 use indicatif::HumanBytes;
@@ -51,6 +51,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
             "pid": daemon.pid, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
             "trouble": daemon.trouble, "done": daemon.done, "failed": daemon.failed, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
+            "callbacks": daemon.callbacks,
         })
     });
     let pauses = pause::object(&status.pauses);
@@ -93,7 +94,7 @@ fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
     context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
     context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
-    Ok(())
+    daemon.callbacks.iter().try_for_each(|received| context.say(&format!("  {}", callbacks(received))))
 }
 
 fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
@@ -139,4 +140,10 @@ fn service(served: &Served) -> Value {
         "service": served.service, "open": served.open, "running": served.running, "suspect": served.suspect,
         "trouble": served.trouble, "limits": limits,
     })
+}
+
+fn callbacks(received: &Received) -> String {
+    let Received { taken, strange, refused, relied_on } = received;
+    let trust = if *relied_on { "they come, so little is asked" } else { "not relied on (yet): it is asked as usual" };
+    format!("callbacks: {taken} taken, {strange} to addresses that are none of ours, {refused} refused; {trust}")
 }

@@ -37,7 +37,7 @@ pub const FILE: &[Key] = &[
     table("state", &[value("store")]),
     table("service", SERVICE),
     Key { name: "services", holds: Holds::NamedTables(SERVICE) },
-    not_yet("callback"),
+    table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook")]),
     not_yet("budget"),
     table("retry", &[value("attempts"), value("first"), value("max")]),
     not_yet("web"),

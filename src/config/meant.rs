@@ -12,6 +12,7 @@ use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
+use crate::wire::params::CallbackMethod;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -31,6 +32,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Who transcribes, by name. Where nothing is said of [`ServiceName::DEFAULT`], it is the embedded one.
     pub services: BTreeMap<ServiceName, Service>,
+    /// How services tell us of an end, if they are to.
+    pub callback: Option<Callback>,
     /// How often and how soon again.
     pub retry: Policy,
     /// The transcription service itself, embedded or under `scribed serve`.
@@ -144,6 +147,19 @@ impl Terms {
 
     /// The same for the embedded one, whose lists are never late.
     pub const EMBEDDED: Self = Self { lag: Duration::ZERO, ..Self::HOSTED };
+}
+
+/// How services tell us that a transcription has ended.
+#[derive(Debug, Clone)]
+pub struct Callback {
+    /// Where the receiver listens.
+    pub listen: SocketAddr,
+    /// Where services reach it: http or https, without user, query and fragment; its path stays in front.
+    pub public_url: Url,
+    /// How they are asked to call.
+    pub method: CallbackMethod,
+    /// Whether the address for the service's own webhook is known too.
+    pub webhook: bool,
 }
 
 /// The transcription service that this program is.
@@ -344,7 +360,15 @@ impl Reader<'_> {
         let own = [state.as_path(), serve.data.as_path()];
         let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
         told_elsewhere(file, &sources, &serve);
-        Config { file: path.to_owned(), services, retry: retry(&file.section("retry")), state, serve, sources }
+        Config {
+            file: path.to_owned(),
+            services,
+            callback: callback(&file.section("callback")),
+            retry: retry(&file.section("retry")),
+            state,
+            serve,
+            sources,
+        }
     }
 
     fn state(&self, section: &Section<'_>) -> PathBuf {
@@ -623,6 +647,51 @@ fn limits(section: &Section<'_>, default: Limits) -> Limits {
 fn poll(section: &Section<'_>, default: Poll) -> Poll {
     let (min, max) = ordered(section, ("min", default.min), ("max", default.max));
     Poll { min, max, give_up: or(section.get("give_up", some_time), default.give_up) }
+}
+
+fn callback(section: &Section<'_>) -> Option<Callback> {
+    let table = section.table()?;
+    let public_url = section.get("public_url", public_url);
+    if !table.contains_key("public_url") {
+        let what = "`callback.public_url` is missing: a service must know whom to call";
+        let mend =
+            "public_url = \"https://hook.example.org\", as the service reaches this machine; or take [callback] out";
+        section.tell(Problem::at(section.span.clone(), what).mend(mend));
+    }
+    Some(Callback {
+        listen: or(section.get("listen", listen), SocketAddr::from(([127, 0, 0, 1], 8471))),
+        method: or(section.get("method", method), CallbackMethod::Post),
+        webhook: or(section.get("webhook", boolean), false),
+        public_url: public_url?.value,
+    })
+}
+
+fn public_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    let mend = "write it like \"https://hook.example.org\"";
+    let url = web_url(value, mend)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", "each callback has a secret of its own in its path"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must not have a query or a fragment", mend));
+    }
+    Ok(url)
+}
+
+/// As [`address`], with a port that a service can be told.
+fn listen(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
+    let mend = "write it like \"127.0.0.1:8471\" or \"[::1]:8471\"";
+    let written = text(value)?.parse::<SocketAddr>();
+    let address = written.map_err(|_| refusal("must be an IP address and a port", mend))?;
+    if address.port() == 0 { Err(refusal("must name a port", mend)) } else { Ok(address) }
+}
+
+fn method(value: &DeValue<'_>) -> Result<CallbackMethod, Refusal> {
+    match text(value)?.as_str() {
+        "POST" => Ok(CallbackMethod::Post),
+        "PUT" => Ok(CallbackMethod::Put),
+        _ => Err(refusal("must be \"POST\" or \"PUT\"", "the default is \"POST\"")),
+    }
 }
 
 fn retry(section: &Section<'_>) -> Policy {

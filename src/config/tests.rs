@@ -12,6 +12,7 @@ use crate::domain::format::Format;
 use crate::domain::names::ServiceName;
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
+use crate::wire::params::CallbackMethod;
 use proptest::prelude::*;
 use std::ffi::OsString;
 use std::path::Path;
@@ -983,4 +984,33 @@ fn an_intake_that_cannot_be_meant() {
       |
       = help: write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri
     "#);
+}
+
+#[test]
+fn callbacks_as_they_are_meant() {
+    let config =
+        read("[callback]\npublic_url = \"https://hook.example.org/in\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let callback = config.callback.unwrap();
+    assert_eq!(callback.listen.to_string(), "127.0.0.1:8471");
+    assert_eq!((callback.method, callback.webhook), (CallbackMethod::Post, false));
+    assert!(read("[[source]]\nfolder = \"inbox\"\n").unwrap().callback.is_none());
+}
+
+#[test]
+fn callbacks_that_cannot_be() {
+    insta::assert_snapshot!(with_source("[callback]\nlisten = \"127.0.0.1:0\"\nmethod = \"GET\"\nwebhook = 1\n"));
+    for url in ["ftp://x", "https://a:b@x", "https://x/?a", "https://x/#a", "hook.example.org"] {
+        let text = with_source(&format!("[callback]\npublic_url = \"{url}\"\n"));
+        assert!(text.contains("`callback.public_url` must"), "{text}");
+        assert!(!text.contains("a:b"), "{text}");
+    }
+}
+
+/// Where the service calls is no part of what is bought.
+#[test]
+fn templates_may_not_say_whom_to_call() {
+    for key in ["callback = true", "callback_url = \"https://x\"", "callback_config = { url = \"https://x\" }"] {
+        let text = with_source(&format!("[template.t]\n{key}\n"));
+        assert!(text.contains("callback"), "{text}");
+    }
 }

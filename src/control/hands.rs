@@ -13,6 +13,7 @@ use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
+use crate::web::receiver::Counts;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -40,6 +41,8 @@ pub struct Hands {
 pub struct Running {
     /// What moves the jobs.
     pub engines: Engines,
+    /// What came in as callbacks, where they are received.
+    pub received: Option<Arc<Counts>>,
     /// This process.
     pub pid: u32,
     /// When it was started.

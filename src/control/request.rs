@@ -194,6 +194,22 @@ pub struct Daemon {
     pub audio_millis: u64,
     /// Bytes given to the service, repeated ones included.
     pub sent_bytes: u64,
+    /// What came in as callbacks, where they are received.
+    #[serde(default)]
+    pub callbacks: Option<Received>,
+}
+
+/// Callbacks and webhook calls since the daemon was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// Taken up.
+    pub taken: u64,
+    /// To addresses that are none of ours.
+    pub strange: u64,
+    /// To ours, but not taken.
+    pub refused: u64,
+    /// Whether they are seen to come, so that little is asked.
+    pub relied_on: bool,
 }
 
 /// A piece of what waits for what.

@@ -1,13 +1,14 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{Daemon, Frozen, Refusal, Served, Status, Waiting};
+use super::request::{Daemon, Frozen, Received, Refusal, Served, Status, Waiting};
 use crate::clock::Clock;
 use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
+use std::sync::atomic::Ordering;
 
 /// Jobs looked at for one piece of what waits for what.
 const PIECE: usize = 10_000;
@@ -69,6 +70,12 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
         skipped: tally.skipped,
         audio_millis: tally.audio_millis,
         sent_bytes: running.engines.sent_bytes(),
+        callbacks: running.received.as_ref().map(|counts| Received {
+            taken: counts.taken.load(Ordering::Relaxed),
+            strange: counts.strange.load(Ordering::Relaxed),
+            refused: counts.refused.load(Ordering::Relaxed),
+            relied_on: running.engines.callbacks_work(),
+        }),
     }
 }
 

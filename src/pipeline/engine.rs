@@ -10,7 +10,9 @@ use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
 use crate::output::syncing::Syncs;
-use crate::pipeline::limit::{Limit, Turnaround};
+use crate::pipeline::asking::Asking;
+use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
@@ -30,7 +32,9 @@ use tokio_util::sync::CancellationToken;
 
 mod bearing;
 mod creates;
+mod glance;
 mod gone;
+mod hints;
 mod idle;
 mod lanes;
 mod memory;
@@ -69,6 +73,8 @@ pub struct Parts {
     pub terms: Terms,
     /// How often and how soon.
     pub retry: Policy,
+    /// Where the service is to call, if it is.
+    pub callbacks: Option<Callbacks>,
     /// For jitter.
     pub seed: u64,
 }
@@ -112,6 +118,9 @@ pub struct Engine {
     memory: Mutex<Memory>,
     listing: gone::Listing,
     begun: Begun,
+    asking: Asking,
+    hints: hints::Hints,
+    glances: glance::Glances,
     nudge: Notify,
     started: Uptime,
     /// Asked once: the answer is read from files.
@@ -131,13 +140,13 @@ pub struct Engine {
 struct Found {
     uploads: Limit,
     running: Limit,
-    turnaround: Turnaround,
+    slowness: Slowness,
 }
 
 impl Found {
     fn new(agreed: Limits) -> Self {
         let (uploads, running) = (Limit::new(agreed.uploads), Limit::new(agreed.running));
-        Self { uploads, running, turnaround: Turnaround::default() }
+        Self { uploads, running, slowness: Slowness::default() }
     }
 }
 
@@ -179,6 +188,9 @@ impl Engine {
             memory: Mutex::new(memory),
             listing: gone::Listing::default(),
             begun: Begun::default(),
+            asking: Asking::new(parts.seed),
+            hints: hints::Hints::default(),
+            glances: glance::Glances::default(),
             nudge: Notify::new(),
             started,
             cores: std::thread::available_parallelism().map_or(2, usize::from),

@@ -11,6 +11,7 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
@@ -53,6 +54,8 @@ pub struct Doors<'a> {
     pub clock: &'a dyn Clock,
     /// The kept parameters.
     pub params: &'a Arc<ParamFiles>,
+    /// Where the service is to call.
+    pub callbacks: Option<&'a Callbacks>,
 }
 
 /// Buys, unless it is bought already or the file has changed.
@@ -154,5 +157,6 @@ async fn request(
     let rendered = source.template.render(&vars);
     let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
     metadata.insert(RESERVED_KEY.to_owned(), token.to_string().into());
-    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata })
+    let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
+    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata, callback })
 }

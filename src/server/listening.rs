@@ -16,11 +16,19 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-/// Connections at once; further ones wait to be taken.
-const CONNECTIONS: usize = 512;
+/// What is put up with.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// Connections at once; further ones wait to be taken.
+    pub connections: usize,
+    /// How long a request's head may take, and how long a connection may be idle before the next one.
+    pub head: Duration,
+}
 
-/// How long a request's head may take, and how long a connection may be idle before the next one.
-const HEAD: Duration = Duration::from_secs(60);
+impl Manners {
+    /// Those of the service.
+    pub const SERVICE: Self = Self { connections: 512, head: Duration::from_secs(60) };
+}
 
 /// The most headers of a request; more are answered with 431.
 const HEADERS: usize = 100;
@@ -32,12 +40,12 @@ const HEAD_BYTES: usize = 128 << 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
-pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
+pub async fn serve(listener: TcpListener, router: Router, manners: Manners, closing: CancellationToken) {
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(manners.connections));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(manners.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
     let next = async || {
         let place = Arc::clone(&places).acquire_owned().await.ok()?;
         Some((place, listener.accept().await))

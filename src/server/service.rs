@@ -10,7 +10,7 @@ use crate::server::desk::{Desk, DeskError, Rules};
 use crate::server::fetch::Fetcher;
 use crate::server::fetching::{self, Fetching};
 use crate::server::lazy::LazyRecogniser;
-use crate::server::listening;
+use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
 use crate::server::rendered::Rendered;
@@ -129,7 +129,7 @@ pub async fn start(
         accepting: Arc::new(RwLock::new(())),
     });
     let closing = CancellationToken::new();
-    let serving = tokio::spawn(listening::serve(listener, routes::router(service), closing.clone()));
+    let serving = tokio::spawn(listening::serve(listener, routes::router(service), Manners::SERVICE, closing.clone()));
     tracing::info!(%address, %origin, "the transcription service listens");
     Ok(Running { address, origin, lock, closing, serving, tasks })
 }

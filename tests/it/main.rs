@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod abuse;
+mod callbacks;
 mod calls;
 mod client;
 mod clients;
@@ -17,6 +18,7 @@ mod floors;
 mod fuzzed;
 #[path = "../support/fuzzing.rs"]
 mod fuzzing;
+mod glances;
 mod hostile;
 mod human;
 mod intake;

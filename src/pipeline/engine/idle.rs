@@ -28,7 +28,10 @@ impl Engine {
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.line().is_closed());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
-        let over = spent || nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
+        // However rarely it is asked: what runs at the service is waited for, until it is given up.
+        let awaited = counts.running() > 0 && out.is_none();
+        let idle = nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
+        let over = spent || (idle && !awaited);
         // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
         let trouble = if out.is_some() && !closed && !spent { None } else { self.trouble() };
         Ok(over.then(|| trouble.map_or(Ended::Idle, Ended::ServiceOut)))

@@ -1,5 +1,6 @@
 //! How much of what runs at once, and what is started now.
 
+use super::glance::{GLANCED_AT_ONCE, WORTH_A_PAGE};
 use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
@@ -113,6 +114,7 @@ impl Engine {
         busy: &mut Busy,
         until: Until,
     ) -> Result<Option<Duration>, StoreError> {
+        self.take_hints().await?;
         let now = self.parts.clock.now();
         let gate = self.line().gate(self.parts.clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
@@ -151,11 +153,22 @@ impl Engine {
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
-        let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
+        // Many looks at once are first one look at the list. One glance at a time, and nothing beside it.
+        let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts.clock.uptime());
+        let n = match lane {
+            Lane::Resolve => RESOLVED_AT_ONCE,
+            Lane::Wait if glances => GLANCED_AT_ONCE,
+            _ => free,
+        };
         let claims = self.parts.store.claim(&[kind], may, now, now.after(LEASE), n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
+            return Ok(());
+        }
+        if glances && claims.len() > WORTH_A_PAGE {
+            let engine = Arc::clone(self);
+            busy.begin(lane, walks.spawn(async move { (lane, engine.glance(claims).await) }));
             return Ok(());
         }
         for claim in claims {

@@ -372,10 +372,19 @@ pub const SERVICE_KEY: &str = "a-key-that-nobody-may-ever-see-4711";
 
 impl Service {
     pub fn start() -> Self {
+        Self::with("")
+    }
+
+    /// One that calls addresses of this machine.
+    pub fn calling() -> Self {
+        Self::with("fetch_private = true\n")
+    }
+
+    fn with(more: &str) -> Self {
         let bed = Bed::new("");
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         bed.configure(&format!(
-            "[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n[[source]]\nfolder = \"inbox\"\n"
+            "[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n{more}[[source]]\nfolder = \"inbox\"\n"
         ));
         let mut service = Self { bed, port, running: None };
         service.revive();

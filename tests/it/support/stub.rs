@@ -48,6 +48,8 @@ type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
 pub struct Create {
     pub file: String,
     pub token: String,
+    /// Whom it asks to call; null for nobody.
+    pub callback: Value,
     pub accepted: bool,
 }
 
@@ -231,7 +233,10 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
     };
     if endpoint == Endpoint::Create {
         let token = body(seen)["custom_metadata"]["scribed"].as_str().expect("a token").to_owned();
-        book.creates.push(Create { file: file.clone(), token, accepted: false });
+        let (body, file) = (body(seen), file.clone());
+        assert_eq!(body["callback"].as_bool().unwrap_or(false), body["callback_config"].is_object());
+        let callback = body["callback_config"].clone();
+        book.creates.push(Create { file, token, callback, accepted: false });
     }
     let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
     let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();
