@@ -173,14 +173,17 @@ pub mod pipeline {
     pub mod write;
 }
 
-/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
-/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
+/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` (`accepting`, and
+/// below it the `ledger`) for its audio (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
 pub mod server {
+    pub mod accepting;
     pub mod address;
     pub mod answer;
     pub mod auth;
+    pub mod book;
     pub mod calls;
     pub mod channels;
+    pub mod committer;
     pub mod deliver;
     pub mod desk;
     pub mod dictionary;
@@ -193,6 +196,7 @@ pub mod server {
     pub mod index;
     pub mod intake;
     pub mod lazy;
+    pub mod ledger;
     pub mod limits;
     pub mod line;
     pub mod listening;
@@ -207,11 +211,13 @@ pub mod server {
     pub mod pool;
     pub mod reading;
     pub mod recogniser;
+    pub mod recovery;
     pub mod refusal;
     pub mod removal;
     pub mod rendered;
     pub mod request;
     pub mod routes;
+    pub mod sealed;
     pub mod segment;
     pub mod service;
     pub mod shelf;

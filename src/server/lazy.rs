@@ -24,6 +24,11 @@ impl LazyRecogniser {
         Self::new(move || Ok(Arc::clone(&recogniser)))
     }
 
+    /// The recogniser, if it is open. Waits for nobody.
+    pub fn opened(&self) -> Option<Arc<dyn Recogniser>> {
+        self.opened.try_lock().ok()?.clone()
+    }
+
     /// The recogniser. Reads files when it is not open yet.
     ///
     /// # Errors

@@ -138,7 +138,8 @@ async fn finish(State(service): Shared, request: Request, next: Next) -> Result<
     Ok(response)
 }
 
-fn fault() -> Refusal {
+/// 500: what was being done panicked.
+pub fn fault() -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 

@@ -235,6 +235,9 @@ fn check(options: &Options) -> Result<(), StartError> {
     }
 }
 
+/// Bytes of a volume of the desk's ledger: some thousands of creates.
+const VOLUME: u64 = 4 << 20;
+
 async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>), DeskError> {
     let (root, clock) = (options.data.clone(), Arc::clone(clock));
     let rules = Rules {
@@ -246,6 +249,7 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         retention: options.retention,
         webhook: options.webhook.is_some(),
         patience: options.patience,
+        volume: VOLUME,
     };
     let opened = tokio::task::spawn_blocking(move || {
         let desk = Desk::open(&root, rules, clock)?;
