@@ -207,10 +207,12 @@ pub mod server {
     pub mod opening;
     pub mod outbox;
     pub mod outcome;
+    pub mod pen;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod reading;
     pub mod recogniser;
+    pub mod records;
     pub mod recovery;
     pub mod refusal;
     pub mod removal;

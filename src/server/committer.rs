@@ -1,6 +1,7 @@
 //! Whoever waits for the ledger: all who wait at once are written with one sync, by threads of its own.
 
-use crate::server::ledger::{Ledger, Line, Pen};
+use crate::server::ledger::{Ledger, Line};
+use crate::server::pen::Pen;
 use std::io;
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -111,7 +111,7 @@ mod tests {
         bytes
     }
 
-    fn whole<'a>(bytes: &'a [u8]) -> Vec<&'a [u8]> {
+    fn whole(bytes: &[u8]) -> Vec<&[u8]> {
         let pieces = pieces(bytes);
         let found = pieces.into_iter().filter_map(|piece| match piece {
             Piece::Whole(range) => open(&bytes[range]),
