@@ -92,6 +92,8 @@ pub struct Desk {
     pub(super) ledger: Arc<Ledger>,
     pub(super) committer: Committer,
     lock: fs::File,
+    /// The last to go: with it the directory is free.
+    pub(super) held: Arc<()>,
 }
 
 impl Desk {
@@ -117,6 +119,7 @@ impl Desk {
             ledger,
             committer,
             lock,
+            held: Arc::default(),
         };
         desk.retire();
         Ok(desk)

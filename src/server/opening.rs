@@ -16,6 +16,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Why a desk cannot be opened.
@@ -80,7 +81,7 @@ struct Identity {
 pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
     let failed = |error| DeskError::Io { path: root.to_owned(), error };
     files::make_folder(root).map_err(failed)?;
-    let lock = files::lock(&root.join("lock")).map_err(failed)?;
+    let lock = lock(&root.join("lock")).map_err(failed)?;
     let lock = lock.ok_or_else(|| DeskError::InUse { path: root.to_owned() })?;
     files::sweep(root).map_err(failed)?;
     let id = identity(&root.join("desk.json"), failed)?;
@@ -93,6 +94,18 @@ pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
     let committer = Committer::start(&ledger).map_err(failed)?;
     committer.tidy();
     Ok(Opened { id, lock, shelf, index, ledger, committer })
+}
+
+/// Whoever is just leaving writes to the end what it has begun: that is waited for.
+fn lock(path: &Path) -> io::Result<Option<fs::File>> {
+    const LOOKS: u32 = 40;
+    for _ in 1..LOOKS {
+        if let Some(lock) = files::lock(path)? {
+            return Ok(Some(lock));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    files::lock(path)
 }
 
 fn identity(path: &Path, failed: impl Fn(io::Error) -> DeskError) -> Result<Uuid, DeskError> {

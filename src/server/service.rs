@@ -111,7 +111,7 @@ pub async fn start(
     let address = listener.local_addr().map_err(failed)?;
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), Arc::clone(&desk.shelf))?);
     let tasks = begin(&options, &desk, &fetcher, &recogniser, &clock)?;
-    let (origin, lock) = (desk.id(), Arc::downgrade(&desk));
+    let (origin, lock) = (desk.id(), Arc::downgrade(&desk.held));
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
@@ -184,7 +184,7 @@ pub struct Running {
     /// Its desk's id: who it is, wherever it listens.
     pub origin: Uuid,
     /// Gone when nobody works at the desk any more: then its directory is free.
-    lock: Weak<Desk>,
+    lock: Weak<()>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
