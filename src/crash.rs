@@ -73,8 +73,18 @@ pub enum Point {
     ShelfKept,
     /// The service is about to accept a create.
     Accepting,
+    /// It is written to the ledger, which is not yet synced.
+    LedgerWritten,
     /// It is accepted, and nobody knows.
     Accepted,
+    /// Another volume of the ledger is begun, of which the folder was not yet synced.
+    VolumeBegun,
+    /// What is needed of a volume is written again; it is there still.
+    VolumeRenewed,
+    /// A volume is removed, and the folder was not yet synced.
+    VolumeRemoved,
+    /// The ledger says that a transcription is gone, of which everything is there still.
+    Struck,
     /// The service has written a result, but not yet the end of its transcription.
     EndResult,
     /// The service has written an end, and keeps the upload still.
@@ -100,6 +110,7 @@ impl Point {
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
         all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
+        all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
         all.extend([P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
         all
     }

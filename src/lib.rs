@@ -185,15 +185,18 @@ pub mod pipeline {
     pub mod write;
 }
 
-/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
-/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`; by people: `page`), and its end is
-/// told (`deliver`).
+/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` (`accepting`, and
+/// below it the `ledger`) for its audio (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`;
+/// by people: `page`), and its end is told (`deliver`).
 pub mod server {
+    pub mod accepting;
     pub mod address;
     pub mod answer;
     pub mod auth;
+    pub mod book;
     pub mod calls;
     pub mod channels;
+    pub mod committer;
     pub mod deliver;
     pub mod desk;
     pub mod dictionary;
@@ -207,6 +210,7 @@ pub mod server {
     pub mod index;
     pub mod intake;
     pub mod lazy;
+    pub mod ledger;
     pub mod limits;
     pub mod line;
     pub mod listening;
@@ -219,16 +223,20 @@ pub mod server {
     pub mod outbox;
     pub mod outcome;
     pub mod page;
+    pub mod pen;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod reading;
     pub mod recogniser;
+    pub mod records;
+    pub mod recovery;
     pub mod refusal;
     pub mod removal;
     pub mod rendered;
     pub mod request;
     pub mod room;
     pub mod routes;
+    pub mod sealed;
     pub mod segment;
     pub mod service;
     pub mod shelf;

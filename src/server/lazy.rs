@@ -49,6 +49,14 @@ impl LazyRecogniser {
         Self::new(move || Ok(Arc::clone(&recogniser)))
     }
 
+    /// The recogniser, if it is open. Waits for nobody.
+    pub fn opened(&self) -> Option<Arc<dyn Recogniser>> {
+        match &*self.opened.try_lock().ok()? {
+            Opened::Ready(recogniser) => Some(Arc::clone(recogniser)),
+            Opened::Untried | Opened::Failed(_) => None,
+        }
+    }
+
     /// The recogniser. Reads files when it is not open yet.
     ///
     /// # Errors

@@ -114,7 +114,7 @@ pub async fn start(
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), Arc::clone(&desk.shelf))?);
     let untold = Arc::default();
     let tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
-    let (origin, lock) = (desk.id(), Arc::downgrade(&desk));
+    let (origin, lock) = (desk.id(), Arc::downgrade(&desk.held));
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
@@ -192,7 +192,7 @@ pub struct Running {
     /// Its desk's id: who it is, wherever it listens.
     pub origin: Uuid,
     /// Gone when nobody works at the desk any more: then its directory is free.
-    lock: Weak<Desk>,
+    lock: Weak<()>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
@@ -243,6 +243,9 @@ fn check(options: &Options) -> Result<(), StartError> {
     }
 }
 
+/// Bytes of a volume of the desk's ledger: some thousands of creates.
+const VOLUME: u64 = 4 << 20;
+
 async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>), DeskError> {
     let (root, clock) = (options.data.clone(), Arc::clone(clock));
     let rules = Rules {
@@ -254,6 +257,7 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         retention: options.retention,
         webhook: options.webhook.is_some(),
         patience: options.patience,
+        volume: VOLUME,
     };
     let opened = tokio::task::spawn_blocking(move || {
         let desk = Arc::new(Desk::open(&root, rules, clock)?);

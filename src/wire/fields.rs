@@ -186,8 +186,8 @@ pub(super) fn join(path: &str, key: &str) -> String {
 fn each(kind: &Kind, value: &mut Value, change: fn(&Kind, &mut Value)) {
     match (kind, &mut *value) {
         (Kind::Object(fields) | Kind::TextOr(fields), Value::Object(map)) => {
-            for field in *fields {
-                if let Some(inner) = map.get_mut(field.name) {
+            for (key, inner) in map.iter_mut() {
+                if let Some(field) = fields.iter().find(|field| field.name == key) {
                     each(&field.kind, inner, change);
                 }
             }

@@ -130,7 +130,14 @@ impl Params {
     /// # Errors
     /// Everything that is wrong, in the order of the fields' names. Never empty.
     pub fn read(value: &Value, side: Side) -> Result<Reading, Vec<Complaint>> {
-        let mut value = value.clone();
+        Self::take(value.clone(), side)
+    }
+
+    /// As [`read`](Self::read), of a body that nobody needs any more.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn take(mut value: Value, side: Side) -> Result<Reading, Vec<Complaint>> {
         if side == Side::Server {
             understand(&mut value);
         }
@@ -190,16 +197,15 @@ impl Params {
         wrong
     }
 
-    /// `request_params` of a record: as given, with the defaults. The metadata has a place of its own.
-    pub fn echo(mut self) -> Value {
+    /// `request_params` of a record, as JSON: as given, with the defaults. The metadata has a place of its own.
+    pub fn echo(mut self) -> String {
         self.custom_metadata = None;
         let (languages, switching) = (self.languages().to_vec(), self.code_switching());
         let language = self.language_config.get_or_insert_default();
         language.languages.get_or_insert(languages);
         language.code_switching.get_or_insert(switching);
-        let mut echo = self.value();
-        super::published::fill(&mut echo);
-        echo
+        let Value::Object(sent) = self.value() else { return "{}".to_owned() };
+        super::published::filled(&sent)
     }
 
     /// The languages that were asked for, by the present name or by an older one.
@@ -375,6 +381,7 @@ mod tests {
         let body = json!({ "audio_url": "https://x.example/a", "language": "en", "enable_code_switching": true,
             "subtitles": true, "translation_config": { "target_languages": ["fr"] }, "custom_metadata": { "a": 1 } });
         let echo = Params::read(&body, Side::Server).unwrap().params.echo();
+        let echo: Value = serde_json::from_str(&echo).unwrap();
         assert_eq!(echo["language_config"], json!({ "languages": ["en"], "code_switching": true }));
         assert_eq!(echo["language"], "en");
         assert_eq!(echo["subtitles_config"], json!({ "formats": ["srt"], "style": "default" }));

@@ -5,42 +5,40 @@ use super::fields::{ANY, FIELDS, Field, Kind, join};
 use super::languages::PII_ENTITIES;
 use serde_json::{Map, Value, json};
 
-/// Fills in what was not sent: every toggle, and in the objects that were sent, or that belong to a
-/// toggle that is on, what has a default.
-pub fn fill(value: &mut Value) {
-    let Value::Object(map) = value else { return };
-    for field in FIELDS {
-        let is_on =
-            field.name.strip_suffix("_config").is_some_and(|toggle| map.get(toggle) == Some(&Value::Bool(true)));
-        if let Kind::Object(fields) = &field.kind {
-            // An object that lacks what is required is not made up.
-            let may_be_made = is_on && fields.iter().all(|field| !field.required) || field.name == "language_config";
-            match map.get_mut(field.name) {
-                Some(Value::Object(inner)) => fill_object(fields, inner),
-                None if may_be_made => {
-                    let mut inner = Map::new();
-                    fill_object(fields, &mut inner);
-                    map.insert(field.name.to_owned(), Value::Object(inner));
-                }
-                _ => {}
-            }
-        }
-    }
-    fill_object(FIELDS, map);
+/// These parameters as JSON, with what was not sent: every toggle, and in the objects that were sent, or
+/// that belong to a toggle that is on, what has a default. Keys that the table does not know are left out.
+pub fn filled(params: &Map<String, Value>) -> String {
+    let mut text = String::with_capacity(2048);
+    write(FIELDS, params, &mut text);
+    text
 }
 
-fn fill_object(fields: &[Field], map: &mut Map<String, Value>) {
+/// Straight into text: every create is echoed, and most of what it says are defaults.
+fn write(fields: &[Field], sent: &Map<String, Value>, text: &mut String) {
+    let begins = text.len();
     for field in fields {
-        if let Some(default) = field.default_value() {
-            map.entry(field.name).or_insert(default);
+        let before = text.len();
+        text.push(if before == begins { '{' } else { ',' });
+        text.push('"');
+        text.push_str(field.name);
+        text.push_str("\":");
+        match (sent.get(field.name), &field.kind) {
+            (Some(Value::Object(inner)), Kind::Object(fields)) => write(fields, inner, text),
+            (Some(value), _) => text.push_str(&value.to_string()),
+            (None, Kind::Object(fields)) if may_be_made(field.name, fields, sent) => write(fields, &Map::new(), text),
+            (None, _) => match field.default {
+                Some(default) => text.push_str(default),
+                None => text.truncate(before),
+            },
         }
     }
+    text.push_str(if text.len() == begins { "{}" } else { "}" });
 }
 
-impl Field {
-    fn default_value(&self) -> Option<Value> {
-        serde_json::from_str(self.default?).ok()
-    }
+/// An object that lacks what is required is not made up.
+fn may_be_made(name: &str, fields: &[Field], beside: &Map<String, Value>) -> bool {
+    let is_on = name.strip_suffix("_config").is_some_and(|toggle| beside.get(toggle) == Some(&Value::Bool(true)));
+    is_on && fields.iter().all(|field| !field.required) || name == "language_config"
 }
 
 /// A parameter as the published table and the published schema have it.
@@ -142,7 +140,7 @@ fn field_schema(field: &Field) -> Value {
     // What may be a string or an object has no type of its own.
     let may_be_absent = !field.required && field.name != "audio_url" && schema.get("type").is_some();
     let mut schema = if may_be_absent { or_null(schema) } else { schema };
-    if let Some(default) = field.default_value() {
+    if let Some(default) = field.default.and_then(|text| serde_json::from_str(text).ok()) {
         schema["default"] = default;
     }
     schema

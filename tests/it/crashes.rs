@@ -186,6 +186,9 @@ fn scenes_of(point: Point) -> &'static [usize] {
         P::Sighting | P::Sighted | P::Trusting | P::Trusted => &[1],
         P::ShelfNamed | P::ShelfKept | P::ShelfRemoving | P::WholeBegun | P::WholeNamed => &[2],
         P::Accepting | P::Accepted | P::EndResult | P::EndWritten => &[2],
+        P::LedgerWritten | P::VolumeBegun => &[2],
+        // Of a ledger that has seen more: `ledger.rs` kills there.
+        P::VolumeRenewed | P::VolumeRemoved | P::Struck => &[],
         P::OutputBegun | P::OutputsSynced | P::OutputNamed | P::NamesSynced | P::ResultBegun => &[0, 3],
         _ => &[0],
     }

@@ -26,6 +26,7 @@ mod jobs;
 mod kill;
 mod killed;
 mod laws;
+mod ledger;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod lists;
