@@ -9,6 +9,7 @@ use crate::control::hands::{self, Hands};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::output::placing;
 use crate::output::results::Results;
+use crate::output::spool::Spool;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::server::address::Reach;
 use crate::server::auth::{self, Key as ServerKey};
@@ -97,6 +98,9 @@ impl House {
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
+        let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
+        let unsent = Arc::clone(&spool);
+        tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
         let parts = Parts {
             store: Arc::clone(&store),
             client: Arc::clone(&client),
@@ -104,6 +108,7 @@ impl House {
             results,
             params,
             syncs: Arc::default(),
+            spool,
             mounts: mounts.clone(),
             terms,
             retry: config.retry,

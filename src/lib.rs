@@ -127,6 +127,7 @@ pub mod domain {
     pub mod path;
     pub mod reason;
     pub mod retry;
+    pub mod sent;
     pub mod stage;
     pub mod token;
     pub mod transcript;
@@ -135,6 +136,7 @@ pub mod domain {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod extract;
     mod ffmpeg;
     pub mod header;
     mod native;
@@ -148,6 +150,8 @@ pub mod output {
     mod pieces;
     pub mod placing;
     pub mod results;
+    pub mod shifting;
+    pub mod spool;
     pub mod subtitles;
     pub mod syncing;
     mod temporary;
@@ -157,6 +161,7 @@ pub mod output {
 pub mod pipeline {
     pub mod blocking;
     pub mod engine;
+    pub mod extract;
     pub mod follow;
     pub mod gone;
     pub mod hold;

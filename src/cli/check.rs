@@ -6,9 +6,10 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Service};
+use crate::config::meant::{Config, Service, Upload};
 use crate::control::request::Daemon;
 use crate::daemon::{House, mounts_of, recogniser, visitor};
+use crate::media::extract::missing_programs;
 use crate::server::service::health;
 use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
@@ -37,8 +38,15 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     for mount in mounts_of(&config).values() {
         verdicts.push(folder(mount).await);
     }
-    if matches!(config.service, Service::Embedded(_)) {
-        verdicts.extend(tools(&config));
+    let terms = match &config.service {
+        Service::Embedded(terms) => {
+            verdicts.extend(tools(&config));
+            terms
+        }
+        Service::Hosted(hosted) => &hosted.terms,
+    };
+    if terms.upload == Upload::Audio {
+        verdicts.push(extraction());
     }
     verdicts.extend(house(&config).await);
     for verdict in &verdicts {
@@ -79,6 +87,17 @@ fn tools(config: &Config) -> Vec<Verdict> {
     match health(&recogniser(&config.serve)) {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
         Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
+    }
+}
+
+fn extraction() -> Verdict {
+    match missing_programs().as_slice() {
+        [] => good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"),
+        missing => {
+            let words = "does not run, and `upload = \"audio\"` needs it: install the package `ffmpeg`; until then files \
+                         are sent as they are";
+            bad("upload", format!("{} {words}", missing.join(" or ")))
+        }
     }
 }
 

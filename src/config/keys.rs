@@ -32,7 +32,7 @@ pub enum Holds {
 
 /// The whole file.
 pub const FILE: &[Key] = &[
-    table("state", &[value("store")]),
+    table("state", &[value("store"), value("spool")]),
     table("service", SERVICE),
     not_yet("services"),
     not_yet("callback"),
@@ -54,7 +54,7 @@ const SERVICE: &[Key] = &[
     value("lag"),
     value("walk_limit"),
     value("retention"),
-    not_yet("upload"),
+    value("upload"),
     not_yet("price_per_hour"),
 ];
 

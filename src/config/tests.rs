@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Existing, Recogniser, Service, Terms, load, parse};
+use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload, load, parse};
 use super::problem::Problems;
 use super::schedule::Schedule;
 use super::starter::starter;
@@ -108,6 +108,15 @@ fn the_shapes_of_results_are_chosen() {
           |
           = help: the default is "interface"
         "#);
+}
+
+#[test]
+fn what_is_sent_is_chosen() {
+    let config =
+        read("[state]\nspool = \"2GiB\"\n[service]\nupload = \"audio\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let Service::Embedded(terms) = config.service else { panic!("no url was given") };
+    assert_eq!((terms.upload, config.spool), (Upload::Audio, 2 << 30));
+    insta::assert_snapshot!(with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n"), @"");
 }
 
 #[test]

@@ -3,11 +3,13 @@
 
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
-use crate::config::meant::Terms;
+use crate::config::meant::{self, Terms};
 use crate::domain::names::SourceName;
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
+use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
+use crate::pipeline::extract::Extractor;
 use crate::pipeline::line::Line;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
@@ -54,6 +56,8 @@ pub struct Parts {
     pub params: Arc<ParamFiles>,
     /// Where all who write are synced together.
     pub syncs: Arc<Syncs>,
+    /// Where sound tracks wait to be sent.
+    pub spool: Arc<Spool>,
     /// The sources by name, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What was agreed with the service.
@@ -106,6 +110,8 @@ pub struct Engine {
     /// Asked once: the answer is read from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
+    /// Where sound tracks alone are sent.
+    extractor: Option<Extractor>,
     writing: Arc<Writing>,
     doubles: AtomicU64,
     intake: AtomicBool,
@@ -136,6 +142,9 @@ impl Engine {
     pub fn new(parts: Parts) -> Self {
         let started = parts.clock.uptime();
         let memory = Memory::new(parts.seed);
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let extractor = (parts.terms.upload == meant::Upload::Audio)
+            .then(|| Extractor::new(Arc::clone(&parts.spool), cores, parts.terms.limits.uploads));
         Self {
             line: Mutex::new(Line::new(parts.retry)),
             memory: Mutex::new(memory),
@@ -143,8 +152,9 @@ impl Engine {
             begun: Begun::default(),
             nudge: Notify::new(),
             started,
-            cores: std::thread::available_parallelism().map_or(2, usize::from),
+            cores,
             sent_bytes: Arc::default(),
+            extractor,
             writing: Arc::default(),
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),

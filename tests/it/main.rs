@@ -9,6 +9,7 @@ mod crashes;
 mod daemon;
 mod desk;
 mod elsewhere;
+mod extract;
 mod faults;
 mod floors;
 mod hostile;

@@ -18,6 +18,7 @@ use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::{Event, Stage, StageKind};
 use scribed::output::results::Results;
+use scribed::output::spool::Spool;
 use scribed::pipeline::engine::{Engine, Parts, Until};
 use scribed::source::folder::full_path;
 use scribed::source::mount::Mount;
@@ -167,6 +168,7 @@ impl Sim {
             clock: Arc::new(Steady::new(Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock))),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
+            spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             mounts: self.mounts.clone(),
             terms: *terms,

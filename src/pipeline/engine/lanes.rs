@@ -4,6 +4,7 @@ use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::stage::StageKind;
+use crate::pipeline::extract::Extractor;
 use crate::pipeline::line::Gate;
 use crate::store::contract::StoreError;
 use crate::wire::page::ListQuery;
@@ -167,7 +168,10 @@ impl Engine {
             Lane::Upload => {
                 // Audio must not pile up at the service: no further ahead than what may run.
                 let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
-                limits.uploads.min(limits.running.saturating_sub(ahead))
+                // While some are sent, the sound tracks of others are taken out.
+                let extracts = self.extractor.as_ref().map_or(Some(0), Extractor::ahead);
+                let at_once = extracts.map_or(0, |extracts| limits.uploads + extracts);
+                at_once.min(limits.running.saturating_sub(ahead))
             }
             Lane::Submit => {
                 let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);

@@ -72,7 +72,8 @@ impl Engine {
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (self.mount(job)?, (*params, *content));
-                let uploading = upload::run(store, client, clock, mount, job, known, &self.sent_bytes);
+                let by = (self.extractor.as_ref(), &self.sent_bytes);
+                let uploading = upload::run(store, client, clock, mount, job, known, by);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
