@@ -116,7 +116,12 @@ fn what_is_sent_is_chosen() {
         read("[state]\nspool = \"2GiB\"\n[service]\nupload = \"audio\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
     let Service::Embedded(terms) = config.service else { panic!("no url was given") };
     assert_eq!((terms.upload, config.spool), (Upload::Audio, 2 << 30));
-    insta::assert_snapshot!(with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n"), @"");
+    let wrong = with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n");
+    for words in
+        ["`service.upload` must be \"original\" or \"audio\"", "`state.spool` must be a size, found an integer"]
+    {
+        assert!(wrong.contains(words), "{wrong}");
+    }
 }
 
 #[test]

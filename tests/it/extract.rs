@@ -32,7 +32,7 @@ impl Scene {
              poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
              limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
              [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-             [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\nhold = \"20ms\"\n"
+             [[source]]\nfolder = \"inbox\"\ninclude = [\"**/*.*\"]\nsettle = \"20ms\"\nhold = \"20ms\"\n"
         ));
     }
 
@@ -44,7 +44,7 @@ impl Scene {
     /// As [`Scene::film`]; the speech begins so many seconds after the pictures.
     fn late_film(&self, name: &str, late: &str, arguments: &[&str]) -> PathBuf {
         let speech = self.bed.path("speech.wav");
-        let pictures = "testsrc2=size=320x240:rate=25,noise=alls=20";
+        let pictures = "testsrc2=size=160x120:rate=25,noise=alls=20";
         let mut all =
             vec!["-f", "lavfi", "-t", "2", "-i", pictures, "-itsoffset", late, "-i", speech.to_str().unwrap()];
         all.extend(["-c:v", "mjpeg", "-q:v", "4"]);
