@@ -14,7 +14,7 @@ pub enum Sent {
         why: String,
     },
     /// One sound track of it.
-    Audio(Track),
+    Audio(Box<Track>),
 }
 
 /// A sound track that was taken out of a file.
@@ -138,7 +138,7 @@ impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Track { cut, copied, channels, bytes, .. } = match self {
             Self::Original { why } => return write!(f, "the file as it is: {why}"),
-            Self::Audio(track) => track,
+            Self::Audio(track) => &**track,
         };
         let made = if *copied { "as it was" } else { "without loss" };
         let plural = if *channels == 1 { "" } else { "s" };
@@ -175,13 +175,14 @@ mod tests {
     fn what_was_sent_is_kept_as_it_is_written_here_for_ever() {
         let cut = Cut { codec: Codec::Aac, track: 1, start_ms: 1476 };
         let track = Track { cut, copied: true, channels: 2, millis: 3013, bytes: 49340, hash: Hash::of(b"") };
-        let written = serde_json::to_value(Sent::Audio(track.clone())).unwrap();
+        let sent = Sent::Audio(Box::new(track));
+        let written = serde_json::to_value(&sent).unwrap();
         let expected = serde_json::json!({
             "what": "audio", "codec": "aac", "track": 1, "start_ms": 1476, "copied": true, "channels": 2,
             "millis": 3013, "bytes": 49340, "hash": Hash::of(b"").to_string(),
         });
         assert_eq!(written, expected);
-        assert_eq!(serde_json::from_value::<Sent>(written).unwrap(), Sent::Audio(track));
+        assert_eq!(serde_json::from_value::<Sent>(written).unwrap(), sent);
         let original: Sent = serde_json::from_str(r#"{"what": "original", "why": "no ffmpeg"}"#).unwrap();
         assert_eq!(original.to_string(), "the file as it is: no ffmpeg");
     }

@@ -133,11 +133,17 @@ fn found(answer: Answer) -> Found {
     if !has_picture && !is_uncompressed(&track.codec_name) {
         return Found::Nothing(SOUND_ONLY);
     }
-    sound(track, &answer.format).map_or(Found::Nothing("ffprobe cannot tell when its sound begins"), Found::Sound)
+    let is_exact = is_format(&EXACT);
+    sound(track, &answer.format, has_picture, is_exact)
+        .map_or(Found::Nothing("ffprobe cannot tell when its sound begins"), Found::Sound)
 }
 
-fn sound(track: &Listed, format: &Format) -> Option<Sound> {
-    let begins = seconds(track.start_time.as_ref())?;
+/// Containers that say of each track how long it is; others tell it of the whole file, or guess.
+const EXACT: [&str; 8] = ["mp4", "matroska", "avi", "wav", "w64", "aiff", "caf", "au"];
+
+fn sound(track: &Listed, format: &Format, has_picture: bool, is_exact: bool) -> Option<Sound> {
+    // Without a picture there is nothing that it could begin later than.
+    let begins = seconds(track.start_time.as_ref()).or((!has_picture).then_some(0.0))?;
     let start = (begins - seconds(format.start_time.as_ref()).unwrap_or(0.0)).max(0.0);
     // Matroska says where a track ends, the others how long it is.
     let ends = track.tags.duration.as_deref().and_then(clock).map(|end| end - begins);
@@ -145,7 +151,7 @@ fn sound(track: &Listed, format: &Format) -> Option<Sound> {
         track: track.index,
         channels: track.channels,
         start,
-        seconds: seconds(track.duration.as_ref()).or(ends).filter(|seconds| *seconds > 0.0),
+        seconds: seconds(track.duration.as_ref()).or(ends).filter(|seconds| is_exact && *seconds > 0.0),
         whole: seconds(format.duration.as_ref()),
         rate: track.sample_rate.as_deref()?.parse().ok()?,
         bit_rate: track.bit_rate.as_deref().and_then(|rate| rate.parse().ok()),
@@ -364,4 +370,64 @@ struct Disposition {
 struct Tags {
     #[serde(rename = "DURATION")]
     duration: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(json: &str) -> Found {
+        found(serde_json::from_str(json).unwrap())
+    }
+
+    const SOUND: &str = r#"{"index": 1, "codec_type": "audio", "codec_name": "aac", "channels": 2, "sample_rate": "48000",
+        "sample_fmt": "fltp", "start_time": "1.476009", "duration": "3.0"}"#;
+    const PICTURE: &str = r#"{"index": 0, "codec_type": "video", "codec_name": "h264", "disposition": {"default": 1}}"#;
+
+    fn file(format: &str, streams: &[&str]) -> Found {
+        let streams = streams.join(", ");
+        of(&format!(
+            r#"{{"format": {{"format_name": "{format}", "start_time": "-0.5", "duration": "9"}}, "streams": [{streams}]}}"#
+        ))
+    }
+
+    #[test]
+    fn sound_begins_so_long_after_the_file_and_is_copied_where_it_can_be() {
+        let Found::Sound(sound) = file("mov,mp4", &[PICTURE, SOUND]) else { panic!("there is sound") };
+        assert!((sound.start - 1.976_009).abs() < 1e-9 && sound.track == 1, "{sound:?}");
+        let [copy, anew] = [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| Way { codec, copied });
+        assert_eq!(sound.ways(), [copy, anew]);
+        assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.ways(), []);
+        assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
+        // What a container only guesses is a bound.
+        let Found::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
+        assert_eq!([1.0, 9.2, 9.4, 0.0].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_cannot_gain_or_cannot_be_placed_is_left_as_it_is() {
+        let cover = PICTURE.replace("\"default\": 1", "\"attached_pic\": 1");
+        assert_eq!(file("mov,mp4", &[SOUND, &cover]), Found::Nothing(SOUND_ONLY));
+        let timeless = SOUND.replace("1.476009", "N/A");
+        assert!(
+            matches!(file("matroska", &[PICTURE, &timeless]), Found::Nothing(why) if why.contains("when its sound"))
+        );
+        let plain = timeless.replace("aac", "pcm_s24le").replace("fltp", "s32");
+        assert!(matches!(file("wav", &[&plain]), Found::Sound(Sound { is_deep: true, .. })));
+        assert!(matches!(file("concat", &[PICTURE, SOUND]), Found::Nothing(why) if why.contains("other files")));
+        assert_eq!(file("mov,mp4", &[PICTURE]), Found::NoSound);
+        // A stream lists its tracks as it goes on: one may come yet.
+        assert!(matches!(file("mpegts", &[PICTURE]), Found::Nothing(_)));
+    }
+
+    #[test]
+    fn nobody_is_asked_about_what_plainly_gains_nothing() {
+        let ogg = |codec: &[u8]| [&b"OggS"[..], &[0; 24], codec].concat();
+        for head in [&b"fLaC"[..], b"ID3\x04", b"\xff\xfb\x90", b"\x0b\x77", b"\0\0\0\x20ftypM4A ", &ogg(b"OpusHead")] {
+            assert!(plainly_nothing(head).is_some(), "{head:?}");
+        }
+        for head in [&b""[..], b"RIFF", b"\0\0\0\x20ftypisom", b"\x1a\x45\xdf\xa3", &ogg(b"\x80theora"), b"G@\0"] {
+            assert_eq!(plainly_nothing(head), None, "{head:?}");
+        }
+    }
 }

@@ -121,7 +121,7 @@ fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
     match given {
         Given::Track(taken) => {
             let Taken { content, track, .. } = *taken;
-            (content, Some(Sent::Audio(Track { hash, ..track })))
+            (content, Some(Sent::Audio(Box::new(Track { hash, ..track }))))
         }
         Given::AsIs(why) => (hash, why.map(|why| Sent::Original { why })),
         Given::Nothing(_) => (hash, None),
