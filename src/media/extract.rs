@@ -225,9 +225,12 @@ pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u6
     let status = ended(&mut child, into, limit).await;
     let words = tail.await.unwrap_or_default();
     match status {
-        Ok(true) => Ok(()),
-        Ok(false) if words.contains("No space left") => Err(ExtractError::DiskFull),
-        Ok(false) => Err(DecodeError::Damaged { words }.into()),
+        Ok(_) if ["No space left", "quota exceeded"].iter().any(|full| words.contains(full)) => {
+            Err(ExtractError::DiskFull)
+        }
+        // It says that it could not write, and ends as if all were well.
+        Ok(true) if !words.starts_with("Error ") => Ok(()),
+        Ok(_) => Err(DecodeError::Damaged { words }.into()),
         Err(error) => Err(error),
     }
 }
