@@ -65,6 +65,12 @@ pub enum ExtractError {
     /// It came to more bytes than there is room for.
     #[error("its sound track is larger than {0} bytes")]
     Larger(u64),
+    /// ffmpeg gave up.
+    #[error("ffmpeg could not take its sound track out: {words}")]
+    Failed {
+        /// The last line of its complaint.
+        words: String,
+    },
     /// The disk of the spool is full.
     #[error("no space left on the disk")]
     DiskFull,
@@ -230,7 +236,8 @@ pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u6
         }
         // It says that it could not write, and ends as if all were well.
         Ok(true) if !words.starts_with("Error ") => Ok(()),
-        Ok(_) => Err(DecodeError::Damaged { words }.into()),
+        Ok(_) if words.is_empty() => Err(ExtractError::Failed { words: "it ended without a word".to_owned() }),
+        Ok(_) => Err(ExtractError::Failed { words }),
         Err(error) => Err(error),
     }
 }

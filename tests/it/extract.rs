@@ -323,7 +323,7 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
     scene.film("b.mp4", &["-c:a", "aac", "-metadata", "title=b"]);
     let path = tools(&scene, "echo 'file:/proc/self/fd/0: it broke' >&2; exit 1");
     scene.pass_on(0, &path);
-    assert_eq!(scene.job("b.mp4")["sent"]["why"], "the file is damaged: it broke");
+    assert_eq!(scene.job("b.mp4")["sent"]["why"], "ffmpeg could not take its sound track out: it broke");
     // One that writes something else than it should.
     scene.film("c.mp4", &["-c:a", "aac", "-metadata", "title=c"]);
     let path =
@@ -348,11 +348,22 @@ fn tools(scene: &Scene, script: &str) -> String {
 fn a_file_that_changes_while_its_track_is_taken_out_is_not_sent_as_it_was() {
     let scene = Scene::new("", "audio");
     let path = scene.film("talk.mp4", &["-c:a", "aac"]);
-    let (flag, file) = (scene.bed.path("flag"), path.display());
-    let once = format!("[ -e {0} ] || printf tail >> {file}; : > {0}\nexec /usr/bin/ffmpeg \"$@\"", flag.display());
-    let tools = tools(&scene, &once);
-    scene.pass_on(0, &tools);
-    assert!(fs::read(&path).unwrap().ends_with(b"tail"), "{}", scene.job("talk.mp4"));
+    let (begun, changed) = (scene.bed.path("begun"), scene.bed.path("changed"));
+    let waits = format!(
+        ": > {}\nwhile [ ! -e {} ]; do sleep 0.02; done\nexec /usr/bin/ffmpeg \"$@\"",
+        begun.display(),
+        changed.display()
+    );
+    let tools = tools(&scene, &waits);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            eventually("ffmpeg works", || begun.exists());
+            let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            std::io::Write::write_all(&mut file, b"tail").unwrap();
+            fs::write(&changed, b"").unwrap();
+        });
+        scene.pass_on(0, &tools);
+    });
     let book = scene.stub.book();
     assert_eq!((book.moments(Endpoint::Upload).len(), book.creates.len()), (1, 1));
     let content = blake3::hash(&fs::read(&path).unwrap()).to_string();
