@@ -20,8 +20,8 @@
 //! The way of a job:
 //!
 //! ```text
-//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ upload ▷ submit ▷ wait ▷ write ─▶ disk
-//!                                                        ╰ resolve ╯
+//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ (extract) upload ▷ submit ▷ wait ▷ write ─▶ disk
+//!                                                                  ╰ resolve ╯
 //! ```
 //!
 //! What is deliberately absent:
