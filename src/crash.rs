@@ -31,6 +31,10 @@ pub enum Point {
     ParamsNamed,
     /// They are kept.
     ParamsKept,
+    /// A sound track is about to be taken out of a file.
+    Extracting,
+    /// It is in the spool, whole.
+    Extracted,
     /// An upload is about to begin.
     Uploading,
     /// The service has answered that it has the audio.
@@ -105,7 +109,8 @@ impl Point {
         let by_others = [StageKind::Found, StageKind::Cancelled];
         let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
         all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
-        all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Uploading, P::UploadAnswered]);
+        all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Extracting, P::Extracted]);
+        all.extend([P::Uploading, P::UploadAnswered]);
         all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);

@@ -11,6 +11,7 @@ use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::output::placing;
 use crate::output::results::Results;
+use crate::output::spool::Spool;
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
@@ -113,6 +114,9 @@ impl House {
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
+        let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
+        let unsent = Arc::clone(&spool);
+        tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
         let homes = Arc::new(config.homes());
         let (syncs, writing) = (Arc::default(), Arc::default());
         let engine = |client: &Arc<dyn Client>| {
@@ -126,6 +130,7 @@ impl House {
                 params: Arc::clone(&params),
                 syncs: Arc::clone(&syncs),
                 writing: Arc::clone(&writing),
+                spool: Arc::clone(&spool),
                 mounts: mounts.clone(),
                 terms: *config.services[service].terms(),
                 retry: config.retry,

@@ -21,9 +21,9 @@
 //! The way of a job:
 //!
 //! ```text
-//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ upload ▷ submit ▷ wait ▷ write ─▶ disk
-//!                                                        ╰ resolve ╯ ↑
-//!                                                      web ──hint──╯
+//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ (extract) upload ▷ submit ▷ wait ▷ write ─▶ disk
+//!                                                                  ╰ resolve ╯ ↑
+//!                                                                web ──hint──╯
 //! ```
 //!
 //! What is deliberately absent:
@@ -134,6 +134,7 @@ pub mod domain {
     pub mod pause;
     pub mod reason;
     pub mod retry;
+    pub mod sent;
     pub mod stage;
     pub mod token;
     pub mod transcript;
@@ -143,6 +144,7 @@ pub mod domain {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod extract;
     mod ffmpeg;
     pub mod header;
     mod native;
@@ -156,6 +158,8 @@ pub mod output {
     mod pieces;
     pub mod placing;
     pub mod results;
+    pub mod shifting;
+    pub mod spool;
     pub mod subtitles;
     pub mod syncing;
     mod temporary;
@@ -168,6 +172,7 @@ pub mod pipeline {
     pub mod callbacks;
     pub mod engine;
     pub mod engines;
+    pub mod extract;
     pub mod follow;
     pub mod gone;
     pub mod hold;

@@ -6,10 +6,11 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::Config;
+use crate::config::meant::{Config, Upload};
 use crate::control::request::Daemon;
 use crate::daemon::{House, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
+use crate::media::extract::missing_programs;
 use crate::server::service::health;
 use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
@@ -40,6 +41,9 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     }
     if needs_recogniser(&config) {
         verdicts.extend(tools(&config));
+    }
+    if config.services.values().any(|service| service.terms().upload == Upload::Audio) {
+        verdicts.push(extraction());
     }
     verdicts.extend(house(&config).await);
     verdicts.extend(callbacks(&config));
@@ -91,6 +95,17 @@ fn tools(config: &Config) -> Vec<Verdict> {
     match health(&recogniser(&config.serve)) {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
         Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
+    }
+}
+
+fn extraction() -> Verdict {
+    match missing_programs().as_slice() {
+        [] => good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"),
+        missing => {
+            let words = "does not run, and `upload = \"audio\"` needs it: install the package `ffmpeg`; until then files \
+                         are sent as they are";
+            bad("upload", format!("{} {words}", missing.join(" or ")))
+        }
     }
 }
 

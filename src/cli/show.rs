@@ -51,6 +51,9 @@ pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
     if let Some(id) = job.stage.transcription() {
         context.say(&format!("  service  transcription {id}, round {}", job.round))?;
     }
+    if let Some(sent) = &job.sent {
+        context.say(&format!("  sent     {sent}"))?;
+    }
     for output in &job.outputs {
         context.say(&format!("  output   {}", output.name))?;
     }

@@ -34,7 +34,7 @@ pub enum Holds {
 
 /// The whole file.
 pub const FILE: &[Key] = &[
-    table("state", &[value("store")]),
+    table("state", &[value("store"), value("spool")]),
     table("service", SERVICE),
     Key { name: "services", holds: Holds::NamedTables(SERVICE) },
     table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook")]),
@@ -56,7 +56,7 @@ const SERVICE: &[Key] = &[
     value("lag"),
     value("walk_limit"),
     value("retention"),
-    not_yet("upload"),
+    value("upload"),
     not_yet("price_per_hour"),
 ];
 

@@ -30,6 +30,8 @@ pub struct Config {
     pub file: PathBuf,
     /// The folder of the store and of kept results; absolute.
     pub state: PathBuf,
+    /// Bytes of all sound tracks that wait to be sent, at most.
+    pub spool: u64,
     /// Who transcribes, by name. Where nothing is said of [`ServiceName::DEFAULT`], it is the embedded one.
     pub services: BTreeMap<ServiceName, Service>,
     /// How services tell us of an end, if they are to.
@@ -107,6 +109,17 @@ pub struct Terms {
     pub walk_limit: u32,
     /// How long it keeps records.
     pub retention: Duration,
+    /// What is sent of a file.
+    pub upload: Upload,
+}
+
+/// What is sent of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upload {
+    /// All of it.
+    Original,
+    /// Its sound track, where it has more than that.
+    Audio,
 }
 
 /// What is done at once; each 1 or more.
@@ -143,6 +156,7 @@ impl Terms {
         lag: Duration::from_secs(120),
         walk_limit: 500,
         retention: Duration::from_secs(30 * 24 * 3600),
+        upload: Upload::Original,
     };
 
     /// The same for the embedded one, whose lists are never late.
@@ -362,6 +376,7 @@ impl Reader<'_> {
         told_elsewhere(file, &sources, &serve);
         Config {
             file: path.to_owned(),
+            spool: or(file.section("state").get("spool", size), 10_000_000_000),
             services,
             callback: callback(&file.section("callback")),
             retry: retry(&file.section("retry")),
@@ -632,6 +647,7 @@ fn terms(section: &Section<'_>, default: Terms) -> Terms {
         lag: or(section.get("lag", duration), default.lag),
         walk_limit: or(section.get("walk_limit", whole(1)), default.walk_limit),
         retention: or(section.get("retention", some_time), default.retention),
+        upload: or(section.get("upload", upload), default.upload),
     }
 }
 
@@ -768,6 +784,14 @@ fn shapes(value: &DeValue<'_>) -> Result<Shapes, Refusal> {
         "interface" => Ok(Shapes::Interface),
         "current" => Ok(Shapes::Current),
         _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
+    }
+}
+
+fn upload(value: &DeValue<'_>) -> Result<Upload, Refusal> {
+    match text(value)?.as_str() {
+        "original" => Ok(Upload::Original),
+        "audio" => Ok(Upload::Audio),
+        _ => Err(refusal("must be \"original\" or \"audio\"", "\"audio\" sends the sound track of a video alone")),
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Existing, Recogniser, Service, Terms, load, parse};
+use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload, load, parse};
 use super::problem::Problems;
 use super::schedule::Schedule;
 use super::starter::starter;
@@ -114,6 +114,20 @@ fn the_shapes_of_results_are_chosen() {
           |
           = help: the default is "interface"
         "#);
+}
+
+#[test]
+fn what_is_sent_is_chosen() {
+    let config =
+        read("[state]\nspool = \"2GiB\"\n[service]\nupload = \"audio\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let Service::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
+    assert_eq!((terms.upload, config.spool), (Upload::Audio, 2 << 30));
+    let wrong = with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n");
+    for words in
+        ["`service.upload` must be \"original\" or \"audio\"", "`state.spool` must be a size, found an integer"]
+    {
+        assert!(wrong.contains(words), "{wrong}");
+    }
 }
 
 #[test]

@@ -58,7 +58,7 @@ impl Hands {
     /// See [`Refusal`]; nothing was changed then.
     pub async fn carry_out(&self, request: Request) -> Result<Answer, Refusal> {
         Ok(match request {
-            Request::Status => Answer::Status(status::status(self).await?),
+            Request::Status => Answer::Status(Box::new(status::status(self).await?)),
             Request::Waiting { after } => Answer::Waiting(status::waiting(self, after).await?),
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),

@@ -103,7 +103,7 @@ pub struct Selection {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// See [`Request::Status`].
-    Status(Status),
+    Status(Box<Status>),
     /// See [`Request::Waiting`].
     Waiting(Waiting),
     /// See [`Request::Jobs`].

@@ -67,6 +67,8 @@ pub enum FaultKind {
     /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
     /// for `hold`.
     Held,
+    /// The spool has no room for its sound track now: others of ours have it, and give it back.
+    NoRoom,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -91,13 +93,14 @@ impl FaultKind {
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
+            Self::NoRoom => "no_room",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 16] = [
+    pub const NAMES: [&str; 17] = [
         "refused",
         "barred",
         "throttled",
@@ -112,6 +115,7 @@ impl FaultKind {
         "unwritable",
         "folder_away",
         "held",
+        "no_room",
         "asks",
         "bug",
     ];
@@ -139,7 +143,9 @@ impl Fault {
             FaultKind::Throttled { .. } | FaultKind::Unreachable | FaultKind::Broken | FaultKind::Unknown => {
                 Blame::Service
             }
-            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held => Blame::World,
+            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held | FaultKind::NoRoom => {
+                Blame::World
+            }
             FaultKind::Asks => Blame::Person,
         }
     }

@@ -4,14 +4,16 @@
 
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
-use crate::config::meant::{Limits, Terms};
+use crate::config::meant::{self, Limits, Terms};
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
+use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
 use crate::pipeline::asking::Asking;
 use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::extract::Extractor;
 use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
 use crate::pipeline::wait::Begun;
@@ -67,6 +69,8 @@ pub struct Parts {
     pub syncs: Arc<Syncs>,
     /// The names that are being written, by any engine.
     pub writing: Arc<Writing>,
+    /// Where sound tracks wait to be sent.
+    pub spool: Arc<Spool>,
     /// The sources by name, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What was agreed with the service.
@@ -126,6 +130,8 @@ pub struct Engine {
     /// Asked once: the answer is read from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
+    /// Where sound tracks alone are sent.
+    extractor: Option<Extractor>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
@@ -181,6 +187,9 @@ impl Engine {
     pub fn new(parts: Parts) -> Self {
         let started = parts.clock.uptime();
         let memory = Memory::new(parts.seed);
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let extractor = (parts.terms.upload == meant::Upload::Audio)
+            .then(|| Extractor::new(Arc::clone(&parts.spool), cores, parts.terms.limits.uploads));
         Self {
             line: Mutex::new(Line::new(parts.retry)),
             found: Mutex::new(Found::new(parts.terms.limits)),
@@ -193,8 +202,9 @@ impl Engine {
             glances: glance::Glances::default(),
             nudge: Notify::new(),
             started,
-            cores: std::thread::available_parallelism().map_or(2, usize::from),
+            cores,
             sent_bytes: Arc::default(),
+            extractor,
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),

@@ -8,6 +8,7 @@ use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
@@ -156,7 +157,8 @@ async fn request(
     let vars = vars::of_job(&job.key);
     let rendered = source.template.render(&vars);
     let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
-    metadata.insert(RESERVED_KEY.to_owned(), token.to_string().into());
+    let cut = job.sent.as_ref().and_then(Sent::cut);
+    metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
     Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata, callback })
 }

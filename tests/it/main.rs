@@ -13,6 +13,7 @@ mod daemon;
 mod desk;
 mod document;
 mod elsewhere;
+mod extract;
 mod faults;
 mod floors;
 mod fuzzed;

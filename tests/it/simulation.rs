@@ -20,6 +20,7 @@ use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::{Event, Stage, StageKind};
 use scribed::output::results::Results;
+use scribed::output::spool::Spool;
 use scribed::pipeline::callbacks::Callbacks;
 use scribed::pipeline::engine::{Engine, Parts, Until};
 use scribed::source::folder::full_path;
@@ -174,6 +175,7 @@ impl Sim {
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
             writing: Arc::default(),
+            spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             mounts: self.mounts.clone(),
             terms: *terms,

@@ -2,7 +2,7 @@
 
 use super::lanes::Lane;
 use super::{Ended, Engine, Patience, Until};
-use crate::domain::fault::Blame;
+use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::store::contract::{Filter, StoreError};
@@ -77,5 +77,7 @@ impl Engine {
 }
 
 fn waits_for_world(job: &Job, began: Timestamp) -> bool {
-    job.fault.as_ref().is_some_and(|fault| fault.blame() == Blame::World && fault.at >= began)
+    // Room in the spool is given back by what is under way.
+    let waits = |fault: &Fault| fault.blame() == Blame::World && fault.kind != FaultKind::NoRoom;
+    job.fault.as_ref().is_some_and(|fault| waits(fault) && fault.at >= began)
 }

@@ -9,6 +9,7 @@ use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
+use crate::pipeline::extract::Extractor;
 use crate::pipeline::line::Gate;
 use crate::store::contract::{Of, StoreError};
 use crate::wire::page::ListQuery;
@@ -187,8 +188,11 @@ impl Engine {
             Lane::Upload => {
                 // Audio must not pile up at the service: no further ahead than what may run.
                 let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
+                // While some are sent, the sound tracks of others are taken out.
+                let extracts = self.extractor.as_ref().map_or(Some(0), Extractor::ahead);
                 let found = self.found();
-                found.uploads.now().min(found.running.now().saturating_sub(ahead))
+                let at_once = extracts.map_or(0, |extracts| found.uploads.now() + extracts);
+                at_once.min(found.running.now().saturating_sub(ahead))
             }
             Lane::Submit => {
                 let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);

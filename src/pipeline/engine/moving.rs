@@ -74,7 +74,8 @@ impl Engine {
                 let (mount, known) = (self.mount(job)?, (*params, *content));
                 self.stays_here(mount)?;
                 let _under_way = self.uploading();
-                let uploading = upload::run(store, client, clock, mount, job, known, &self.sent_bytes);
+                let by = (self.extractor.as_ref(), &self.sent_bytes);
+                let uploading = upload::run(store, client, clock, mount, job, known, by);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {

@@ -58,6 +58,8 @@ pub struct Book {
     /// File names by the id of their upload.
     uploads: BTreeMap<String, String>,
     pub creates: Vec<Create>,
+    /// What came under each name last.
+    pub contents: BTreeMap<String, Vec<u8>>,
     /// What it has, oldest first: the id, the file's name, the metadata, the moment.
     records: Vec<(String, String, Value, Timestamp)>,
     /// When what was asked for.
@@ -111,6 +113,7 @@ impl Book {
     fn upload(&mut self, seen: &Seen, file: &str, base: &str) -> Value {
         let id = format!("u-{}", self.number());
         self.uploads.insert(id.clone(), file.to_owned());
+        self.contents.insert(file.to_owned(), content(seen).to_vec());
         json!({
             "audio_url": format!("{base}/file/{id}"),
             "audio_metadata": {
