@@ -175,6 +175,7 @@ impl Sim {
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
             writing: Arc::default(),
+            passing: Arc::default(),
             spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             mounts: self.mounts.clone(),

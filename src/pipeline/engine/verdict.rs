@@ -151,6 +151,9 @@ impl Engine {
         crash::point(Point::Committing(kind));
         self.parts.store.commit(lease, job, Hold::Release).await?;
         crash::point(Point::Committed(kind));
+        if !self.owns(&job.group()) {
+            self.parts.passing.pass();
+        }
         self.count_end(job);
         Ok(())
     }
