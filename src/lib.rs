@@ -10,6 +10,7 @@
 //! control/        floor 5    what commands ask of the queue: one way in, with a daemon and without
 //! pipeline/engine floor 4    claim ▷ walk ▷ commit; permits, lines, leases
 //! server/         floor 4    the transcription service: routes, desk, recogniser
+//! harvest/        floor 4    what a service's lists hold, into a folder
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
@@ -48,6 +49,7 @@ pub mod cli {
     pub mod entry;
     pub mod explain;
     pub mod failure;
+    pub mod harvest;
     pub mod init;
     pub mod jobs;
     pub mod once;
@@ -55,6 +57,7 @@ pub mod cli {
     pub mod plan;
     pub mod planned;
     pub mod progress;
+    pub mod reconcile;
     pub mod retry;
     pub mod row;
     pub mod run;
@@ -64,6 +67,7 @@ pub mod cli {
     pub mod status;
     pub mod supervisor;
     pub mod upgrade;
+    pub mod visit;
     pub mod way;
 }
 
@@ -104,9 +108,11 @@ pub mod config {
 pub mod control {
     pub mod adding;
     pub mod caller;
+    pub mod deleting;
     pub mod explaining;
     pub mod forecast;
     pub mod hands;
+    pub mod ledger;
     pub mod listing;
     pub mod pausing;
     pub mod place;
@@ -134,6 +140,14 @@ pub mod domain {
     pub mod stage;
     pub mod token;
     pub mod transcript;
+}
+
+/// What a service's lists hold, gathered into a folder.
+pub mod harvest {
+    pub mod folder;
+    pub mod gather;
+    pub mod naming;
+    pub mod pages;
 }
 
 /// Recordings: what is in them, and their sound.

@@ -56,6 +56,12 @@ pub enum Request {
         /// Which.
         job: Wanted,
     },
+    /// A job is given up, and what was bought for it is deleted at the service. Answered by
+    /// [`Answer::Deleted`].
+    Delete {
+        /// Which.
+        job: Wanted,
+    },
     /// What is paused. Answered by [`Answer::Paused`].
     Paused,
     /// No new uploads and creates. Answered by [`Answer::Paused`].
@@ -120,6 +126,8 @@ pub enum Answer {
     Retried(Retried),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
+    /// See [`Request::Delete`].
+    Deleted(Box<Deleted>),
     /// What is paused now.
     Paused(Pauses),
 }
@@ -299,6 +307,17 @@ pub enum Cost {
     Another,
     /// Another transcription, though the one before may have been accepted: it may be paid for twice.
     PerhapsTwice,
+}
+
+/// What came of [`Request::Delete`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// The job as it is now: given up.
+    pub job: Job,
+    /// Whether the service has nothing of it any more that was bought for it.
+    pub is_gone: bool,
+    /// What became of what was bought, and what to do where it is still there.
+    pub words: String,
 }
 
 /// Why a request was not carried out. In words for the person who made it.

@@ -17,6 +17,7 @@ mod floors;
 mod fuzzed;
 #[path = "../support/fuzzing.rs"]
 mod fuzzing;
+mod harvest;
 mod hostile;
 mod human;
 mod intake;
@@ -38,6 +39,7 @@ mod plan;
 mod power_loss;
 mod producers;
 mod recogniser;
+mod reconcile;
 mod renamed;
 mod results;
 mod samples;
