@@ -28,21 +28,40 @@ pub async fn run(context: &Context, args: &Harvest) -> Result<u8, Failure> {
     Ok(if sum.failed + sum.open > 0 { UNFINISHED } else { 0 })
 }
 
+/// A service that is out keeps nobody from the others.
 async fn all(context: &Context, args: &Harvest, visit: &Visit, sum: &mut Sum) -> Result<(), Failure> {
     let kinds = match args.kind {
         ListKind::PreRecorded => vec![Kind::PreRecorded],
         ListKind::Live => vec![Kind::Live],
         ListKind::All => vec![Kind::PreRecorded, Kind::Live],
     };
+    let mut out = None;
     for client in &visit.clients {
         for kind in &kinds {
-            one(context, args, &**client, *kind, sum).await?;
+            match one(context, args, &**client, *kind, sum).await {
+                Ok(()) => {}
+                Err(GatherError::NoList(words)) if args.kind == ListKind::All && *kind == Kind::Live => {
+                    tracing::warn!(service = %client.identity().service, why = words, "there is no list of live ones");
+                }
+                Err(GatherError::NoList(words) | GatherError::Service(words)) => {
+                    out = Some(Failure::Service(words));
+                    break;
+                }
+                Err(GatherError::Disk(words)) => return Err(Failure::Io(io::Error::other(words))),
+                Err(GatherError::Told(error)) => return Err(Failure::Io(error)),
+            }
         }
     }
-    Ok(())
+    out.map_or(Ok(()), Err)
 }
 
-async fn one(context: &Context, args: &Harvest, client: &dyn Client, kind: Kind, sum: &mut Sum) -> Result<(), Failure> {
+async fn one(
+    context: &Context,
+    args: &Harvest,
+    client: &dyn Client,
+    kind: Kind,
+    sum: &mut Sum,
+) -> Result<(), GatherError> {
     let service = client.identity().service.clone();
     let folder = Folder {
         to: args.to.clone(),
@@ -55,11 +74,7 @@ async fn one(context: &Context, args: &Harvest, client: &dyn Client, kind: Kind,
     let query = query(args);
     let gather = Gather { client, clock: &SystemClock, folder, query, patience: args.patience };
     let mut tell = |gathered: Gathered| sum.count(context, client.identity().service.as_str(), kind, &gathered);
-    gather.run(&mut tell).await.map_err(|error| match error {
-        GatherError::NoList(words) | GatherError::Service(words) => Failure::Service(words),
-        GatherError::Disk(words) => Failure::Io(io::Error::other(words)),
-        GatherError::Told(error) => Failure::Io(error),
-    })
+    gather.run(&mut tell).await
 }
 
 fn query(args: &Harvest) -> ListQuery {

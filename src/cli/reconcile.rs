@@ -151,7 +151,7 @@ fn strays(context: &Context, report: &Report) -> io::Result<()> {
         };
         context.say(&format!("  {}  {words}", stray.id))?;
     }
-    Ok(())
+    context.say("  `scribed once` looks through the folders, and takes what belongs to a file there without paying again")
 }
 
 fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {

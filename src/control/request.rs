@@ -232,6 +232,23 @@ pub struct Shown {
     /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
     pub paused: Option<Pause>,
+    /// Whether its recording is not at its place any more, though its folder is there.
+    #[serde(default)]
+    pub is_gone: bool,
+    /// The job whose transcription it shares.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+}
+
+/// Where a transcription comes from that was not bought for the job that has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The job that had it first.
+    pub job: JobId,
+    /// Its recording.
+    pub key: JobKey,
+    /// Whether that is not at its place any more: then it is likely the same file under its old name.
+    pub is_gone: bool,
 }
 
 /// What is known of a name.

@@ -6,6 +6,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::harvest::folder::{Folder, PutError};
 use crate::harvest::pages::{Pages, Turn};
+use crate::output::placing;
 use crate::pipeline::blocking::blocking;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
@@ -84,6 +85,9 @@ impl Gather<'_> {
     /// # Errors
     /// See [`GatherError`]; what was written stays, and the next call goes on from there.
     pub async fn run(&self, tell: Tell<'_>) -> Result<(), GatherError> {
+        let to = self.folder.to.clone();
+        // What a killed one left half-written. What cannot be removed does no harm.
+        blocking(move || placing::sweep(&to).ok()).await;
         for _ in 0..RESTARTS {
             if self.once(tell).await? {
                 return Ok(());

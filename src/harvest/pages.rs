@@ -12,6 +12,8 @@ const STALE_PAGES: u32 = 10;
 pub struct Pages {
     offset: u64,
     limit: u32,
+    /// The limit where nothing is too long.
+    most: u32,
     last: HashSet<String>,
     /// Whether the next page was asked to begin within the last one.
     overlaps: bool,
@@ -32,7 +34,8 @@ pub enum Turn {
 impl Pages {
     /// At the beginning; `limit` items at a time, 1 or more.
     pub fn new(limit: u32) -> Self {
-        Self { offset: 0, limit: limit.max(1), last: HashSet::new(), overlaps: false, stale: 0 }
+        let most = limit.max(1);
+        Self { offset: 0, limit: most, most, last: HashSet::new(), overlaps: false, stale: 0 }
     }
 
     /// What is asked for next.
@@ -75,9 +78,10 @@ impl Pages {
         can
     }
 
-    /// The one item that cannot be had is passed over.
+    /// The one item that cannot be had is passed over; those after it may be shorter.
     pub fn pass(&mut self) {
         self.offset += 1;
+        self.limit = self.most;
         self.overlaps = false;
         self.last.clear();
     }

@@ -74,6 +74,9 @@ pub struct Bought {
     pub transcription: TranscriptionId,
     /// The round it was bought in.
     pub round: u32,
+    /// The job that had it first, where this store knows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<JobId>,
 }
 
 /// Tells the groups whose jobs are meant.

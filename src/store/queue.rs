@@ -212,8 +212,11 @@ impl Queue {
     fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
         match &new.stage {
             Stage::Submitted { order, transcription } => {
-                let bought = Bought { transcription: transcription.clone(), round: new.round };
-                match self.rows.bought(order)? {
+                let known = self.rows.bought(order)?;
+                let first = known.as_ref().filter(|known| known.transcription == *transcription);
+                let by = first.and_then(|known| known.by).or(Some(new.id));
+                let bought = Bought { transcription: transcription.clone(), round: new.round, by };
+                match known {
                     // A twin has bought another since this one was given up: that one is the better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
                     _ => self.rows.put_bought(order, Some(&bought)),

@@ -2,9 +2,21 @@
 
 use crate::support::bed::{Bed, OUTPUTS, Running, SERVICE_KEY, Service, eventually, files};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
+use scribed::client::contract::{
+    Client, CreateRequest, Creation, Identity, Kind, ListFault, ListPage, PageFault, Reading, Sent, Turn, UploadFile,
+    WholePage,
+};
+use scribed::clock::SystemClock;
+use scribed::domain::fault::{Fault, FaultKind};
+use scribed::domain::format::Format;
+use scribed::domain::names::{ServiceName, Timestamp, TranscriptionId};
+use scribed::harvest::folder::Folder;
+use scribed::harvest::gather::{Became, Gather, Gathered};
+use scribed::wire::page::ListQuery;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 fn bed(stub: &Stub) -> Bed {
     let bed = Bed::new(&format!(
@@ -192,4 +204,84 @@ fn the_embedded_service_is_asked_where_no_daemon_runs() {
     daemon.first_line();
     let ran = bed.run(["harvest", "--to", "out"]);
     assert!(ran.code == 4 && ran.stderr.contains("stop the daemon"), "{ran:?}");
+}
+
+/// Its items are long: more than two at a time are never had, and one of them not at all.
+struct Heavy(Identity);
+
+const HEAVY: u64 = 11;
+
+#[async_trait::async_trait]
+impl Client for Heavy {
+    fn identity(&self) -> &Identity {
+        &self.0
+    }
+
+    fn last_date(&self) -> Option<Timestamp> {
+        None
+    }
+
+    async fn upload(&self, _: UploadFile) -> Result<Sent, Fault> {
+        unreachable!("nothing is bought")
+    }
+
+    async fn turn(&self) -> Turn {
+        unreachable!("nothing is bought")
+    }
+
+    async fn create(&self, _: Turn, _: CreateRequest) -> Creation {
+        unreachable!("nothing is bought")
+    }
+
+    async fn read(&self, _: &TranscriptionId) -> Result<Reading, Fault> {
+        unreachable!("all is on the list")
+    }
+
+    async fn list(&self, _: &ListQuery) -> Result<ListPage, ListFault> {
+        unreachable!("without results it is of no use")
+    }
+
+    async fn whole_page(&self, _: Kind, query: &ListQuery) -> Result<WholePage, PageFault> {
+        let wanted = query.offset..(query.offset + u64::from(query.limit)).min(HEAVY);
+        if query.limit > 2 || wanted.contains(&5) {
+            return Err(PageFault::TooLong(Fault::new(FaultKind::Broken, "too long", Timestamp(0))));
+        }
+        let item = |n: u64| {
+            let text = json!({ "transcription": { "full_transcript": format!("Number {n}.") } });
+            let record = json!({ "id": format!("t-{n}"), "status": "done", "result": text });
+            scribed::client::answer::whole(record.to_string().as_bytes())
+        };
+        Ok(WholePage { more: wanted.end < HEAVY, items: wanted.map(item).collect() })
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_is_too_long_is_read_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = ServiceName::new("s");
+    let identity = Identity { service: service.clone(), origin: String::new(), key: String::new(), is_own: false };
+    let folder = Folder {
+        to: dir.path().join("out"),
+        service,
+        kind: Kind::PreRecorded,
+        outputs: vec![Format::Txt],
+        name_by: None,
+        syncs: Default::default(),
+    };
+    let (client, query) = (Heavy(identity), ListQuery::default());
+    let gather = Gather { client: &client, clock: &SystemClock, folder, query, patience: Duration::ZERO };
+    let (mut written, mut failed) = (BTreeSet::new(), 0);
+    let mut tell = |gathered: Gathered| {
+        match gathered.became {
+            Became::Written(_) => assert!(written.insert(gathered.id.unwrap()), "each once"),
+            Became::Failed(words) => {
+                assert!(words.contains("item 5"), "{words}");
+                failed += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+        Ok(())
+    };
+    gather.run(&mut tell).await.unwrap();
+    assert_eq!((written.len(), failed), (10, 1), "{written:?}");
 }
