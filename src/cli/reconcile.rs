@@ -151,7 +151,8 @@ fn strays(context: &Context, report: &Report) -> io::Result<()> {
         };
         context.say(&format!("  {}  {words}", stray.id))?;
     }
-    context.say("  `scribed once` looks through the folders, and takes what belongs to a file there without paying again")
+    context
+        .say("  `scribed once` looks through the folders, and takes what belongs to a file there without paying again")
 }
 
 fn object(report: &Report, deleted: &[(TranscriptionId, &str)]) -> Value {
