@@ -196,6 +196,7 @@ impl House {
             clock: Arc::clone(&self.clock),
             mounts: self.mounts.clone(),
             homes: Arc::clone(&self.homes),
+            clients: self.clients.clone(),
             running: Some(hands::Running {
                 engines: self.engines.clone(),
                 received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
@@ -294,7 +295,8 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreE
 
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    Hands { store, mounts: mounts_of(config), homes: Arc::new(config.homes()), clock, running: None }
+    let (mounts, homes) = (mounts_of(config), Arc::new(config.homes()));
+    Hands { store, mounts, homes, clock, clients: Vec::new(), running: None }
 }
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.
@@ -355,7 +357,7 @@ async fn connect(
 }
 
 /// Nobody wants the service that is there because nothing was said of it, unless it was used before.
-fn is_wanted(config: &Config, name: &ServiceName) -> bool {
+pub fn is_wanted(config: &Config, name: &ServiceName) -> bool {
     let named = config.sources.iter().any(|source| source.service == *name);
     named || name.as_str() != ServiceName::DEFAULT || desk(config).exists()
 }

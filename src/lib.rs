@@ -11,6 +11,7 @@
 //! pipeline/engine floor 4    claim ▷ walk ▷ commit; permits, lines, leases
 //! web/            floor 4    what others may ask of the daemon over HTTP: the receiver of callbacks
 //! server/         floor 4    the transcription service: routes, desk, recogniser
+//! harvest/        floor 4    what a service's lists hold, into a folder
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
@@ -50,6 +51,7 @@ pub mod cli {
     pub mod entry;
     pub mod explain;
     pub mod failure;
+    pub mod harvest;
     pub mod init;
     pub mod jobs;
     pub mod once;
@@ -57,6 +59,7 @@ pub mod cli {
     pub mod plan;
     pub mod planned;
     pub mod progress;
+    pub mod reconcile;
     pub mod retry;
     pub mod row;
     pub mod run;
@@ -66,6 +69,7 @@ pub mod cli {
     pub mod status;
     pub mod supervisor;
     pub mod upgrade;
+    pub mod visit;
     pub mod way;
 }
 
@@ -106,6 +110,8 @@ pub mod config {
 pub mod control {
     pub mod adding;
     pub mod caller;
+    pub mod comparison;
+    pub mod deleting;
     pub mod explaining;
     pub mod forecast;
     pub mod hands;
@@ -139,6 +145,14 @@ pub mod domain {
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+}
+
+/// What a service's lists hold, gathered into a folder.
+pub mod harvest {
+    pub mod folder;
+    pub mod gather;
+    pub mod naming;
+    pub mod pages;
 }
 
 /// Recordings: what is in them, and their sound.

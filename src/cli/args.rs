@@ -1,5 +1,9 @@
 //! The command line.
 
+use crate::domain::format::Format;
+use crate::domain::names::Timestamp;
+use crate::wire::iso;
+use crate::wire::record::Status;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -88,6 +92,10 @@ pub enum Command {
     Resume(Resume),
     /// Pauses, and waits until everything that was submitted has ended and is written
     Drain(Drain),
+    /// Fetches what the service's lists hold, pre-recorded and live, into a folder; goes on where it was
+    Harvest(Harvest),
+    /// The queue against the services' lists, both ways: what each has that the other has not
+    Reconcile(Reconcile),
     /// Configuration, key, service, folders, clock and tools: each with a verdict and a mend
     Check,
     /// Writes a commented jobs.toml
@@ -123,6 +131,66 @@ pub struct Drain {
     /// How long it is waited for; what has not ended by then goes on by itself
     #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration, default_value = "12h")]
     pub patience: Duration,
+}
+
+/// `scribed harvest`.
+#[derive(Debug, Args)]
+pub struct Harvest {
+    /// The folder for the files; made where it is not there. What is in it already is not fetched again
+    #[arg(long, value_name = "FOLDER")]
+    pub to: PathBuf,
+    /// Only of this service; else of all in jobs.toml
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
+    /// Which of its lists
+    #[arg(long, value_enum, default_value_t = ListKind::All)]
+    pub kind: ListKind,
+    /// Only what was created after this moment, as 2026-01-31 or 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = moment)]
+    pub after: Option<Timestamp>,
+    /// Only what was created before it
+    #[arg(long, value_name = "DATE", value_parser = moment)]
+    pub before: Option<Timestamp>,
+    /// Only what was created on this day (UTC)
+    #[arg(long, value_name = "DATE", value_parser = moment)]
+    pub date: Option<Timestamp>,
+    /// Only what is queued, processing, done or error; may be repeated
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub status: Vec<Status>,
+    /// Only what was created with this in its custom_metadata; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    pub metadata: Vec<(String, serde_json::Value)>,
+    /// What is written of each: txt, srt, vtt, json. The JSON is the service's whole answer
+    #[arg(long, value_name = "FORMATS", value_delimiter = ',', default_value = "txt,srt,vtt,json", value_parser = output)]
+    pub outputs: Vec<Format>,
+    /// The key of the custom_metadata that names the files; else they are called as the recording was
+    #[arg(long, value_name = "KEY")]
+    pub name_by: Option<String>,
+    /// How long a service that is out is put up with
+    #[arg(long, default_value = "15m", value_name = "TIME", value_parser = time)]
+    pub patience: Duration,
+}
+
+/// `scribed reconcile`.
+#[derive(Debug, Args)]
+pub struct Reconcile {
+    /// Only this service; else all in jobs.toml
+    #[arg(long, value_name = "NAME")]
+    pub service: Option<String>,
+    /// Where two were bought for one job and round, the younger is deleted at the service, unless a job has it
+    #[arg(long)]
+    pub delete_doubles: bool,
+}
+
+/// Lists of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListKind {
+    /// Of files.
+    PreRecorded,
+    /// Of streams.
+    Live,
+    /// Both.
+    All,
 }
 
 /// `scribed serve`.
@@ -247,6 +315,9 @@ pub struct Cancel {
     /// Numbers of jobs, or paths of their recordings
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
+    /// What was bought for them is deleted at the service, too; also of jobs that were cancelled before
+    #[arg(long)]
+    pub delete: bool,
 }
 
 /// `scribed upgrade`.
@@ -265,6 +336,27 @@ fn fault_kind(text: &str) -> Result<String, String> {
 
 fn time(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 90s, 15m or 2h"))
+}
+
+fn moment(text: &str) -> Result<Timestamp, String> {
+    iso::read(text).ok_or_else(|| "no date; write it as 2026-01-31 or 2026-01-31T12:00:00Z".to_owned())
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    match Status::from_word(text) {
+        Status::Other(_) => Err("no such status; there are queued, processing, done, error".to_owned()),
+        known => Ok(known),
+    }
+}
+
+fn pair(text: &str) -> Result<(String, serde_json::Value), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("write it as KEY=VALUE")?;
+    Ok((key.to_owned(), value.into()))
+}
+
+fn output(text: &str) -> Result<Format, String> {
+    let known = Format::ALL.into_iter().find(|format| format.ext() == text);
+    known.ok_or_else(|| "no such output; there are txt, srt, vtt, json".to_owned())
 }
 
 fn stage(text: &str) -> Result<crate::domain::stage::StageKind, String> {

@@ -4,7 +4,8 @@ use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{
-    add, cancel, check, drain, explain, init, jobs, once, pause, plan, retry, run, serve, show, status, upgrade,
+    add, cancel, check, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, retry, run, serve, show,
+    status, upgrade,
 };
 use crate::config::meant::{Config, load, load_without_secrets};
 use clap::Parser;
@@ -91,6 +92,8 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Pause(args) => pause::pause(context, args).await,
             Command::Resume(args) => pause::resume(context, args).await,
             Command::Drain(args) => drain::run(context, args).await,
+            Command::Harvest(args) => harvest::run(context, args).await,
+            Command::Reconcile(args) => reconcile::run(context, args).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
             Command::Serve(args) => serve::run(context, args).await,

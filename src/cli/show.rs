@@ -6,7 +6,7 @@ use crate::cli::failure::Failure;
 use crate::cli::pause::until;
 use crate::cli::row::{moment, row};
 use crate::cli::way::{Way, strange, wanted};
-use crate::control::request::{Answer, Request, Shown};
+use crate::control::request::{Answer, Origin, Request, Shown};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::Pause;
@@ -24,7 +24,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     let way = Way::find(&context.config_without_secrets()?)?;
     let request = Request::Show { job: wanted(&args.job)? };
     let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
-    let Shown { job, history, paused } = *shown;
+    let Shown { job, history, paused, is_gone, origin } = *shown;
     let mut object = row(&job);
     let notes = history.iter().map(|note| {
         json!({
@@ -33,8 +33,15 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
         })
     });
     object["history"] = notes.collect();
+    object["is_gone"] = is_gone.into();
+    object["origin"] = origin.as_ref().map_or(serde_json::Value::Null, |origin| {
+        json!({
+            "job": origin.job, "source": origin.key.source, "path": origin.key.path.lossy(), "is_gone": origin.is_gone,
+        })
+    });
     context.emit(&object)?;
     tell(context, &job, &next(&job, paused, way.has_daemon()))?;
+    tell_moves(context, is_gone, origin.as_ref())?;
     tell_history(context, &history)?;
     Ok(0)
 }
@@ -58,6 +65,18 @@ pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
         context.say(&format!("  output   {}", output.name))?;
     }
     Ok(())
+}
+
+fn tell_moves(context: &Context, is_gone: bool, origin: Option<&Origin>) -> io::Result<()> {
+    if is_gone {
+        context.say("  file     not at this place any more: it was moved, renamed or removed; what was done stays")?;
+    }
+    let Some(Origin { job, key, is_gone }) = origin else { return Ok(()) };
+    let (was, how) = match is_gone {
+        true => ("was", "under its old name or place"),
+        false => ("shares the transcription of", "which has the same content"),
+    };
+    context.say(&format!("  origin   {was} {}/{}, job {job}, {how}; nothing was bought again", key.source, key.path))
 }
 
 /// What happens next to a job, and when.

@@ -2,7 +2,7 @@
 //!
 //! Words are written to stand after "service `name` ".
 
-use crate::client::contract::{ListPage, Listed, Reading, Sent};
+use crate::client::contract::{ListPage, Listed, Reading, Sent, Whole, WholePage};
 use crate::client::meaning::{Meaning, meaning};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
@@ -16,6 +16,7 @@ use crate::wire::result::{ResultHead, millis};
 use crate::wire::upload::Uploaded;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use std::time::Duration;
 
 /// An answer as it came.
@@ -59,7 +60,7 @@ impl Answer {
     }
 
     /// Whether this is a page for a browser: made by something before the service, or by another service.
-    fn is_web_page(&self) -> bool {
+    pub fn is_web_page(&self) -> bool {
         self.content_type.contains("html") || self.body.trim_ascii_start().starts_with(b"<")
     }
 
@@ -225,6 +226,28 @@ fn listed(record: &Record<IgnoredAny>) -> Option<Listed> {
         token: record.metadata_text(RESERVED_KEY).and_then(Token::parse),
         status: record.status.clone(),
     })
+}
+
+/// From a page of a list, each item as it came. One that is not understood spoils no other.
+///
+/// # Errors
+/// Why the page cannot be used, in words.
+pub fn whole_page(body: &[u8]) -> Result<WholePage, String> {
+    let page: Page<&RawValue> = parse(body)?;
+    let items = page.items.iter().map(|item| whole(item.get().as_bytes())).collect();
+    Ok(WholePage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
+}
+
+/// From a record.
+///
+/// # Errors
+/// Why it cannot be used, in words.
+pub fn whole(raw: &[u8]) -> Result<Whole, String> {
+    let record: Record<ResultHead> = parse(raw)?;
+    let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
+    let created = record.created_at.as_deref().and_then(iso::read);
+    let has_result = record.result.is_some();
+    Ok(Whole { id, status: record.status, created, has_result, raw: raw.to_vec() })
 }
 
 /// An id that can be put into an address and into a line of a log.

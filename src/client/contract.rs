@@ -1,6 +1,6 @@
 //! The door to a transcription service. Faults come as data; what becomes of them is not decided here.
 
-use crate::domain::fault::Fault;
+use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
 use crate::domain::stage::Audio;
 use crate::domain::token::Token;
@@ -125,6 +125,69 @@ pub struct ListPage {
     pub more: bool,
 }
 
+/// Which of the service's two lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Of files.
+    PreRecorded,
+    /// Of streams.
+    Live,
+}
+
+impl Kind {
+    /// As in `kind` of a record, and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreRecorded => "pre-recorded",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// An item of a list, whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whole {
+    /// Its id.
+    pub id: TranscriptionId,
+    /// Where it is.
+    pub status: Status,
+    /// When it was created, by the service's clock.
+    pub created: Option<Timestamp>,
+    /// Whether its result is in it.
+    pub has_result: bool,
+    /// JSON as it came.
+    pub raw: Vec<u8>,
+}
+
+/// A page of a list, each item whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WholePage {
+    /// In the service's order; in words why one of them cannot be used.
+    pub items: Vec<Result<Whole, String>>,
+    /// Whether the service says that more follow.
+    pub more: bool,
+}
+
+/// How a page of whole items cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PageFault {
+    /// As [`ListFault`].
+    List(ListFault),
+    /// It is longer than is read of an answer: fewer items at a time may be had.
+    TooLong(Fault),
+}
+
+/// What became of an order to delete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// It is gone by it.
+    Gone,
+    /// It was not there.
+    GoneBefore,
+    /// It is there still: only what has ended is deleted.
+    NotEnded,
+}
+
 /// How a list cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListFault {
@@ -163,4 +226,24 @@ pub trait Client: Send + Sync {
 
     /// Reads a page of the list of pre-recorded transcriptions.
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault>;
+
+    /// Reads a page of either list with all that stands in it.
+    async fn whole_page(&self, _kind: Kind, _query: &ListQuery) -> Result<WholePage, PageFault> {
+        Err(PageFault::List(ListFault::None(cannot())))
+    }
+
+    /// Reads one record of either list, whole.
+    async fn whole(&self, _kind: Kind, _id: &TranscriptionId) -> Result<Whole, Fault> {
+        Err(cannot())
+    }
+
+    /// Deletes an ended transcription. May be repeated.
+    async fn delete(&self, _id: &TranscriptionId) -> Result<Deletion, Fault> {
+        Err(cannot())
+    }
+}
+
+/// Of those that only buy and read.
+fn cannot() -> Fault {
+    Fault::new(FaultKind::Refused { status: 501 }, "this service has no such thing", Timestamp(0))
 }

@@ -4,7 +4,8 @@
 use crate::client::again::{Again, Tries, again};
 use crate::client::answer::{self, Answer};
 use crate::client::contract::{
-    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Reading, Sent, Turn, UploadFile,
+    Client, CreateRequest, Creation, Deletion, Identity, Kind, ListFault, ListPage, PageFault, Reading, Sent, Turn,
+    UploadFile, Whole, WholePage,
 };
 use crate::client::meaning::{Meaning, date, meaning, retry_after};
 use crate::client::pace::{Pace, Pacer};
@@ -462,8 +463,13 @@ impl HttpClient {
 
     /// The answer to a GET of `url`.
     async fn get(&self, url: Url, most: usize) -> Result<Answer, Fault> {
+        self.ask(Method::GET, url, most).await
+    }
+
+    /// The answer to a request without a body, which may be repeated.
+    async fn ask(&self, method: Method, url: Url, most: usize) -> Result<Answer, Fault> {
         self.pacer.turn().await;
-        let request = self.usual.request(Method::GET, url);
+        let request = self.usual.request(method, url);
         let answer = self.exchange(&self.usual, request, most, self.late()).await;
         answer.map_err(|lost| lost.fault(self.clock.now()))
     }
@@ -653,12 +659,17 @@ impl HttpClient {
         Creation::Unknown(Fault { kind: FaultKind::Unknown, words, ..fault })
     }
 
-    async fn read_once(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
-        let mut url = self.address(record::PATH);
+    /// The address of one record.
+    fn address_of(&self, path: &str, id: &TranscriptionId) -> Url {
+        let mut url = self.address(path);
         if let Ok(mut path) = url.path_segments_mut() {
             path.push(id.as_str());
         }
-        let answer = self.get(url, Limits::RESULT).await?;
+        url
+    }
+
+    async fn read_once(&self, id: &TranscriptionId) -> Result<Reading, Fault> {
+        let answer = self.get(self.address_of(record::PATH, id), Limits::RESULT).await?;
         let now = self.clock.now();
         let answer = match self.good(answer) {
             Ok(answer) => answer,
@@ -694,6 +705,53 @@ impl HttpClient {
         }
         let answer = self.good(answer)?;
         answer::page(&answer.body).map(Ok).map_err(|why| answer.malformed(&why, now))
+    }
+}
+
+fn path(kind: Kind) -> &'static str {
+    match kind {
+        Kind::PreRecorded => record::PATH,
+        Kind::Live => record::LIVE_PATH,
+    }
+}
+
+impl HttpClient {
+    /// Within: what no repetition mends.
+    async fn whole_page_once(&self, kind: Kind, query: &ListQuery) -> Result<Result<WholePage, PageFault>, Fault> {
+        let mut url = self.address(path(kind));
+        url.query_pairs_mut().extend_pairs(query.pairs());
+        let answer = self.get(url, Limits::LIST).await?;
+        let now = self.clock.now();
+        if matches!(answer.status, 404 | 405 | 501) {
+            return Ok(Err(PageFault::List(ListFault::None(self.named(answer.fault(now))))));
+        }
+        if answer.body.len() >= Limits::LIST {
+            return Ok(Err(PageFault::TooLong(self.named(answer.malformed(NOT_WHOLE, now)))));
+        }
+        let answer = self.good(answer)?;
+        answer::whole_page(&answer.body).map(Ok).map_err(|why| answer.malformed(&why, now))
+    }
+
+    async fn whole_once(&self, kind: Kind, id: &TranscriptionId) -> Result<Whole, Fault> {
+        let answer = self.get(self.address_of(path(kind), id), Limits::RESULT).await?;
+        let answer = self.good(answer)?;
+        let malformed = |why: String| answer.malformed(&why, self.clock.now());
+        let whole = answer::whole(&answer.body).map_err(malformed)?;
+        match whole.id.as_str().eq_ignore_ascii_case(id.as_str()) {
+            true => Ok(whole),
+            false => Err(malformed("it is about another transcription".to_owned())),
+        }
+    }
+
+    async fn delete_once(&self, id: &TranscriptionId) -> Result<Deletion, Fault> {
+        let answer = self.ask(Method::DELETE, self.address_of(record::PATH, id), Limits::SMALL).await?;
+        match answer.status {
+            200..=299 => Ok(Deletion::Gone),
+            // What the key may not do is answered with 401: this one it may not do yet.
+            403 => Ok(Deletion::NotEnded),
+            404 | 410 if !answer.is_web_page() => Ok(Deletion::GoneBefore),
+            _ => Err(answer.fault(self.clock.now())),
+        }
     }
 }
 
@@ -741,6 +799,19 @@ impl Client for HttpClient {
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
         let page = self.again(READ_TRIES, || self.list_once(query)).await;
         page.map_err(ListFault::Now)?.map_err(ListFault::None)
+    }
+
+    async fn whole_page(&self, kind: Kind, query: &ListQuery) -> Result<WholePage, PageFault> {
+        let page = self.again(READ_TRIES, || self.whole_page_once(kind, query)).await;
+        page.map_err(|fault| PageFault::List(ListFault::Now(fault)))?
+    }
+
+    async fn whole(&self, kind: Kind, id: &TranscriptionId) -> Result<Whole, Fault> {
+        self.again(READ_TRIES, || self.whole_once(kind, id)).await
+    }
+
+    async fn delete(&self, id: &TranscriptionId) -> Result<Deletion, Fault> {
+        self.again(READ_TRIES, || self.delete_once(id)).await
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, explaining, forecast, listing, pausing, status, steering};
+use super::{adding, deleting, explaining, forecast, listing, pausing, status, steering};
+use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::home::Homes;
@@ -33,6 +34,8 @@ pub struct Hands {
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// The service of every source.
     pub homes: Arc<Homes>,
+    /// The ways to the services, where there are any from here.
+    pub clients: Vec<Arc<dyn Client>>,
     /// What runs here, if this is a daemon.
     pub running: Option<Running>,
 }
@@ -67,6 +70,7 @@ impl Hands {
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
+            Request::Delete { job } => Answer::Deleted(Box::new(deleting::delete(self, &job).await?)),
             Request::Paused => Answer::Paused(self.store.pauses().await?),
             Request::Pause { whose, millis } => Answer::Paused(pausing::pause(self, &whose, millis).await?),
             Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),

@@ -1,13 +1,21 @@
 //! Jobs, page by page, and one job whole.
 
 use super::hands::Hands;
-use super::request::{Page, Refusal, Selection, Shown, Wanted};
-use crate::domain::job::Job;
+use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
+use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::Stage;
+use crate::pipeline::blocking::within;
+use crate::source::folder::full_path;
 use crate::store::contract::Filter;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Jobs of a page at most: memory stays the same for a million, on both sides.
 const PAGE: usize = 1_000;
+
+/// A dead server hangs for ever, and a person waits.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The next page of those that are wanted. It may hold fewer than there are, so that no request lasts.
 ///
@@ -38,5 +46,27 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let job = hands.job(wanted).await?;
     let history = hands.store.history(job.id).await?;
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
-    Ok(Shown { paused, job: hands.told(job), history })
+    let origin = origin(hands, &job).await?;
+    let is_gone = is_gone(hands, &job.key).await;
+    Ok(Shown { paused, job: hands.told(job), history, is_gone, origin })
+}
+
+/// The job that its transcription was bought for, where that is another one.
+async fn origin(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
+    let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) else { return Ok(None) };
+    let bought = hands.store.bought(order).await?.filter(|bought| bought.transcription == *transcription);
+    let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
+    let Some(first) = hands.store.job(by).await? else { return Ok(None) };
+    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first.key).await, key: first.key }))
+}
+
+/// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
+async fn is_gone(hands: &Hands, key: &JobKey) -> bool {
+    let Some(mount) = hands.mounts.get(&key.source).map(Arc::clone) else { return false };
+    let path = full_path(&mount.source().folder, &key.path);
+    let look = move || {
+        let looked = std::fs::symlink_metadata(path);
+        looked.is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok()
+    };
+    within(&*hands.clock, ANSWERS_WITHIN, look).await.unwrap_or(false)
 }

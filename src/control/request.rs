@@ -56,6 +56,12 @@ pub enum Request {
         /// Which.
         job: Wanted,
     },
+    /// A job is given up, and what was bought for it is deleted at the service. Answered by
+    /// [`Answer::Deleted`].
+    Delete {
+        /// Which.
+        job: Wanted,
+    },
     /// What is paused. Answered by [`Answer::Paused`].
     Paused,
     /// No new uploads and creates. Answered by [`Answer::Paused`].
@@ -120,6 +126,8 @@ pub enum Answer {
     Retried(Retried),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
+    /// See [`Request::Delete`].
+    Deleted(Box<Deleted>),
     /// What is paused now.
     Paused(Pauses),
 }
@@ -240,6 +248,23 @@ pub struct Shown {
     /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
     pub paused: Option<Pause>,
+    /// Whether its recording is not at its place any more, though its folder is there.
+    #[serde(default)]
+    pub is_gone: bool,
+    /// The job whose transcription it shares.
+    #[serde(default)]
+    pub origin: Option<Origin>,
+}
+
+/// Where a transcription comes from that was not bought for the job that has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The job that had it first.
+    pub job: JobId,
+    /// Its recording.
+    pub key: JobKey,
+    /// Whether that is not at its place any more: then it is likely the same file under its old name.
+    pub is_gone: bool,
 }
 
 /// What is known of a name.
@@ -315,6 +340,17 @@ pub enum Cost {
     Another,
     /// Another transcription, though the one before may have been accepted: it may be paid for twice.
     PerhapsTwice,
+}
+
+/// What came of [`Request::Delete`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deleted {
+    /// The job as it is now: given up.
+    pub job: Job,
+    /// Whether the service has nothing of it any more that was bought for it.
+    pub is_gone: bool,
+    /// What became of what was bought, and what to do where it is still there.
+    pub words: String,
 }
 
 /// Why a request was not carried out. In words for the person who made it.

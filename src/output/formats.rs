@@ -35,11 +35,13 @@ pub struct Provenance {
     /// The service's number for the request, for its support.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The source's name in `jobs.toml`.
+    /// The source's name in `jobs.toml`; empty for what is of no source.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub source_name: String,
     /// The recording's path; where it is not UTF-8, lossily.
     pub source_path: String,
-    /// The recording's blake3 hash, 64 hexadecimal digits.
+    /// The recording's blake3 hash, 64 hexadecimal digits; empty where only the service has the recording.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub content_hash: String,
     /// When the service made the transcription (ISO 8601), in its own words.
     pub created: String,
@@ -158,13 +160,15 @@ fn with_note(file: &str, note: &str) -> String {
 fn note(made_by: &Provenance) -> String {
     let Provenance { program, service, transcription_id, created, content_hash, .. } = made_by;
     let line = |name: &str, value: &str| format!("{name}: {}", one_line(value));
-    let lines = [
+    let mut lines = vec![
         line("made by", program),
         line("service", service),
         line("transcription", transcription_id),
         line("created", created),
-        line("recording blake3", content_hash),
     ];
+    if !content_hash.is_empty() {
+        lines.push(line("recording blake3", content_hash));
+    }
     lines.join("\n")
 }
 

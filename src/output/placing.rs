@@ -96,7 +96,7 @@ pub enum PlaceError {
 }
 
 /// Every message ends with it: nobody has to fear for what was paid for.
-const KEPT: &str = "the result is kept, and the write will be tried again";
+pub const KEPT: &str = "the result is kept, and the write will be tried again";
 
 /// Writes a job's outputs into `folder` and returns them in the order of `wanted`. Blocks.
 ///

@@ -73,7 +73,7 @@ pub fn by_order(found: &BTreeMap<Token, Listed>, service: &ServiceName) -> BTree
             *known = (token, item);
         }
     }
-    let bought = |item: &Listed, round| Bought { transcription: item.id.clone(), round };
+    let bought = |item: &Listed, round| Bought { transcription: item.id.clone(), round, by: None };
     newest
         .into_iter()
         .zip(rounds.into_values())
@@ -159,7 +159,7 @@ mod tests {
         let service = ServiceName::new("default");
         let bought = by_order(&found, &service);
         assert_eq!(doubles, 0);
-        let expected = Bought { transcription: TranscriptionId::new("good"), round: 1 };
+        let expected = Bought { transcription: TranscriptionId::new("good"), round: 1, by: None };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
     }
 

@@ -74,6 +74,9 @@ pub struct Bought {
     pub transcription: TranscriptionId,
     /// The round it was bought in.
     pub round: u32,
+    /// The job that had it first, where this store knows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<JobId>,
 }
 
 /// Tells the groups whose jobs are meant.
@@ -206,6 +209,10 @@ pub trait Store: Send + Sync {
 
     /// Something bought was seen at the service. The highest round is kept.
     async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError>;
+
+    /// What was bought for this order was deleted at the service: a copy of the content would buy anew.
+    /// Nothing, if another transcription is known by now. Durable when it returns.
+    async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError>;
 
     /// Whether nothing may be bought at this service before its list was walked.
     async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;

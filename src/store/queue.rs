@@ -212,8 +212,11 @@ impl Queue {
     fn settle_purchase(&mut self, old: &Job, new: &Job) -> Result<(), StoreError> {
         match &new.stage {
             Stage::Submitted { order, transcription } => {
-                let bought = Bought { transcription: transcription.clone(), round: new.round };
-                match self.rows.bought(order)? {
+                let known = self.rows.bought(order)?;
+                let first = known.as_ref().filter(|known| known.transcription == *transcription);
+                let by = first.and_then(|known| known.by).or(Some(new.id));
+                let bought = Bought { transcription: transcription.clone(), round: new.round, by };
+                match known {
                     // A twin has bought another since this one was given up: that one is the better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
                     _ => self.rows.put_bought(order, Some(&bought)),
@@ -230,6 +233,10 @@ impl Queue {
 
     fn forget_worthless(&mut self, old: &Job) -> Result<(), StoreError> {
         let (Some(order), Some(dead)) = (old.stage.order(), old.stage.transcription()) else { return Ok(()) };
+        self.forget(order, dead)
+    }
+
+    fn forget(&mut self, order: &Order, dead: &TranscriptionId) -> Result<(), StoreError> {
         match self.rows.bought(order)? {
             Some(bought) if bought.transcription == *dead => self.rows.put_bought(order, None),
             _ => Ok(()),
@@ -380,6 +387,11 @@ impl Store for QueueStore {
         let mut queue = self.queue();
         queue.rows.set_sightings()?;
         queue.sight(order, bought)
+    }
+
+    async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError> {
+        self.queue().forget(order, transcription)?;
+        self.barrier.durable().await
     }
 
     async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {

@@ -219,8 +219,24 @@ fn the_help_is_what_it_was() {
     let bed = Bed::new("");
     insta::assert_snapshot!("help", bed.run(["--help"]).stdout);
     let commands = [
-        "run", "once", "status", "jobs", "show", "explain", "plan", "add", "retry", "cancel", "pause", "resume",
-        "check", "init", "serve", "upgrade",
+        "run",
+        "once",
+        "status",
+        "jobs",
+        "show",
+        "explain",
+        "plan",
+        "add",
+        "retry",
+        "cancel",
+        "pause",
+        "resume",
+        "check",
+        "init",
+        "serve",
+        "upgrade",
+        "harvest",
+        "reconcile",
     ];
     for command in commands {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);

@@ -63,7 +63,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "cli") => 7,
         ("daemon", _) => 6,
         (_, "control") => 5,
-        (_, "server" | "web") => 4,
+        (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         ("store/contract" | "client/contract" | "clock" | "crash", _) | (_, "wire") => 1,

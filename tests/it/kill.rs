@@ -100,7 +100,7 @@ async fn whole(store: &dyn Store, job: &Job) {
     }
     assert_eq!(*job, again);
     if let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) {
-        let bought = Bought { transcription: transcription.clone(), round: 0 };
+        let bought = Bought { transcription: transcription.clone(), round: 0, by: None };
         assert_eq!(store.bought(order).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
     }
 }

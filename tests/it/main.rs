@@ -20,6 +20,7 @@ mod fuzzed;
 #[path = "../support/fuzzing.rs"]
 mod fuzzing;
 mod glances;
+mod harvest;
 mod hostile;
 mod human;
 mod intake;
@@ -42,6 +43,7 @@ mod plan;
 mod power_loss;
 mod producers;
 mod recogniser;
+mod reconcile;
 mod renamed;
 mod results;
 mod samples;

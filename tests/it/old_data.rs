@@ -49,7 +49,7 @@ fn jobs_of_format_1_at_every_stage() {
 #[test]
 fn a_purchase_of_format_1() {
     let bought: Bought = serde_json::from_str(&read("bought.json")).unwrap();
-    assert_eq!(bought, Bought { transcription: crate::jobs::transcription(5), round: 3 });
+    assert_eq!(bought, Bought { transcription: crate::jobs::transcription(5), round: 3, by: None });
 }
 
 #[test]

@@ -74,6 +74,14 @@ fn touch_chmod_and_a_move_of_a_written_recording_buy_nothing() {
     bed.assert_written("shelf/talk.wav");
     assert_eq!(bed.desk().bought(), 1);
     assert_eq!(bed.jobs()["talk.wav"]["stage"], "written", "what was done stays done");
+
+    // Its history goes with it.
+    let new = bed.run(["show", "--json", "inbox/shelf/talk.wav"]).last_object();
+    let origin = json!({ "job": 1, "source": "inbox", "path": "talk.wav", "is_gone": true });
+    assert_eq!((&new["origin"], &new["is_gone"]), (&origin, &json!(false)), "{new}");
+    assert!(bed.run(["show", "inbox/shelf/talk.wav"]).stdout.contains("was inbox/talk.wav, job 1"));
+    let old = bed.run(["show", "--json", "1"]).last_object();
+    assert_eq!((&old["origin"], &old["is_gone"]), (&json!(null), &json!(true)), "{old}");
 }
 
 #[test]

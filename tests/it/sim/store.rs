@@ -143,6 +143,10 @@ impl Store for SimStore {
         self.inner.sight(order, bought).await
     }
 
+    async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError> {
+        self.inner.forget(order, transcription).await
+    }
+
     async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
         Ok(!self.believed && self.inner.suspect(service).await?)
     }

@@ -441,6 +441,15 @@ impl Service {
         Desk::read(&self.data())
     }
 
+    /// It has these records of live transcriptions, one JSON object a line.
+    pub fn import_live(&self, lines: &str) {
+        fs::write(self.bed.path("live.jsonl"), lines).unwrap();
+        let mut command = self.bed.command(["serve", "import-live", "live.jsonl"]);
+        command.env("SERVE_KEY", SERVICE_KEY);
+        let ran = Running::start(command).wait();
+        assert_eq!(ran.code, 0, "{ran:?}");
+    }
+
     /// A `jobs.toml` for whoever uses it.
     pub fn client_config(&self) -> String {
         let port = self.port;

@@ -16,6 +16,7 @@ pub enum Endpoint {
     Create,
     Read,
     List,
+    Delete,
 }
 
 /// A request, as a rule sees it.
@@ -80,6 +81,33 @@ impl Book {
         for record in &mut self.records {
             record.0 = format!("moved-{}", record.0.trim_start_matches("moved-"));
         }
+    }
+
+    /// Somebody else had something transcribed.
+    pub fn slip_in(&mut self, id: &str) {
+        self.records.push((id.to_owned(), id.to_owned(), Value::Null, now()));
+    }
+
+    /// What is accepted as this file is there a second time, newer.
+    pub fn double(&mut self, file: &str) {
+        let first = self.records.iter().find(|record| record.1 == file).expect("it was accepted").clone();
+        self.records.push((format!("{}-again", first.0), first.1, first.2, now()));
+    }
+
+    /// One of them was removed.
+    pub fn lose(&mut self, file: &str) {
+        self.records.retain(|record| record.1 != file);
+    }
+
+    /// What it has, oldest first.
+    pub fn ids(&self) -> Vec<String> {
+        self.records.iter().map(|record| record.0.clone()).collect()
+    }
+
+    fn delete(&mut self, id: &str) -> Option<Value> {
+        let at = self.records.iter().position(|record| record.0 == id)?;
+        self.records.remove(at);
+        Some(json!({}))
     }
 
     /// Nothing was ever accepted, says it now.
@@ -232,6 +260,7 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
         ("POST", "/v2/pre-recorded") => (Endpoint::Create, file_of_create(seen, book)),
         ("GET", path) if path.starts_with("/v2/pre-recorded/") => (Endpoint::Read, file_of_record(path, book)),
         ("GET", _) => (Endpoint::List, String::new()),
+        ("DELETE", path) => (Endpoint::Delete, file_of_record(path, book)),
         other => panic!("nobody asks for {other:?}"),
     };
     if endpoint == Endpoint::Create {
@@ -249,6 +278,7 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
         Endpoint::Upload => Some((200, book.upload(seen, &file, &base))),
         Endpoint::Create => Some((201, book.create(seen, &file, &base))),
         Endpoint::Read => book.read(line.rsplit('/').next().unwrap()).map(|record| (200, record)),
+        Endpoint::Delete => book.delete(line.rsplit('/').next().unwrap()).map(|record| (202, record)),
         Endpoint::List => Some((200, book.list(line.split_once('?').map_or("", |(_, query)| query)))),
     };
     if let Act::Say(step) = act {

@@ -1,0 +1,357 @@
+//! The queue and a service's list side by side: what each has that the other has not. Pure; as large as the
+//! number of our records on the list.
+
+use crate::client::contract::Listed;
+use crate::domain::fault::FaultKind;
+use crate::domain::job::{Job, JobTag};
+use crate::domain::names::{Hash, JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::Token;
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+/// Both sides, first the list's, then the queue's.
+#[derive(Debug)]
+pub struct Comparison {
+    service: ServiceName,
+    /// Jobs that came to their stage in between can be judged: younger ones may not be listed yet, older
+    /// ones may have been removed.
+    judged: (Timestamp, Timestamp),
+    records: HashMap<TranscriptionId, Entry>,
+    by_tag: HashMap<JobTag, Vec<TranscriptionId>>,
+    by_content: HashMap<Hash, Vec<TranscriptionId>>,
+    without_token: u64,
+    missing: Vec<Missing>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    created: Option<Timestamp>,
+    token: Token,
+    standing: Standing,
+}
+
+/// What the queue knows of a record. The later ones say more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// Nothing.
+    Unknown,
+    /// A file of its content.
+    Alike(Whose),
+    /// Its job, which does not have it.
+    Awaited(Whose),
+    /// Its job, which has gone on: the file changed, or another was bought since.
+    Earlier,
+    /// It is what a job has.
+    Known,
+}
+
+/// A job by its number and its recording.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Whose {
+    /// The number.
+    pub job: JobId,
+    /// Source and path, lossily.
+    pub path: String,
+}
+
+impl Whose {
+    fn of(job: &Job) -> Self {
+        Self { job: job.id, path: format!("{}/{}", job.key.source, job.key.path.lossy()) }
+    }
+}
+
+/// A record with our token that no job has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stray {
+    /// Its id.
+    pub id: TranscriptionId,
+    /// When it was created, by the service's clock.
+    pub created: Option<Timestamp>,
+    /// The hash of the recording that it was made from.
+    pub content: Hash,
+    /// The job that it was bought for, and that does not have it; else one of the same content.
+    pub whose: Option<Whose>,
+    /// Whether the job is the one that it was bought for.
+    pub is_own: bool,
+}
+
+/// A job whose transcription is not on the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Which.
+    pub whose: Whose,
+    /// Where it is.
+    pub stage: StageKind,
+    /// What it has.
+    pub transcription: TranscriptionId,
+}
+
+/// Records of one token: bought more than once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Double {
+    /// The one that counts: a job has it, else the oldest.
+    pub kept: TranscriptionId,
+    /// The others; with whether it may be deleted: it is known to be younger, and no job has it.
+    pub others: Vec<(TranscriptionId, bool)>,
+}
+
+/// What the two sides come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Which service.
+    pub service: ServiceName,
+    /// Records with our token.
+    pub ours: u64,
+    /// Records without.
+    pub without_token: u64,
+    /// Records that a job has.
+    pub known: u64,
+    /// Records that a job had: its file changed, or another round was bought.
+    pub earlier: u64,
+    /// By id.
+    pub strays: Vec<Stray>,
+    /// By number.
+    pub missing: Vec<Missing>,
+    /// By id.
+    pub doubles: Vec<Double>,
+}
+
+impl Report {
+    /// Whether each side has what the other has.
+    pub fn agrees(&self) -> bool {
+        self.strays.is_empty() && self.missing.is_empty() && self.doubles.is_empty()
+    }
+}
+
+impl Comparison {
+    /// Of this service's list, read from `now` on; `lag` is how late it may be, `retention` how long it keeps
+    /// records.
+    pub fn new(service: ServiceName, now: Timestamp, lag: Duration, retention: Duration) -> Self {
+        let judged = (now.before(retention), now.before(lag));
+        let (records, by_tag, by_content) = Default::default();
+        Self { service, judged, records, by_tag, by_content, without_token: 0, missing: Vec::new() }
+    }
+
+    /// A record is on the list. Each is given once.
+    pub fn record(&mut self, listed: Listed) {
+        let Listed { id, created, token, .. } = listed;
+        let Some(token) = token else {
+            self.without_token += 1;
+            return;
+        };
+        if self.records.contains_key(&id) {
+            return;
+        }
+        self.by_tag.entry(token.job).or_default().push(id.clone());
+        self.by_content.entry(token.content).or_default().push(id.clone());
+        self.records.insert(id, Entry { created, token, standing: Standing::Unknown });
+    }
+
+    /// A job is in the queue.
+    pub fn job(&mut self, job: &Job) {
+        let order = job.stage.order();
+        if order.is_some_and(|order| order.service != self.service) {
+            return;
+        }
+        let transcription = job.stage.transcription();
+        for id in self.by_tag.get(&job.key.tag()).into_iter().flatten() {
+            if let Some(entry) = self.records.get_mut(id) {
+                let gone_on = transcription.is_some()
+                    || entry.token.round < job.round
+                    || order.is_some_and(|order| entry.token.order(&self.service) != *order);
+                entry.know(if gone_on { Standing::Earlier } else { Standing::Awaited(Whose::of(job)) });
+            }
+        }
+        for id in order.and_then(|order| self.by_content.get(&order.content)).into_iter().flatten() {
+            if let Some(entry) = self.records.get_mut(id) {
+                entry.know(Standing::Alike(Whose::of(job)));
+            }
+        }
+        let Some(transcription) = transcription else { return };
+        if let Some(entry) = self.records.get_mut(transcription) {
+            entry.know(Standing::Known);
+        } else if self.should_be_listed(job) {
+            let (stage, transcription) = (job.stage.kind(), transcription.clone());
+            self.missing.push(Missing { whose: Whose::of(job), stage, transcription });
+        }
+    }
+
+    fn should_be_listed(&self, job: &Job) -> bool {
+        let given_up = match &job.stage {
+            Stage::Cancelled { .. } => true,
+            Stage::Failed { fault, .. } => fault.kind == FaultKind::Gone, // that is why it failed
+            _ => false,
+        };
+        !given_up && job.since > self.judged.0 && job.since <= self.judged.1
+    }
+
+    /// All of both was given.
+    pub fn close(self) -> Report {
+        let mut report = Report {
+            service: self.service.clone(),
+            ours: self.records.len() as u64,
+            without_token: self.without_token,
+            known: 0,
+            earlier: 0,
+            strays: Vec::new(),
+            missing: self.missing,
+            doubles: doubles(&self.records),
+        };
+        for (id, entry) in self.records {
+            let (whose, is_own) = match entry.standing {
+                Standing::Known => {
+                    report.known += 1;
+                    continue;
+                }
+                Standing::Earlier => {
+                    report.earlier += 1;
+                    continue;
+                }
+                Standing::Unknown => (None, false),
+                Standing::Alike(whose) => (Some(whose), false),
+                Standing::Awaited(whose) => (Some(whose), true),
+            };
+            report.strays.push(Stray { id, created: entry.created, content: entry.token.content, whose, is_own });
+        }
+        report.strays.sort_by(|a, b| a.id.cmp(&b.id));
+        report.missing.sort_by_key(|missing| missing.whose.job);
+        report
+    }
+}
+
+impl Entry {
+    fn know(&mut self, standing: Standing) {
+        if standing > self.standing {
+            self.standing = standing;
+        }
+    }
+}
+
+fn doubles(records: &HashMap<TranscriptionId, Entry>) -> Vec<Double> {
+    let mut by_token: BTreeMap<&Token, Vec<(&TranscriptionId, &Entry)>> = BTreeMap::new();
+    for (id, entry) in records {
+        by_token.entry(&entry.token).or_default().push((id, entry));
+    }
+    let mut doubles: Vec<Double> = by_token.into_values().filter(|same| same.len() > 1).map(double).collect();
+    doubles.sort_by(|a, b| a.kept.cmp(&b.kept));
+    doubles
+}
+
+fn double(mut same: Vec<(&TranscriptionId, &Entry)>) -> Double {
+    // What a job has first, then by age; one without a date is never taken to be the older.
+    let is_known = |entry: &Entry| entry.standing == Standing::Known;
+    same.sort_by_key(|(id, entry)| (!is_known(entry), entry.created.is_none(), entry.created, (*id).clone()));
+    let (kept, others) = (same[0], &same[1..]);
+    let oldest = same.iter().filter_map(|(_, entry)| entry.created).min();
+    let dated = same.iter().all(|(_, entry)| entry.created.is_some());
+    let may_go = |entry: &Entry| !is_known(entry) && dated && (entry.created > oldest || is_known(kept.1));
+    Double { kept: kept.0.clone(), others: others.iter().map(|(id, entry)| ((*id).clone(), may_go(entry))).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::SourceName;
+    use crate::domain::path::RelPath;
+    use crate::domain::stage::Audio;
+    use crate::domain::token::Order;
+    use crate::wire::record::Status;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn comparison() -> Comparison {
+        Comparison::new(ServiceName::new("s"), NOW, Duration::from_secs(10), Duration::from_secs(900))
+    }
+
+    fn order(content: &str) -> Order {
+        Order { service: ServiceName::new("s"), content: Hash::of(content.as_bytes()), params: Hash::of(b"p") }
+    }
+
+    fn found(id: u64, path: &str) -> Job {
+        let key = JobKey { source: SourceName::new("in"), path: RelPath::new(path) };
+        let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
+        Job::found(JobId(id), key, stamp, Timestamp(500_000), NOW)
+    }
+
+    fn written(id: u64, path: &str, transcription: &str) -> Job {
+        let (transcription, audio) = (TranscriptionId::new(transcription), Audio::default());
+        Job { stage: Stage::Written { order: order(path), transcription, audio }, ..found(id, path) }
+    }
+
+    fn listed(id: &str, path: &str, round: u32, created: i64) -> Listed {
+        let token = Token::new(&order(path), found(0, path).key.tag(), round);
+        Listed {
+            id: TranscriptionId::new(id),
+            created: Some(Timestamp(created)),
+            token: Some(token),
+            status: Status::Done,
+        }
+    }
+
+    #[test]
+    fn what_both_have_is_no_difference() {
+        let mut comparison = comparison();
+        comparison.record(listed("t", "a", 0, 1));
+        comparison.record(Listed { id: TranscriptionId::new("x"), created: None, token: None, status: Status::Done });
+        comparison.job(&written(1, "a", "t"));
+        comparison.job(&written(2, "copy of a", "t"));
+        let report = comparison.close();
+        assert!(report.agrees(), "{report:?}");
+        assert_eq!((report.known, report.ours, report.without_token), (1, 1, 1));
+    }
+
+    #[test]
+    fn each_side_is_told_what_the_other_has() {
+        let mut comparison = comparison();
+        comparison.record(listed("waits", "a", 0, 1));
+        comparison.record(listed("nobody", "gone", 0, 1));
+        comparison.record(listed("old", "c", 0, 1));
+        comparison.record(listed("new", "c", 1, 2));
+        comparison.job(&found(1, "a"));
+        comparison.job(&written(2, "b", "lost"));
+        comparison.job(&Job { round: 1, ..written(3, "c", "new") });
+        comparison.job(&Job { since: Timestamp(999_000), ..written(4, "d", "too young") });
+        comparison.job(&Job { since: Timestamp(1), ..written(5, "e", "too old") });
+        let report = comparison.close();
+        let strays: Vec<_> = report.strays.iter().map(|stray| (stray.id.as_str(), stray.is_own)).collect();
+        assert_eq!(strays, [("nobody", false), ("waits", true)]);
+        assert_eq!(report.missing.iter().map(|missing| missing.whose.job.0).collect::<Vec<_>>(), [2]);
+        assert_eq!((report.known, report.earlier), (1, 1));
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_found_by_its_content() {
+        let mut comparison = comparison();
+        comparison.record(listed("t", "a", 0, 1));
+        let mut job = written(7, "b", "other");
+        job.stage =
+            Stage::Written { order: order("a"), transcription: TranscriptionId::new("other"), audio: Audio::default() };
+        comparison.job(&job);
+        let report = comparison.close();
+        assert_eq!(report.strays[0].whose.as_ref().map(|whose| whose.job), Some(JobId(7)));
+        assert!(!report.strays[0].is_own);
+    }
+
+    #[test]
+    fn of_two_with_one_token_the_younger_may_go_unless_a_job_has_it() {
+        let kept = |known: Option<&str>| {
+            let mut comparison = comparison();
+            comparison.record(listed("young", "a", 0, 2));
+            comparison.record(listed("old", "a", 0, 1));
+            if let Some(known) = known {
+                comparison.job(&written(1, "a", known));
+            }
+            let double = comparison.close().doubles.remove(0);
+            (double.kept.as_str().to_owned(), double.others[0].1)
+        };
+        assert_eq!(kept(None), ("old".to_owned(), true));
+        assert_eq!(kept(Some("old")), ("old".to_owned(), true));
+        assert_eq!(kept(Some("young")), ("young".to_owned(), true), "a job has it: the other one goes");
+        let mut comparison = comparison();
+        comparison.record(listed("a", "a", 0, 1));
+        comparison.record(Listed { created: None, ..listed("b", "a", 0, 1) });
+        assert_eq!(comparison.close().doubles[0].others, [(TranscriptionId::new("b"), false)], "nobody knows its age");
+    }
+}

@@ -1,0 +1,104 @@
+//! A person's order that the service deletes what was bought for a job, as when the wrong recording was sent.
+
+use super::hands::Hands;
+use super::request::{Deleted, Refusal, Wanted};
+use super::steering;
+use crate::client::contract::{Client, Deletion};
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, TranscriptionId};
+use crate::domain::stage::Stage;
+use crate::store::contract::Filter;
+use std::sync::Arc;
+
+/// Jobs looked at in one go.
+const PAGE: usize = 1_000;
+
+/// Gives the job up unless it is given up already, and deletes its transcription, if it has ended and no
+/// other job has it.
+///
+/// # Errors
+/// [`Refusal::Declined`] where it is written, or a create of it may be on its way; the service's.
+pub async fn delete(hands: &Hands, wanted: &Wanted) -> Result<Deleted, Refusal> {
+    let job = given_up(hands, hands.job(wanted).await?).await?;
+    let told = |job: Job, is_gone, words: String| {
+        let words = format!("{}; {words}", job.stage.kind().name());
+        Ok(Deleted { job, is_gone, words })
+    };
+    let Some(transcription) = job.stage.transcription().cloned() else {
+        return told(job, true, "no transcription was bought for it".to_owned());
+    };
+    if let Some(other) = sharer(hands, &job, &transcription).await? {
+        let words = format!(
+            "its transcription {transcription} is kept at the service, as job {other} has the same \
+             recording and shares it: cancel that one with --delete first"
+        );
+        return told(job, false, words);
+    }
+    let client = client(hands, &job)?;
+    let deletion = client.delete(&transcription).await.map_err(|fault| {
+        Refusal::Declined(format!("job {} is given up, but its transcription is not deleted: {}", job.id, fault.words))
+    })?;
+    tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person's order to delete was carried out");
+    if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.order()) {
+        hands.store.forget(order, &transcription).await?;
+    }
+    match deletion {
+        Deletion::Gone => told(job, true, format!("its transcription {transcription} is deleted")),
+        Deletion::GoneBefore => {
+            told(job, true, format!("its transcription {transcription} was not at the service any more"))
+        }
+        Deletion::NotEnded => {
+            let words = format!(
+                "its transcription {transcription} has not ended, and the service deletes only what has: \
+                 the same command again after that deletes it"
+            );
+            told(job, false, words)
+        }
+    }
+}
+
+async fn given_up(hands: &Hands, job: Job) -> Result<Job, Refusal> {
+    match &job.stage {
+        Stage::Cancelled { .. } | Stage::Failed { .. } => Ok(job),
+        Stage::Written { transcription, .. } => Err(Refusal::Declined(format!(
+            "job {} is written, so its transcription {transcription} is left at the service; what has been delivered is \
+             deleted there by hand, or by its retention",
+            job.id
+        ))),
+        _ => steering::cancel(hands, &Wanted::Number(job.id)).await,
+    }
+}
+
+fn client<'h>(hands: &'h Hands, job: &Job) -> Result<&'h Arc<dyn Client>, Refusal> {
+    let group = job.group();
+    let service = hands.homes.of(&group);
+    hands.clients.iter().find(|client| client.identity().service == *service).ok_or_else(|| {
+        Refusal::Declined(format!(
+            "job {} is given up, but its transcription is not deleted: its service `{service}` is not in jobs.toml",
+            job.id
+        ))
+    })
+}
+
+/// Another job that has this transcription, or waits for it.
+async fn sharer(hands: &Hands, job: &Job, transcription: &TranscriptionId) -> Result<Option<JobId>, Refusal> {
+    let service = job.stage.order().map(|order| &order.service);
+    let shares = |other: &Job| {
+        let given_up = matches!(other.stage, Stage::Cancelled { .. });
+        let has = other.stage.transcription() == Some(transcription)
+            && other.stage.order().map(|order| &order.service) == service;
+        let follows = matches!(&other.stage, Stage::Following { owner, .. } if *owner == job.id);
+        other.id != job.id && !given_up && (has || follows)
+    };
+    let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE };
+    loop {
+        let jobs = hands.store.page(&filter).await?;
+        if let Some(other) = jobs.iter().find(|other| shares(other)) {
+            return Ok(Some(other.id));
+        }
+        filter.after = jobs.last().map(|job| job.id);
+        if filter.after.is_none() {
+            return Ok(None);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The folder that records are gathered into, and what is noted of each: what is there already is not
+//! fetched again, also after a process that was killed in the middle.
+
+use crate::client::contract::{Kind, Whole};
+use crate::domain::format::Format;
+use crate::domain::names::{Hash, ServiceName, TranscriptionId};
+use crate::domain::token::{RESERVED_KEY, Token};
+use crate::harvest::naming::{names, recording};
+use crate::output::formats::{Finished, Provenance, render};
+use crate::output::naming::language;
+use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
+use crate::output::subtitles::Layout;
+use crate::output::syncing::Syncs;
+use crate::wire::record::{Record, Status};
+use crate::wire::result::Spoken;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where it is noted what was gathered.
+const NOTES: &str = ".scribed-harvest";
+
+/// Where the records of one list go.
+#[derive(Clone)]
+pub struct Folder {
+    /// The folder.
+    pub to: PathBuf,
+    /// Whose.
+    pub service: ServiceName,
+    /// Which.
+    pub kind: Kind,
+    /// What is written of each; of one that ended in error the JSON only.
+    pub outputs: Vec<Format>,
+    /// The key of the metadata that names them.
+    pub name_by: Option<String>,
+    /// For the disk.
+    pub syncs: Arc<Syncs>,
+}
+
+/// What is noted of a record.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Note {
+    id: String,
+    /// There is nothing in it to read: it ended in error, or a stream brought events only.
+    #[serde(default)]
+    wordless: bool,
+    outputs: BTreeMap<Format, String>,
+}
+
+/// Why a record is not in the folder.
+#[derive(Debug)]
+pub enum PutError {
+    /// It is this record's own: others may go on.
+    Record(String),
+    /// No other would fare better.
+    Disk(String),
+}
+
+impl PutError {
+    fn of(error: &PlaceError) -> Self {
+        let words = error.to_string().replace(KEPT, "run the same command again, it goes on from here");
+        match error {
+            PlaceError::NameTooLong { .. } | PlaceError::NoFreeName { .. } => Self::Record(words),
+            _ => Self::Disk(words),
+        }
+    }
+
+    fn disk(what: &Path, error: &io::Error) -> Self {
+        Self::Disk(format!("cannot write to {}: {error}", what.display()))
+    }
+}
+
+impl Folder {
+    /// What of a record is not in the folder yet. Blocks.
+    pub fn missing(&self, id: &TranscriptionId, status: &Status) -> Vec<Format> {
+        let note = self.note(id);
+        let has_words = *status == Status::Done && !note.wordless;
+        let wanted = self.outputs.iter().filter(|format| has_words || **format == Format::Json);
+        let is_there = |format: &Format| note.outputs.get(format).is_some_and(|name| self.to.join(name).exists());
+        wanted.filter(|format| !is_there(format)).copied().collect()
+    }
+
+    /// Writes these outputs of a record, whole or not at all, over nobody's file; their names. Blocks.
+    ///
+    /// # Errors
+    /// See [`PutError`].
+    pub fn put(&self, whole: &Whole, formats: &[Format]) -> Result<Vec<String>, PutError> {
+        fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
+        let record: Record<Spoken> = serde_json::from_slice(&whole.raw)
+            .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))?;
+        let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
+        let formats: Vec<Format> =
+            formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();
+        let wanted = self.wanted(whole, record, &formats);
+        let placed = place(&self.to, &|| true, wanted, &Ours::default(), &self.syncs);
+        let placed = placed.map_err(|error| PutError::of(&error))?;
+        let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
+        let mut note = Note { id: whole.id.to_string(), wordless, ..self.note(&whole.id) };
+        note.outputs.extend(formats.into_iter().zip(names.iter().cloned()));
+        self.write_down(&whole.id, &note)?;
+        Ok(names)
+    }
+
+    fn wanted(&self, whole: &Whole, record: Record<Spoken>, formats: &[Format]) -> Vec<Wanted<impl Names + use<>>> {
+        let called = recording(whole, &record, self.name_by.as_deref());
+        let made_by = self.provenance(whole, &record, &called);
+        let layout = layout(&record);
+        let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
+        let (transcript, subtitles) = (transcription.transcript(), transcription.own_subtitles());
+        let finished =
+            Finished { transcript: &transcript, subtitles: &subtitles, raw: &whole.raw, made_by: &made_by, layout };
+        let one = |format: &Format| Wanted {
+            candidates: names(&called, whole.id.as_str(), language(&transcript), *format),
+            bytes: render(*format, &finished),
+        };
+        formats.iter().map(one).collect()
+    }
+
+    fn provenance(&self, whole: &Whole, record: &Record<Spoken>, called: &str) -> Provenance {
+        let content = record.metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
+        Provenance {
+            service: self.service.to_string(),
+            transcription_id: whole.id.to_string(),
+            request_id: record.request_id.clone(),
+            source_name: String::new(),
+            source_path: called.to_owned(),
+            content_hash: content.unwrap_or_default(),
+            created: record.created_at.clone().unwrap_or_default(),
+            program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    /// By the id's hash: an id is the service's text, and a million files in one folder are slow.
+    fn note_path(&self, id: &TranscriptionId) -> (PathBuf, OsString) {
+        let hash = Hash::of(id.as_str().as_bytes()).to_string();
+        let notes = self.to.join(NOTES).join(self.service.as_str()).join(self.kind.name());
+        (notes.join(&hash[..2]), format!("{hash}.json").into())
+    }
+
+    /// A damaged note is none: the record is fetched again.
+    fn note(&self, id: &TranscriptionId) -> Note {
+        let (folder, name) = self.note_path(id);
+        let note: Option<Note> = fs::read(folder.join(name)).ok().and_then(|json| serde_json::from_slice(&json).ok());
+        note.filter(|note| note.id == id.as_str()).unwrap_or_default()
+    }
+
+    fn write_down(&self, id: &TranscriptionId, note: &Note) -> Result<(), PutError> {
+        let (folder, name) = self.note_path(id);
+        fs::create_dir_all(&folder).map_err(|error| PutError::disk(&folder, &error))?;
+        let bytes = serde_json::to_vec(note).map_err(|error| PutError::disk(&folder, &error.into()))?;
+        let old = fs::read(folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
+        let ours = Ours { placed: old.into_iter().collect(), placing: Vec::new() };
+        let wanted = vec![Wanted { candidates: std::iter::once(name), bytes }];
+        place(&folder, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
+        Ok(())
+    }
+}
+
+/// Subtitles that the service did not send are laid out as it was asked to.
+fn layout(record: &Record<Spoken>) -> Layout {
+    let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
+    config
+        .and_then(|config| serde_json::from_value(config).ok())
+        .map_or_else(Layout::default, |config| Layout::of(&config))
+}

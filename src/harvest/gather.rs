@@ -1,0 +1,242 @@
+//! Gathers what one list of a service holds: page by page, one result at a time.
+
+use crate::client::contract::{Client, ListFault, PageFault, Whole, WholePage};
+use crate::clock::Clock;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::format::Format;
+use crate::harvest::folder::{Folder, PutError};
+use crate::harvest::pages::{Pages, Turn};
+use crate::output::placing;
+use crate::pipeline::blocking::blocking;
+use crate::wire::page::ListQuery;
+use crate::wire::record::Status;
+use std::time::Duration;
+
+/// Items asked for at a time: whole results may stand in them.
+const PAGE: u32 = 20;
+
+/// A list that shifts more than pages overlap is begun again, so many times.
+const RESTARTS: u32 = 5;
+
+/// The first wait for a service that is out, doubled up to the second.
+const WAITS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// What is gathered, and how.
+pub struct Gather<'a> {
+    /// The way to the service.
+    pub client: &'a dyn Client,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// Where to.
+    pub folder: Folder,
+    /// What is asked for; its offset and limit are not heeded.
+    pub query: ListQuery,
+    /// How long a service that is out is put up with.
+    pub patience: Duration,
+}
+
+/// A record, and what became of it.
+#[derive(Debug)]
+pub struct Gathered {
+    /// Its id, where it has one that can be used.
+    pub id: Option<String>,
+    /// Where it is at the service.
+    pub status: Option<Status>,
+    /// What became of it.
+    pub became: Became,
+}
+
+/// What became of a record.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Became {
+    /// These files were written.
+    Written(Vec<String>),
+    /// All of it was there.
+    There,
+    /// It has not ended: a later run takes it.
+    Open,
+    /// In words.
+    Failed(String),
+}
+
+/// Why no more was gathered.
+#[derive(Debug, thiserror::Error)]
+pub enum GatherError {
+    /// There is no such list.
+    #[error("{0}")]
+    NoList(String),
+    /// The service, within the patience.
+    #[error("{0}")]
+    Service(String),
+    /// The folder.
+    #[error("{0}")]
+    Disk(String),
+    /// Whoever is told.
+    #[error(transparent)]
+    Told(#[from] std::io::Error),
+}
+
+/// Is told of each record; of none twice but those whose list had to be begun anew.
+pub type Tell<'t> = &'t mut (dyn FnMut(Gathered) -> std::io::Result<()> + Send);
+
+impl Gather<'_> {
+    /// Until the list's end.
+    ///
+    /// # Errors
+    /// See [`GatherError`]; what was written stays, and the next call goes on from there.
+    pub async fn run(&self, tell: Tell<'_>) -> Result<(), GatherError> {
+        let to = self.folder.to.clone();
+        // What a killed one left half-written. What cannot be removed does no harm.
+        blocking(move || placing::sweep(&to).ok()).await;
+        for _ in 0..RESTARTS {
+            if self.once(tell).await? {
+                return Ok(());
+            }
+        }
+        let words = "the list changes faster than it can be read; run the same command again, it goes on from here";
+        Err(GatherError::Service(words.to_owned()))
+    }
+
+    /// False where the list shifted so that something may have slipped past.
+    async fn once(&self, tell: Tell<'_>) -> Result<bool, GatherError> {
+        let mut pages = Pages::new(PAGE);
+        loop {
+            let Some(page) = self.page(&mut pages, tell).await? else { continue };
+            let ids = page.items.iter().enumerate().map(|(n, item)| name(n, item)).collect();
+            for (number, item) in page.items.into_iter().enumerate() {
+                if !pages.is_fresh(&name(number, &item)) {
+                    continue;
+                }
+                if let Some(gathered) = self.item(item).await? {
+                    tell(gathered)?;
+                }
+            }
+            match pages.take(ids, page.more) {
+                Turn::More => {}
+                Turn::End => return Ok(true),
+                Turn::Shifted => return Ok(false),
+            }
+        }
+    }
+
+    /// `None` where it was too long, and fewer are asked for next.
+    async fn page(&self, pages: &mut Pages, tell: Tell<'_>) -> Result<Option<WholePage>, GatherError> {
+        let query = pages.query(&self.query);
+        let asked = self.patiently(async || match self.client.whole_page(self.folder.kind, &query).await {
+            Err(PageFault::List(ListFault::Now(fault))) => Err(fault),
+            other => Ok(other),
+        });
+        match asked.await? {
+            Ok(page) => Ok(Some(page)),
+            Err(PageFault::TooLong(fault)) => {
+                if !pages.shrink() {
+                    pages.pass();
+                    let words = format!("item {} of the list cannot be had: {}", query.offset, fault.words);
+                    tell(Gathered { id: None, status: None, became: Became::Failed(words) })?;
+                }
+                Ok(None)
+            }
+            Err(PageFault::List(ListFault::None(fault) | ListFault::Now(fault))) => {
+                Err(GatherError::NoList(fault.words))
+            }
+        }
+    }
+
+    /// `None` where it is not asked for: filters are sent, and not believed.
+    async fn item(&self, item: Result<Whole, String>) -> Result<Option<Gathered>, GatherError> {
+        let whole = match item {
+            Ok(whole) => whole,
+            Err(words) => {
+                let became = Became::Failed(format!("an item of the list cannot be used: {words}"));
+                return Ok(Some(Gathered { id: None, status: None, became }));
+            }
+        };
+        if !self.is_wanted(&whole) {
+            return Ok(None);
+        }
+        let (id, status) = (Some(whole.id.to_string()), Some(whole.status.clone()));
+        let became = self.became(whole).await?;
+        Ok(Some(Gathered { id, status, became }))
+    }
+
+    fn is_wanted(&self, whole: &Whole) -> bool {
+        let query = &self.query;
+        let metadata: Option<serde_json::Value> = match query.custom_metadata.is_empty() {
+            true => None,
+            false => serde_json::from_slice(&whole.raw).ok(),
+        };
+        let metadata = metadata.as_ref().and_then(|record| record.get("custom_metadata"));
+        match whole.created {
+            Some(created) => query.holds(created, &whole.status, metadata),
+            // The service has to know when it was.
+            None => {
+                let dateless = ListQuery { date: None, before_date: None, after_date: None, ..query.clone() };
+                dateless.holds(crate::domain::names::Timestamp(0), &whole.status, metadata)
+            }
+        }
+    }
+
+    async fn became(&self, whole: Whole) -> Result<Became, GatherError> {
+        if !matches!(whole.status, Status::Done | Status::Error) {
+            return Ok(Became::Open);
+        }
+        let (folder, id, status) = (self.folder.clone(), whole.id.clone(), whole.status.clone());
+        let missing = blocking(move || folder.missing(&id, &status)).await;
+        if missing.is_empty() {
+            return Ok(Became::There);
+        }
+        match self.with_result(whole).await? {
+            Ok(whole) => self.put(whole, missing).await,
+            Err(words) => Ok(Became::Failed(words)),
+        }
+    }
+
+    /// Within: why this one cannot be had, which says nothing of others.
+    async fn with_result(&self, whole: Whole) -> Result<Result<Whole, String>, GatherError> {
+        if whole.has_result || whole.status != Status::Done {
+            return Ok(Ok(whole));
+        }
+        let read = self.patiently(async || match self.client.whole(self.folder.kind, &whole.id).await {
+            Err(fault) if matches!(fault.kind, FaultKind::Refused { .. }) => Ok(Err(fault.words)),
+            read => read.map(Ok),
+        });
+        Ok(read.await?.and_then(|whole| match whole.has_result {
+            true => Ok(whole),
+            false => Err("the service says that it is done, and sends no result of it".to_owned()),
+        }))
+    }
+
+    async fn put(&self, whole: Whole, missing: Vec<Format>) -> Result<Became, GatherError> {
+        let folder = self.folder.clone();
+        match blocking(move || folder.put(&whole, &missing)).await {
+            Ok(names) => Ok(Became::Written(names)),
+            Err(PutError::Record(words)) => Ok(Became::Failed(words)),
+            Err(PutError::Disk(words)) => Err(GatherError::Disk(words)),
+        }
+    }
+
+    /// Asks again while the service is out, up to the patience.
+    async fn patiently<T>(&self, mut ask: impl AsyncFnMut() -> Result<T, Fault>) -> Result<T, GatherError> {
+        let begun = self.clock.uptime();
+        let mut wait = WAITS.0;
+        loop {
+            let fault = match ask().await {
+                Ok(answer) => return Ok(answer),
+                Err(fault) => fault,
+            };
+            let pause = fault.retry_after().unwrap_or(wait);
+            let is_over = self.clock.uptime().since(begun).saturating_add(pause) > self.patience;
+            if is_over || matches!(fault.kind, FaultKind::Barred { .. } | FaultKind::Refused { .. }) {
+                return Err(GatherError::Service(fault.words));
+            }
+            tracing::warn!(why = fault.words, "the service is out; what is gathered waits for it");
+            self.clock.sleep(pause).await;
+            wait = (wait * 2).min(WAITS.1);
+        }
+    }
+}
+
+/// What tells an item from others; one without an id is told by its place.
+fn name(number: usize, item: &Result<Whole, String>) -> String {
+    item.as_ref().map_or_else(|_| format!("\0{number}"), |whole| whole.id.to_string())
+}

@@ -1,0 +1,153 @@
+//! Going through a list whose pages shift while it is read. Pure.
+
+use crate::wire::page::ListQuery;
+use std::collections::HashSet;
+
+/// Pages in a row that may hold nothing new: more came in than one page holds, or the service does not heed
+/// the offset.
+const STALE_PAGES: u32 = 10;
+
+/// Where one is on a list.
+#[derive(Debug)]
+pub struct Pages {
+    offset: u64,
+    limit: u32,
+    /// The limit where nothing is too long.
+    most: u32,
+    last: HashSet<String>,
+    /// Whether the next page was asked to begin within the last one.
+    overlaps: bool,
+    stale: u32,
+}
+
+/// What a page says of the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// It may be asked for.
+    More,
+    /// There is none.
+    End,
+    /// Items may have slipped past unseen: the list must be begun anew.
+    Shifted,
+}
+
+impl Pages {
+    /// At the beginning; `limit` items at a time, 1 or more.
+    pub fn new(limit: u32) -> Self {
+        let most = limit.max(1);
+        Self { offset: 0, limit: most, most, last: HashSet::new(), overlaps: false, stale: 0 }
+    }
+
+    /// What is asked for next.
+    pub fn query(&self, asked: &ListQuery) -> ListQuery {
+        ListQuery { offset: self.offset, limit: self.limit, ..asked.clone() }
+    }
+
+    /// Whether this was not on the last page.
+    pub fn is_fresh(&self, id: &str) -> bool {
+        !self.last.contains(id)
+    }
+
+    /// A page came, with these ids.
+    pub fn take(&mut self, ids: Vec<String>, more: bool) -> Turn {
+        let joins = ids.iter().any(|id| self.last.contains(id));
+        if self.overlaps && !joins {
+            return Turn::Shifted;
+        }
+        let is_stale = ids.iter().all(|id| self.last.contains(id));
+        self.stale = if is_stale { self.stale + 1 } else { 0 };
+        if !more {
+            return Turn::End;
+        }
+        if ids.is_empty() || self.stale > STALE_PAGES {
+            return Turn::Shifted; // it proves nothing
+        }
+        let received = ids.len() as u64;
+        // An overlap of a quarter of what came, at least one. A page of one has nothing to lap over.
+        let step = (received - (received / 4).max(1)).max(1);
+        self.overlaps = step < received;
+        self.offset += step;
+        self.last = ids.into_iter().collect();
+        Turn::More
+    }
+
+    /// Fewer items at a time from here on; false where it is one already.
+    pub fn shrink(&mut self) -> bool {
+        let can = self.limit > 1;
+        self.limit = (self.limit / 2).max(1);
+        can
+    }
+
+    /// The one item that cannot be had is passed over; those after it may be shorter.
+    pub fn pass(&mut self) {
+        self.offset += 1;
+        self.limit = self.most;
+        self.overlaps = false;
+        self.last.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What was seen or taken away; `None` where the list must be begun anew.
+    fn walk(mut list: Vec<u32>, limit: u32, cap: usize, changes: &[(bool, u8)]) -> Option<HashSet<String>> {
+        let (mut pages, mut seen) = (Pages::new(limit), HashSet::new());
+        let mut changes = changes.iter();
+        let mut number = 1_000;
+        loop {
+            let query = pages.query(&ListQuery::default());
+            let from = usize::try_from(query.offset).unwrap().min(list.len());
+            let ids: Vec<String> = list[from..].iter().take((limit as usize).min(cap)).map(u32::to_string).collect();
+            let more = from + ids.len() < list.len();
+            seen.extend(ids.iter().cloned());
+            match pages.take(ids, more) {
+                Turn::More => {}
+                Turn::End => return Some(seen),
+                Turn::Shifted => return None,
+            }
+            match changes.next() {
+                Some((true, _)) => {
+                    list.insert(0, number);
+                    number += 1;
+                }
+                Some((false, at)) if !list.is_empty() => {
+                    seen.insert(list.remove(usize::from(*at) % list.len()).to_string());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    proptest! {
+        /// Whatever comes and goes: what stays on the list is seen, or it is known that it may not have been.
+        #[test]
+        fn nothing_slips_past(
+            count in 0_u32..60, limit in 2_u32..20, cap in 2_usize..20,
+            changes in proptest::collection::vec((any::<bool>(), any::<u8>()), 0..30),
+        ) {
+            let list: Vec<u32> = (0..count).collect();
+            if let Some(seen) = walk(list.clone(), limit, cap, &changes) {
+                let missed: Vec<&u32> = list.iter().filter(|n| !seen.contains(&n.to_string())).collect();
+                prop_assert!(missed.is_empty(), "missed {missed:?} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_stands_still_is_seen_whole() {
+        for (limit, cap) in [(1, 1), (2, 2), (20, 20), (20, 7), (100, 1)] {
+            let seen = walk((0..55).collect(), limit, cap, &[]).expect("it did not shift");
+            assert_eq!(seen.len(), 55, "{limit} at a time, {cap} given");
+        }
+    }
+
+    #[test]
+    fn a_service_that_does_not_heed_the_offset_is_not_asked_for_ever() {
+        let mut pages = Pages::new(3);
+        let turns = (0..50).map(|_| pages.take(vec!["a".into(), "b".into()], true));
+        assert!(turns.into_iter().any(|turn| turn == Turn::Shifted));
+    }
+}
