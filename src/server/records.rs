@@ -1,7 +1,7 @@
 //! What is read at a desk: records as they stand, and lists of them.
 
 use crate::domain::names::{Hash, Timestamp};
-use crate::server::desk::{Desk, Ended, Head, Taken};
+use crate::server::desk::{Desk, Head, Taken};
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use serde_json::value::RawValue;
@@ -69,13 +69,15 @@ impl Desk {
     }
 
     fn standing(&self, id: Uuid, status: Status, upload: Uuid) -> io::Result<Standing> {
-        let head = self.with_file(upload, self.head(id)?);
-        // It may have ended since the index was asked: what is written is newer.
-        let status = match &head.ended {
-            None => status,
-            Some(Ended { failure: None, .. }) => Status::Done,
-            Some(Ended { failure: Some(_), .. }) => Status::Error,
-        };
+        let mut head = self.with_file(upload, self.head(id)?);
+        // It may be ending just now. The index has the last word, as for those who delete: it is told after
+        // the end is written.
+        let status = self.index().get(id).map_or(status, |entry| entry.status.clone());
+        match (matches!(status, Status::Done | Status::Error), &head.ended) {
+            (true, None) => head = self.head(id)?,
+            (false, Some(_)) => head.ended = None,
+            _ => {}
+        }
         let result = match status {
             Status::Done => Some(serde_json::from_slice(&fs::read(self.result_path(id))?)?),
             _ => None,
