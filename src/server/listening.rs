@@ -27,7 +27,7 @@ pub struct Manners {
 
 impl Manners {
     /// Those of the service.
-    pub const SERVICE: Self = Self { connections: 512, head: Duration::from_secs(60) };
+    pub const SERVICE: Self = Self { connections: 512, head: Duration::from_secs(20) };
 }
 
 /// The most headers of a request; more are answered with 431.
