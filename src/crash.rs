@@ -35,6 +35,8 @@ pub enum Point {
     Uploading,
     /// The service has answered that it has the audio.
     UploadAnswered,
+    /// What the create will cost is put by, and the intent not yet written.
+    Reserved,
     /// The intent is about to be committed.
     Intending,
     /// It is durable.
@@ -96,7 +98,15 @@ impl Point {
         let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
         all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
         all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Uploading, P::UploadAnswered]);
-        all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
+        all.extend([
+            P::Reserved,
+            P::Intending,
+            P::Intended,
+            P::CreateLeaving,
+            P::CreateAnswered,
+            P::ResultBegun,
+            P::ResultKept,
+        ]);
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
         all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);

@@ -7,11 +7,14 @@ use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{self, Config, Hosted, Recogniser, Serve, Source};
 use crate::control::hands::{self, Hands};
 use crate::domain::home::Homes;
+use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use crate::media::decode;
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
+use crate::pipeline::purse::{Measure, Purse};
 use crate::server::address::Reach;
 use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
@@ -70,6 +73,8 @@ pub struct House {
     pub homes: Arc<Homes>,
     /// Where media comes from, and whether those folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
+    /// What may still be bought.
+    pub purse: Arc<Purse>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
     born: (Timestamp, Uptime),
@@ -94,6 +99,8 @@ impl House {
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
+        store.begin_run(clock.now()).await?;
+        let purse = purse(config);
         let homes = Arc::new(config.homes());
         let (syncs, writing) = (Arc::default(), Arc::default());
         let engine = |client: &Arc<dyn Client>| {
@@ -106,6 +113,7 @@ impl House {
                 results: results(config, service),
                 params: Arc::clone(&params),
                 syncs: Arc::clone(&syncs),
+                purse: Arc::clone(&purse),
                 writing: Arc::clone(&writing),
                 mounts: mounts.clone(),
                 terms: *config.services[service].terms(),
@@ -114,7 +122,7 @@ impl House {
             }))
         };
         let engines = Engines::new(clients.iter().map(engine));
-        Ok(Self { store, engines, clients, homes, mounts, clock, embedded, born })
+        Ok(Self { store, engines, clients, homes, mounts, purse, clock, embedded, born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -161,6 +169,11 @@ impl House {
         }
     }
 
+    /// A job as it is told: see [`Purse::told`].
+    pub fn told(&self, job: Job) -> Job {
+        self.purse.told(job, self.clock.now())
+    }
+
     /// What carries out what commands ask of this house, which is a daemon of this process number.
     pub fn hands(&self, pid: u32) -> Hands {
         let (since, started) = self.born;
@@ -169,6 +182,7 @@ impl House {
             clock: Arc::clone(&self.clock),
             mounts: self.mounts.clone(),
             homes: Arc::clone(&self.homes),
+            purse: Arc::clone(&self.purse),
             running: Some(hands::Running { engines: self.engines.clone(), pid, since, started }),
         }
     }
@@ -205,7 +219,13 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreE
 
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    Hands { store, mounts: mounts_of(config), homes: Arc::new(config.homes()), clock, running: None }
+    let (mounts, homes) = (mounts_of(config), Arc::new(config.homes()));
+    Hands { store, mounts, homes, purse: purse(config), clock, running: None }
+}
+
+fn purse(config: &Config) -> Arc<Purse> {
+    let measure: Measure = Arc::new(|path| Box::pin(async move { decode::probe(&path).await.ok()?.audio() }));
+    Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
 }
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.

@@ -43,6 +43,7 @@ pub mod cli {
     pub mod args;
     pub mod cancel;
     pub mod check;
+    pub mod cost;
     pub mod each;
     pub mod entry;
     pub mod explain;
@@ -97,12 +98,14 @@ pub mod config {
     #[cfg(test)]
     mod tests;
     pub mod written;
+    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
 pub mod control {
     pub mod adding;
     pub mod caller;
+    pub mod costing;
     pub mod explaining;
     pub mod forecast;
     pub mod hands;
@@ -120,6 +123,8 @@ pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
+    pub mod budget;
+    pub mod charge;
     pub mod fault;
     pub mod format;
     pub mod home;
@@ -166,6 +171,7 @@ pub mod pipeline {
     pub mod line;
     pub mod outcome;
     pub mod probe;
+    pub mod purse;
     pub mod resolve;
     pub mod settle;
     pub mod submit;
@@ -255,6 +261,7 @@ pub mod store {
     pub mod params;
     pub mod queue;
     pub mod sled;
+    mod spending;
 }
 
 /// The interface's bodies, for both sides.

@@ -86,6 +86,8 @@ pub enum Command {
     Pause,
     /// Ends a pause
     Resume,
+    /// What was spent, by source, day, month, service, template or job
+    Cost(Cost),
     /// Configuration, key, service, folders, clock and tools: each with a verdict and a mend
     Check,
     /// Writes a commented jobs.toml
@@ -218,6 +220,23 @@ pub struct Cancel {
     /// Numbers of jobs, or paths of their recordings
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
+}
+
+/// `scribed cost`.
+#[derive(Debug, Args)]
+pub struct Cost {
+    /// What the sums are over; days and months are those of `budget.timezone`
+    #[arg(long, value_enum, default_value = "source", value_name = "WHAT")]
+    pub by: crate::control::request::By,
+    /// Only what was bought on this day or later
+    #[arg(long, visible_alias = "since", value_name = "DATE")]
+    pub after: Option<String>,
+    /// Only what was bought before this day
+    #[arg(long, value_name = "DATE")]
+    pub before: Option<String>,
+    /// A table for a spreadsheet, with a line of headings (RFC 4180)
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
 }
 
 /// `scribed upgrade`.

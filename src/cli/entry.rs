@@ -4,7 +4,7 @@ use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{
-    add, cancel, check, explain, init, jobs, once, pause, plan, retry, run, serve, show, status, upgrade,
+    add, cancel, check, cost, explain, init, jobs, once, pause, plan, retry, run, serve, show, status, upgrade,
 };
 use crate::config::meant::{Config, load, load_without_secrets};
 use crate::control::request::Request;
@@ -91,6 +91,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Cancel(args) => cancel::run(context, args).await,
             Command::Pause => pause::run(context, Request::Pause).await,
             Command::Resume => pause::run(context, Request::Resume).await,
+            Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
             Command::Serve(args) => serve::run(context, args).await,

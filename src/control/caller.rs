@@ -19,7 +19,7 @@ const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Status | Request::Paused | Request::Show { .. } => PATIENCE_SHORT,
-        Request::Waiting { .. } | Request::Jobs(_) | Request::LookUp { .. } => PATIENCE,
+        Request::Waiting { .. } | Request::Jobs(_) | Request::Cost(_) | Request::LookUp { .. } => PATIENCE,
         _ => PATIENCE_DISK,
     }
 }

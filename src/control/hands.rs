@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, explaining, forecast, listing, status, steering};
+use super::{adding, costing, explaining, forecast, listing, status, steering};
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::home::Homes;
@@ -11,6 +11,7 @@ use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
+use crate::pipeline::purse::Purse;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ pub struct Hands {
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// The service of every source.
     pub homes: Arc<Homes>,
+    /// What may still be bought.
+    pub purse: Arc<Purse>,
     /// What runs here, if this is a daemon.
     pub running: Option<Running>,
 }
@@ -64,6 +67,7 @@ impl Hands {
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
+            Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),
             Request::Paused => Answer::Paused(self.store.paused().await?),
             Request::Pause => Answer::Paused(steering::set_paused(self, true).await?),
             Request::Resume => Answer::Paused(steering::set_paused(self, false).await?),
@@ -141,7 +145,7 @@ impl Hands {
     /// its row cannot know that.
     pub fn told(&self, job: Job) -> Job {
         if job.stage.is_end() || self.homes.knows(&job) {
-            return job;
+            return self.purse.told(job, self.clock.now());
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \

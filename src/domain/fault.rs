@@ -67,6 +67,8 @@ pub enum FaultKind {
     /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
     /// for `hold`.
     Held,
+    /// It does not fit into what is left of a budget.
+    Budget,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -91,13 +93,14 @@ impl FaultKind {
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
+            Self::Budget => "budget",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 16] = [
+    pub const NAMES: [&str; 17] = [
         "refused",
         "barred",
         "throttled",
@@ -112,6 +115,7 @@ impl FaultKind {
         "unwritable",
         "folder_away",
         "held",
+        "budget",
         "asks",
         "bug",
     ];
@@ -139,7 +143,9 @@ impl Fault {
             FaultKind::Throttled { .. } | FaultKind::Unreachable | FaultKind::Broken | FaultKind::Unknown => {
                 Blame::Service
             }
-            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held => Blame::World,
+            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held | FaultKind::Budget => {
+                Blame::World
+            }
             FaultKind::Asks => Blame::Person,
         }
     }

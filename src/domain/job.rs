@@ -1,5 +1,6 @@
 //! The row of the queue: one media file under one source.
 
+use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -91,6 +92,9 @@ pub struct Job {
     /// The file as a person has said that it is whole: it is held no longer, until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
+    /// What it cost, oldest first. Kept by the store: what is committed does not change it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charges: Vec<Charge>,
 }
 
 impl Job {
@@ -110,6 +114,7 @@ impl Job {
             placing: Vec::new(),
             made_from: None,
             vouched: None,
+            charges: Vec::new(),
         }
     }
 

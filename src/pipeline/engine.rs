@@ -12,6 +12,7 @@ use crate::output::results::Results;
 use crate::output::syncing::Syncs;
 use crate::pipeline::limit::{Limit, Turnaround};
 use crate::pipeline::line::Line;
+use crate::pipeline::purse::Purse;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
@@ -61,6 +62,8 @@ pub struct Parts {
     pub params: Arc<ParamFiles>,
     /// Where all who write are synced together.
     pub syncs: Arc<Syncs>,
+    /// What may still be bought; one for all engines.
+    pub purse: Arc<Purse>,
     /// The names that are being written, by any engine.
     pub writing: Arc<Writing>,
     /// The sources by name, and whether their folders are there.

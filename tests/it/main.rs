@@ -2,6 +2,7 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod budget;
 mod calls;
 mod client;
 mod commands;

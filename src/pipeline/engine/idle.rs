@@ -5,6 +5,7 @@ use super::{Ended, Engine, Patience, Until};
 use crate::domain::fault::Blame;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
+use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,13 +41,16 @@ impl Engine {
         let until = self.parts.clock.now().after(wait);
         let paused = self.parts.store.paused().await?;
         let moves = Lane::CLAIMING.into_iter().filter(|(lane, _)| !paused || !lane.rests_when_paused());
+        let shut = self.parts.purse.shut(self.parts.clock.now());
+        let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
         let mut filter = Filter { stages: moves.map(|(_, kind)| kind).collect(), after: None, limit: 1_000 };
         loop {
             let jobs = self.parts.store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
             let brings = |job: &Job| {
-                self.owns(&job.group()) && job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began)
+                let comes = job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began);
+                comes && self.owns(&job.group()) && !is_shut(job)
             };
             if jobs.iter().any(brings) {
                 return Ok(true);

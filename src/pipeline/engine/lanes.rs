@@ -3,9 +3,10 @@
 use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
+use crate::domain::home::Group;
 use crate::domain::stage::StageKind;
 use crate::pipeline::line::Gate;
-use crate::store::contract::StoreError;
+use crate::store::contract::{Of, StoreError};
 use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -115,6 +116,8 @@ impl Engine {
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
         let paused = self.parts.store.paused().await?;
+        let shut = self.parts.purse.shut(self.parts.clock.now());
+        wake = earlier(wake, self.budget_opens());
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
             let asks = lane.submits() && (paused || gate == Gate::Asks);
@@ -123,8 +126,9 @@ impl Engine {
             }
             let free = self.free(lane, busy).await?;
             if free > 0 {
-                self.start(lane, kind, free, walks, busy).await?;
-                let due = self.parts.store.next_due(&[kind], &|group| self.owns(group)).await?;
+                let of = |group: &Group| self.owns(group) && !(lane == Lane::Upload && shut.is_for(&group.source));
+                self.start(lane, kind, &of, free, walks, busy).await?;
+                let due = self.parts.store.next_due(&[kind], &of).await?;
                 let now = self.parts.clock.now();
                 // What is due now and was not claimed waits for room: its end wakes us.
                 let later = due.filter(|due| *due > now).map(|due| due.since(now));
@@ -138,13 +142,14 @@ impl Engine {
         self: &Arc<Self>,
         lane: Lane,
         kind: StageKind,
+        of: Of<'_>,
         free: usize,
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
         let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
-        let claims = self.parts.store.claim(&[kind], &|group| self.owns(group), now, now.after(LEASE), n).await?;
+        let claims = self.parts.store.claim(&[kind], of, now, now.after(LEASE), n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
@@ -155,6 +160,12 @@ impl Engine {
             busy.begin(lane, walks.spawn(async move { (lane, engine.walk(claim).await) }));
         }
         Ok(())
+    }
+
+    /// How long until something of a budget is there again.
+    fn budget_opens(&self) -> Option<Duration> {
+        let now = self.parts.clock.now();
+        self.parts.purse.opens(now).map(|at| at.since(now))
     }
 
     /// How many more of this lane may run now.

@@ -1,6 +1,8 @@
 //! The queue on a disk that forgets, with a place to crash before and after every step.
 
 use crate::sim::world::{World, must_be_kept};
+use scribed::domain::budget::{Limit, Over};
+use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::stage::{Event, StageKind};
@@ -208,6 +210,21 @@ impl Store for SimStore {
 
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
         self.inner.history(job).await
+    }
+
+    async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.begin_run(now).await
+    }
+
+    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+        self.point("reserve").await;
+        let reserved = self.inner.reserve(lease, charge, wall).await;
+        self.point("reserve").await;
+        reserved
+    }
+
+    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
+        self.inner.used(limits).await
     }
 
     async fn settle(&self) -> Result<(), StoreError> {
