@@ -1010,5 +1010,61 @@ fn what_is_said_of_money_is_honoured() {
 fn money_that_cannot_be_meant() {
     let text = "budget = { day = \"0h\", run = \"1h\" }\n[budget]\nday = 40\nweek = \"40h\"\ntimezone = \"Europe/Pariss\"\n\
                 [service]\nprice_per_hour = \"0.61 EUR\"\n[services.other]\nprice_per_hour = -1\n";
-    insta::assert_snapshot!(with_source(text), @"");
+    insta::assert_snapshot!(with_source(text), @r#"
+        error: `source.budget.day` must be more than no time
+         --> jobs.toml:3:18
+          |
+        3 | budget = { day = "0h", run = "1h" }
+          |                  ^^^^
+          |
+          = help: write "1s" or more
+
+        error: unknown key `run` in `source.budget`
+         --> jobs.toml:3:24
+          |
+        3 | budget = { day = "0h", run = "1h" }
+          |                        ^^^
+          |
+          = help: known here: day, month, total
+
+        error: `budget.day` must be a length of time, found an integer
+         --> jobs.toml:5:7
+          |
+        5 | day = 40
+          |       ^^
+          |
+          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+
+        error: unknown key `week` in `budget`
+         --> jobs.toml:6:1
+          |
+        6 | week = "40h"
+          | ^^^^
+          |
+          = help: known here: day, month, run, total, timezone
+
+        error: `budget.timezone` is no time zone of the IANA database
+         --> jobs.toml:7:12
+          |
+        7 | timezone = "Europe/Pariss"
+          |            ^^^^^^^^^^^^^^^
+          |
+          = help: did you mean "Europe/Paris"?
+
+        error: `service.price_per_hour` must be a number, found a string
+         --> jobs.toml:9:18
+          |
+        9 | price_per_hour = "0.61 EUR"
+          |                  ^^^^^^^^^^
+          |
+          = help: write a plain number like 0.61, in whatever money you pay in
+
+        error: `services.other.price_per_hour` must be a number of 0 or more
+          --> jobs.toml:11:18
+           |
+        11 | price_per_hour = -1
+           |                  ^^
+           |
+           = help: write a plain number like 0.61, in whatever money you pay in
+        "#);
 }

@@ -31,6 +31,7 @@ pub async fn cost(hands: &Hands, query: &CostQuery) -> Result<CostPiece, Refusal
             if at < query.since.unwrap_or(at) || query.before.is_some_and(|before| at >= before) {
                 continue;
             }
+            let template = if sum.shared > 0 { Some("(shared)") } else { template };
             let key = key(query.by, &zone, job, (at, &service, template));
             let of_job = (query.by == By::Job).then(|| job.key.clone());
             let line = || CostLine { key: key.clone(), service: service.clone(), job: of_job, sum: Sum::default() };
@@ -70,6 +71,7 @@ fn sum(charge: &Charge) -> Sum {
 fn key(by: By, zone: &Zone, job: &Job, (at, service, template): (Timestamp, &ServiceName, Option<&str>)) -> String {
     match by {
         By::Source => job.key.source.to_string(),
+        By::Day | By::Month if at == Charge::UNDATED => "unknown".to_owned(),
         By::Day => zone.date(at),
         By::Month => zone.date(at).chars().take(7).collect(),
         By::Service => service.to_string(),

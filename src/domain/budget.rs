@@ -79,11 +79,11 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// As in `jobs.toml`: `budget.day`.
+    /// As in `jobs.toml`, in backticks, and whose it is.
     pub fn setting(&self) -> String {
         match &self.source {
-            None => format!("budget.{}", self.period.name()),
-            Some(source) => format!("budget.{} of the source {source}", self.period.name()),
+            None => format!("`budget.{}`", self.period.name()),
+            Some(source) => format!("`budget.{}` of the source {source}", self.period.name()),
         }
     }
 

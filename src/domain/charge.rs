@@ -59,6 +59,16 @@ impl Charge {
         self.billed.zip(self.reserved).map_or(0, |(billed, reserved)| billed.saturating_sub(reserved))
     }
 
+    /// What nobody of this queue has paid for: bought before the queue was lost, it is not known when. It
+    /// counts in what was ever spent, once its result says how much, and in no day, month or run.
+    fn found_again(job: &Job, service: &ServiceName, transcription: &TranscriptionId) -> Self {
+        let (at, state, transcription) = (Self::UNDATED, State::Spent, Some(transcription.clone()));
+        Self { at, run: at, state, transcription, ..Self::shared(job, service) }
+    }
+
+    /// The date of what was bought nobody knows when.
+    pub const UNDATED: Timestamp = Timestamp(0);
+
     fn shared(job: &Job, service: &ServiceName) -> Self {
         let state = State::Shared;
         let (at, round, service) = (job.since, job.round, service.clone());
@@ -83,7 +93,8 @@ impl Job {
 }
 
 /// The charges of a job that was `old` and is put as `new`. Nothing else but a reservation changes them.
-pub fn carried(old: &Job, new: &Job) -> Vec<Charge> {
+/// `paid`: whether a job of this queue has paid for the transcription of `new`.
+pub fn carried(old: &Job, new: &Job, paid: bool) -> Vec<Charge> {
     use Stage as S;
     let mut charges = old.charges.clone();
     match (&old.stage, &new.stage) {
@@ -96,11 +107,13 @@ pub fn carried(old: &Job, new: &Job) -> Vec<Charge> {
         }
         // A person's word overruled that nobody knows whether it was accepted.
         (S::Submitting { .. }, S::Probed { .. }) => spend(&mut charges, None),
-        (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, .. }) => {
+        (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, transcription }) => {
             give_back(&mut charges);
-            // One that bought before is served by its own money.
-            if charges.is_empty() {
-                charges.push(Charge::shared(new, &order.service));
+            match paid {
+                false => charges.push(Charge::found_again(new, &order.service, transcription)),
+                // One that bought before is served by its own money.
+                true if charges.is_empty() => charges.push(Charge::shared(new, &order.service)),
+                true => {}
             }
         }
         (_, S::Probed { .. } | S::Uploaded { .. } | S::Submitting { .. }) => {}

@@ -193,7 +193,7 @@ impl Purse {
         let setting = over.limit.setting();
         if over.is_hopeless() {
             return format!(
-                "it costs {need} of billed audio, which is more than `{setting}` ever allows ({allowed}): raise that, \
+                "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
                  and start scribed again; the others go on"
             );
         }
@@ -202,7 +202,7 @@ impl Purse {
             (None, Period::Run) => "it goes on with the next run".to_owned(),
             (None, _) => "it goes on when a person raises that, and starts scribed again".to_owned(),
         };
-        format!("it costs {need} of billed audio, and {left} are left of `{setting}` ({allowed}): {again}")
+        format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
     }
 
     /// Whose jobs are not tried now: enough of them were refused.

@@ -301,7 +301,8 @@ pub fn order_hash(order: &Order) -> [u8; 16] {
     short(Hash::of(&bytes))
 }
 
-fn id_hash(id: &TranscriptionId) -> [u8; 16] {
+/// An id in 16 bytes.
+pub fn id_hash(id: &TranscriptionId) -> [u8; 16] {
     short(Hash::of(id.as_str().as_bytes()))
 }
 

@@ -102,7 +102,8 @@ impl Queue {
     }
 
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
-        let charges = old.map(|old| carried(old, new)).unwrap_or_default();
+        let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
+        let charges = old.map(|old| carried(old, new, paid)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };
         self.replace(old, new)?;
         let news = old.is_none_or(|old| {

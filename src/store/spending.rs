@@ -4,8 +4,9 @@
 use crate::domain::budget::{Limit, Period, Span};
 use crate::domain::charge::Charge;
 use crate::domain::job::Job;
-use crate::domain::names::{SourceName, Timestamp};
-use std::collections::BTreeMap;
+use crate::domain::names::{SourceName, Timestamp, TranscriptionId};
+use crate::store::index::id_hash;
+use std::collections::{BTreeMap, HashSet};
 
 const QUARTER: i64 = 15 * 60 * 1000;
 
@@ -15,6 +16,8 @@ pub struct Spending {
     by_source: BTreeMap<SourceName, Account>,
     /// When this run began.
     run: Option<Timestamp>,
+    /// The transcriptions that jobs of this queue paid for.
+    paid: HashSet<[u8; 16]>,
 }
 
 #[derive(Debug, Default)]
@@ -39,11 +42,20 @@ impl Spending {
     /// Counts a job's charges.
     pub fn add(&mut self, job: &Job) {
         self.change(job, u64::saturating_add);
+        self.paid.extend(paid(job));
     }
 
     /// Counts them no more.
     pub fn remove(&mut self, job: &Job) {
         self.change(job, u64::saturating_sub);
+        for id in paid(job) {
+            self.paid.remove(&id);
+        }
+    }
+
+    /// Whether a job has a charge for this.
+    pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
+        self.paid.contains(&id_hash(transcription))
     }
 
     fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
@@ -83,6 +95,10 @@ impl Account {
             }
         }
     }
+}
+
+fn paid(job: &Job) -> impl Iterator<Item = [u8; 16]> {
+    job.charges.iter().filter_map(|charge| charge.transcription.as_ref()).map(id_hash)
 }
 
 fn quarter_of(at: Timestamp) -> i64 {

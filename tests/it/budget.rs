@@ -1,12 +1,26 @@
 //! A budget is a wall (design, promise 8): by the real binary against a service that keeps books of what it
 //! accepted, and by the real store.
 
+use crate::jobs::{key, order, service, stamp, taken_to};
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::stub::{Act, Endpoint, Stub};
+use scribed::clock::{Clock, Uptime};
+use scribed::config::meant;
+use scribed::domain::fault::FaultKind;
+use scribed::domain::names::{Timestamp, UploadId};
+use scribed::domain::stage::{Audio, Event, StageKind, Upload};
+use scribed::pipeline::purse::{Measure, Purse, Rest};
+use scribed::source::mount::Mount;
+use scribed::store::contract::{ALL, Claimed, Hold, Store};
+use scribed::store::memory;
+use scribed::store::queue::QueueStore;
+use scribed::wire::iso;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What the service says of every upload, and bills where a test does not change it: 1.5 s, one channel.
 const EACH_MS: u64 = 1_500;
@@ -143,7 +157,7 @@ fn a_source_has_its_own_wall_and_stands_in_no_others_way() {
     assert_eq!(waiting(&bed.once(1)), (&json!(5), &json!({"budget": 49})));
     assert_eq!(uploads(&stub), 5);
     let words = bed.jobs()["t09.wav"]["reason"].as_str().unwrap().to_owned();
-    assert!(words.contains("budget.total` of") || words.contains("waits"), "{words}");
+    assert!(words.contains("`budget.total` of the source inbox") || words.contains("waits"), "{words}");
 }
 
 #[test]
@@ -246,35 +260,39 @@ fn sixteen_at_once_and_kill_9_spend_no_more_than_is_allowed() {
         "committed-submitted:1",
         "committing-fetched:1",
     ];
-    for place in places {
-        let stub = well();
-        let bed = bed(&stub, "total = \"9s\"", "");
-        tones(&bed, 0..16);
-        let mut command = bed.command(["once", "--json"]);
-        command.env("SCRIBED_CRASH_AT", place);
-        let killed = Running::start(command).wait();
-        assert_eq!(killed.code, -9, "{place}: {killed:?}");
+    std::thread::scope(|scope| places.map(|place| scope.spawn(move || killed_at(place))).map(drop));
+}
+
+fn killed_at(place: &str) {
+    let stub = well();
+    let bed = bed(&stub, "total = \"9s\"", "");
+    tones(&bed, 0..16);
+    let mut command = bed.command(["once", "--json"]);
+    command.env("SCRIBED_CRASH_AT", place);
+    let killed = Running::start(command).wait();
+    assert_eq!(killed.code, -9, "{place}: {killed:?}");
+    assert!(accepted(&stub) <= 6, "{place}: {} were accepted", accepted(&stub));
+    eventually("all that fits is done", || {
+        let summary = bed.run(["once", "--json"]).last_object();
         assert!(accepted(&stub) <= 6, "{place}: {} were accepted", accepted(&stub));
-        eventually("all that fits is done", || {
-            let summary = bed.run(["once", "--json"]).last_object();
-            assert!(accepted(&stub) <= 6, "{place}: {} were accepted", accepted(&stub));
-            summary["waiting_for"] == json!({"budget": 10})
-        });
-        let spent: f64 = cost(&bed, "job").iter().map(|line| line["spent_seconds"].as_f64().unwrap()).sum();
-        assert_eq!((accepted(&stub) as u64 * EACH_MS, spent), (9_000, 9.0), "{place}: as in the service's books");
-    }
+        summary["waiting_for"] == json!({"budget": 10})
+    });
+    let spent: f64 = cost(&bed, "job").iter().map(|line| line["spent_seconds"].as_f64().unwrap()).sum();
+    assert_eq!((accepted(&stub) as u64 * EACH_MS, spent), (9_000, 9.0), "{place}: as in the service's books");
 }
 
 #[test]
-fn what_was_refused_or_cancelled_gives_its_share_back() {
+fn what_was_refused_gives_its_share_back() {
     let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
         (Endpoint::Create, "t00.wav") => Act::Say(crate::support::stub::refusal(422, "no speech model for this")),
         _ => Act::Well,
     });
     let bed = bed(&stub, "total = \"2s\"", "");
-    tones(&bed, 0..2);
-    let summary = bed.once(1);
-    assert_eq!((&summary["done"], &summary["failed"]), (&json!(1), &json!(1)), "{summary}");
+    tones(&bed, 0..1);
+    assert_eq!(bed.once(1)["failed"], 1);
+    assert_eq!(cost(&bed, "source"), [Value::Null; 0], "nothing was created, nothing was spent");
+    tones(&bed, 1..2);
+    assert_eq!(bed.once(0)["done"], 1);
 }
 
 #[test]
@@ -286,6 +304,8 @@ fn what_was_spent_is_told_by_everything_it_was_spent_on() {
     tones(&bed, 0..2);
     fs::copy(bed.path("inbox/t00.wav"), bed.path("inbox/twin.wav")).unwrap();
     tone(&bed.path("films/one.wav"), 7, 1_500, 1);
+    let plan = bed.run(["plan", "--json"]).last_object();
+    assert_eq!((&plan["files"], &plan["price"]), (&json!(4), &json!(0.012)), "a plan does not know of copies");
     assert_eq!(bed.once(0)["done"], 4);
     let day = cost(&bed, "day")[0]["day"].as_str().unwrap().to_owned();
     let shown = |arguments: &[&str]| {
@@ -329,4 +349,117 @@ fn beside_a_daemon_it_tells_the_same() {
     let written = |lines: &[Value]| lines.iter().filter(|line| line["bought"] == 1).cloned().collect::<Vec<_>>();
     assert_eq!(written(&beside), written(&cost(&bed, "job")));
     assert_eq!(written(&beside).len(), 2);
+}
+
+/// A clock that a test sets. Nothing waits by it.
+struct Hand(AtomicI64);
+
+#[async_trait::async_trait]
+impl Clock for Hand {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::Relaxed))
+    }
+
+    fn uptime(&self) -> Uptime {
+        Uptime(Duration::ZERO)
+    }
+
+    async fn sleep(&self, _span: Duration) {
+        std::future::pending().await
+    }
+}
+
+/// A source with a budget of five minutes a day, and files of three minutes each.
+struct Day {
+    _dir: tempfile::TempDir,
+    clock: Arc<Hand>,
+    store: QueueStore,
+    mount: Mount,
+    purse: Purse,
+}
+
+const AUDIO: Audio = Audio { millis: 180_000, channels: 1, billed: None };
+
+impl Day {
+    fn at(now: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let text =
+            "[budget]\nday = \"5m\"\ntimezone = \"Europe/Paris\"\n[[source]]\nname = \"tests\"\nfolder = \"inbox\"\n";
+        let mut config = meant::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
+        let clock = Arc::new(Hand(iso::read(now).unwrap().0.into()));
+        let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
+        let measure: Measure = Arc::new(|_| Box::pin(async { Some(AUDIO) }));
+        let purse = Purse::new(config.budget, config.zone, measure);
+        Self { _dir: dir, clock, store: memory::empty(), mount, purse }
+    }
+
+    fn set(&self, now: &str) {
+        self.clock.0.store(iso::read(now).unwrap().0, Ordering::Relaxed);
+    }
+
+    /// The n-th file's job, ready for its upload and held.
+    async fn probed(&self, n: u64) -> Claimed {
+        let now = self.clock.now();
+        self.store.admit(&key(n), stamp(n), now, now).await.unwrap();
+        let until = now.after(Duration::from_secs(1_000_000));
+        let found = self.store.claim(&[StageKind::Found], ALL, now, until, 1).await.unwrap().remove(0);
+        let job = taken_to(found.job, StageKind::Probed, n, now);
+        self.store.commit(&found.lease, &job, Hold::Keep).await.unwrap();
+        Claimed { lease: found.lease, job }
+    }
+
+    async fn before_upload(&self, held: &Claimed) -> Option<Rest> {
+        let doors: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
+        self.purse.before_upload(doors, &self.mount, &held.lease, &held.job, &service()).await.unwrap()
+    }
+
+    async fn before_create(&self, held: &Claimed) -> Option<Rest> {
+        let (now, lease) = (self.clock.now(), &held.lease);
+        self.purse.before_create(&self.store, &self.mount, lease, &held.job, &service(), now).await.unwrap()
+    }
+
+    async fn used(&self) -> u64 {
+        self.store.used(&self.purse.limits(self.clock.now())).await.unwrap()[0]
+    }
+}
+
+#[tokio::test]
+async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow() {
+    let day = Day::at("2026-11-21T22:30:00Z"); // half past eleven in Paris
+    let (mut first, second) = (day.probed(0).await, day.probed(1).await);
+    assert_eq!(day.before_upload(&first).await, None);
+    let rest = day.before_upload(&second).await.unwrap();
+    assert_eq!(rest.until, iso::read("2026-11-21T23:00:00Z"));
+    let expected = "it costs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): it goes on at \
+                    2026-11-22 00:00 (Europe/Paris)";
+    assert_eq!(rest.fault.words, expected);
+
+    day.set("2026-11-21T23:10:00Z");
+    assert_eq!((day.used().await, day.before_upload(&second).await, day.used().await), (0, None, 180_000));
+    let upload = Upload { id: UploadId::new("u"), at: day.clock.now() };
+    let uploaded = Event::Uploaded { order: order(0), audio: AUDIO, upload };
+    first.job = first.job.on(uploaded, day.clock.now()).unwrap();
+    day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();
+    let rest = day.before_create(&first).await.expect("today is for the second");
+    assert_eq!(rest.until, iso::read("2026-11-22T23:00:00Z"));
+    day.set("2026-11-22T23:00:00Z");
+    assert_eq!((day.before_create(&first).await, day.used().await), (None, 180_000));
+}
+
+/// A backlog is not measured file by file against a day that is over.
+#[tokio::test]
+async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day() {
+    let day = Day::at("2026-11-21T12:00:00Z");
+    let mut n = 0;
+    while !day.purse.shut(day.clock.now()).is_for(&key(0).source) {
+        let held = day.probed(n).await;
+        assert_eq!(day.before_upload(&held).await.is_some(), n > 0);
+        n += 1;
+    }
+    assert!((10..100).contains(&n), "{n}");
+    let waits = day.probed(n).await.job;
+    let told = day.purse.told(waits.clone(), day.clock.now());
+    assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, iso::read("2026-11-21T23:00:00Z")));
+    day.set("2026-11-21T23:00:00Z");
+    assert_eq!(day.purse.told(waits.clone(), day.clock.now()), waits);
 }

@@ -201,6 +201,7 @@ laws! {
     what_is_billed_counts_in_place_of_what_was_reserved
     a_reservation_moves_to_the_day_of_its_create
     a_run_counts_its_own_reservations_only
+    a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_says
     a_known_file_changes_nothing
     an_ended_job_starts_over_when_its_file_changed
     a_job_on_its_way_does_not_start_over
@@ -1023,4 +1024,24 @@ async fn a_run_counts_its_own_reservations_only(case: &mut Case) {
     let held = case.claim_one(&[StageKind::Uploaded], at(100)).await;
     case.reserve(&held.lease, &charge(5, at(100)), &run).await.unwrap().unwrap();
     assert_eq!(used(case, &run).await, [5], "what was put by before is bought in this one");
+}
+
+async fn a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_says(case: &mut Case) {
+    let held = reserved(case, 0, StageKind::Submitted).await;
+    case.commit(&held.lease, &held.job, Hold::Release).await.unwrap();
+    // The third is a copy of the second, which was bought before this queue was begun.
+    for (n, of, state) in [(1, 0, State::Shared), (2, 8, State::Spent), (3, 8, State::Shared)] {
+        let held = reserved(case, n, StageKind::Probed).await;
+        let event = Event::Adopted { order: order(of), transcription: transcription(of), round: 0 };
+        let job = held.job.on(event, at(1)).unwrap();
+        case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
+        let job = job.on(Event::Fetched { audio: AUDIO }, at(2)).unwrap();
+        case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+        let charges = case.job(job.id).await.unwrap().unwrap().charges;
+        let expected = if state == State::Shared { Some(0) } else { Some(61_500) };
+        assert_eq!((charges.len(), charges[0].state, charges[0].amount()), (1, state, expected), "{n}");
+    }
+    let today = limit(Period::Day, -100_000..100_000, 0);
+    assert_eq!(used(case, &[today]).await, [5], "nobody knows when it was bought");
+    assert_eq!(used(case, &total(0)).await, [6]);
 }
