@@ -6,11 +6,13 @@ use crate::cli::failure::Failure;
 use crate::cli::row::{moment, row};
 use crate::cli::way::{Way, strange, wanted};
 use crate::control::request::{Answer, Request, Shown};
+use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::reason::{is_paused, reason};
 use crate::domain::stage::StageKind;
+use crate::pipeline::purse::hours;
 use crate::store::contract::Note;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 
 /// Where a job is, why, what happens next, and how it came there.
@@ -30,6 +32,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
         })
     });
     object["history"] = notes.collect();
+    object["charges"] = job.charges.iter().map(charge).collect();
     context.emit(&object)?;
     tell(context, &job, &next(&job, paused, way.has_daemon()))?;
     tell_history(context, &history)?;
@@ -48,10 +51,34 @@ pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
     if let Some(id) = job.stage.transcription() {
         context.say(&format!("  service  transcription {id}, round {}", job.round))?;
     }
+    for charge in &job.charges {
+        context.say(&format!("  cost     {}, round {}", cost(charge), charge.round))?;
+    }
     for output in &job.outputs {
         context.say(&format!("  output   {}", output.name))?;
     }
     Ok(())
+}
+
+fn cost(charge: &Charge) -> String {
+    match (charge.state, charge.billed, charge.reserved) {
+        (State::Shared, ..) => "nothing: a copy of it was transcribed".to_owned(),
+        (State::Held, _, Some(reserved)) => format!("{} of billed audio are reserved", hours(reserved)),
+        (State::Spent, Some(billed), _) => format!("{} of billed audio", hours(billed)),
+        (State::Spent, None, Some(reserved)) => {
+            format!("{} of billed audio, as reserved: no bill yet", hours(reserved))
+        }
+        (_, _, None) => "unknown: nobody has said how long it is".to_owned(),
+    }
+}
+
+fn charge(charge: &Charge) -> Value {
+    let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
+    let at = (charge.at != Charge::UNDATED).then(|| crate::wire::iso::write(charge.at));
+    json!({
+        "at": at, "round": charge.round, "service": charge.service, "template": charge.template,
+        "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),
+    })
 }
 
 /// What happens next to a job, and when.

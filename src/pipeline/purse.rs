@@ -181,11 +181,17 @@ impl Purse {
     fn refuse(&self, job: &Job, over: Over, now: Timestamp) -> Rest {
         let until = over.opens();
         // What never fits waits for a person, and stands in nobody's way.
+        let fault = Fault::new(FaultKind::Budget, self.words(&over), now);
         if !over.is_hopeless() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
-            self.refused().insert(job.id, Refused { source, whose, need, opens: until });
+            let mut refused = self.refused();
+            // Once for each budget, until it is there again.
+            if refused.values().all(|one| one.whose != whose || one.opens.is_some_and(|at| at <= now)) {
+                tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into what is left of a budget; it waits, and what is small enough goes on");
+            }
+            refused.insert(job.id, Refused { source, whose, need, opens: until });
         }
-        Rest { until, fault: Fault::new(FaultKind::Budget, self.words(&over), now) }
+        Rest { until, fault }
     }
 
     fn words(&self, over: &Over) -> String {

@@ -124,6 +124,9 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
         (&json!("day"), &json!(3.0), &json!(4.0))
     );
     assert_eq!(status["waiting_for"], json!({"budget": 2}));
+    let shown = |path: &str| bed.run(["show", &format!("inbox/{path}")]).stdout;
+    let said = jobs.keys().map(|path| shown(path)).collect::<String>();
+    assert_eq!(said.matches("  cost     1.5 s of billed audio, round 0\n").count(), 2, "{said}");
     assert_eq!(waiting(&bed.once(1)), (&json!(0), &json!({"budget": 2})), "a restart spends no more");
     assert_eq!(accepted(&stub), 2);
 

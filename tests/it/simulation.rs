@@ -119,6 +119,7 @@ impl Sim {
             self.world.trace(format!("[{life}] starts"));
             let mut store = SimStore::open(&self.world, life, self.mutation == Mutation::LateIntent);
             store.believed = self.mutation == Mutation::SuspectBelieved;
+            store.boundless = self.mutation == Mutation::NoWall;
             let store = Arc::new(store);
             store.begin_run(self.world.clock.now()).await.unwrap();
             let engine = Arc::new(Engine::new(self.parts(&store, life)));
@@ -631,13 +632,14 @@ fn the_worlds_are_eventful() {
 /// A simulation that does not find these would not find what we fear.
 #[test]
 fn every_mutation_is_caught() {
-    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, SuspectBelieved};
-    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved] {
+    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, NoWall, SuspectBelieved};
+    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall] {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
         println!("{mutation:?} was caught at seed {seed}");
-        // Or bought, and written down by nobody.
-        let is_money = |wrong: &String| wrong.starts_with("paid twice") || wrong.contains("are written down");
+        // Or bought though nobody wrote it down, or beyond the budget.
+        let marks = ["paid twice", "are written down", "over the budget"];
+        let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
         assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);
     }
 }

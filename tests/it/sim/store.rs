@@ -43,6 +43,8 @@ pub struct SimStore {
     late_intent: Arc<AtomicBool>,
     /// Mutation: a store that knows nothing is believed.
     pub believed: bool,
+    /// Mutation: what is reserved need not fit.
+    pub boundless: bool,
 }
 
 impl SimStore {
@@ -52,7 +54,7 @@ impl SimStore {
         let barrier =
             SimBarrier { world: Arc::clone(world), disk: disk.clone(), life, late_intent: Arc::clone(&late_intent) };
         let inner = QueueStore::open(Box::new(disk.clone()), Arc::new(disk), Box::new(barrier)).unwrap();
-        Self { world: Arc::clone(world), life, inner, intent_first, late_intent, believed: false }
+        Self { world: Arc::clone(world), life, inner, intent_first, late_intent, believed: false, boundless: false }
     }
 
     async fn point(&self, name: &str) {
@@ -218,6 +220,7 @@ impl Store for SimStore {
 
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
         self.point("reserve").await;
+        let wall = if self.boundless { &[] } else { wall };
         let reserved = self.inner.reserve(lease, charge, wall).await;
         self.point("reserve").await;
         reserved
