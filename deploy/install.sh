@@ -16,7 +16,13 @@ for argument in "$@"; do
     case "$argument" in
         --demo) packages+=(pocketsphinx-testdata) ;;
         # mount: some tests fill a small disk. rsync: one of the programs that bring recordings. systemd: its systemd-analyze reads the unit; nothing is started.
-        --tests) packages+=(pocketsphinx-testdata mount rsync systemd) ;;
+        # Python and Node.js: the service's clients run with them; where they are there by other means, these do.
+        --tests)
+            packages+=(pocketsphinx-testdata mount rsync systemd)
+            python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
+            command -v node >/dev/null || packages+=(nodejs)
+            command -v npm >/dev/null || packages+=(npm)
+            ;;
         -h | --help) usage; exit 0 ;;
         *) echo "install.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
     esac

@@ -31,6 +31,10 @@ pub enum Point {
     ParamsNamed,
     /// They are kept.
     ParamsKept,
+    /// A sound track is about to be taken out of a file.
+    Extracting,
+    /// It is in the spool, whole.
+    Extracted,
     /// An upload is about to begin.
     Uploading,
     /// The service has answered that it has the audio.
@@ -75,8 +79,18 @@ pub enum Point {
     ShelfKept,
     /// The service is about to accept a create.
     Accepting,
+    /// It is written to the ledger, which is not yet synced.
+    LedgerWritten,
     /// It is accepted, and nobody knows.
     Accepted,
+    /// Another volume of the ledger is begun, of which the folder was not yet synced.
+    VolumeBegun,
+    /// What is needed of a volume is written again; it is there still.
+    VolumeRenewed,
+    /// A volume is removed, and the folder was not yet synced.
+    VolumeRemoved,
+    /// The ledger says that a transcription is gone, of which everything is there still.
+    Struck,
     /// The service has written a result, but not yet the end of its transcription.
     EndResult,
     /// The service has written an end, and keeps the upload still.
@@ -97,19 +111,13 @@ impl Point {
         let by_others = [StageKind::Found, StageKind::Cancelled];
         let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
         all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
-        all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Uploading, P::UploadAnswered]);
-        all.extend([
-            P::Reserved,
-            P::Intending,
-            P::Intended,
-            P::CreateLeaving,
-            P::CreateAnswered,
-            P::ResultBegun,
-            P::ResultKept,
-        ]);
+        all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Extracting, P::Extracted]);
+        all.extend([P::Uploading, P::UploadAnswered, P::Reserved]);
+        all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
         all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
+        all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
         all.extend([P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
         all
     }

@@ -4,18 +4,21 @@
 use crate::client::contract::{Client, Identity};
 use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
-use crate::config::meant::{self, Config, Hosted, Recogniser, Serve, Source};
+use crate::config::meant::{self, Callback, Config, Hosted, Recogniser, Serve, Source};
 use crate::control::hands::{self, Hands};
+use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::media::decode;
 use crate::output::placing;
 use crate::output::results::Results;
+use crate::output::spool::Spool;
+use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::{Measure, Purse};
-use crate::server::address::Reach;
+use crate::server::address::{Reach, is_public};
 use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
 use crate::server::deliver::Webhook;
@@ -31,12 +34,14 @@ use crate::store::contract::{Store, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
+use crate::web::receiver::{self, Receiving};
 use reqwest::Url;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 /// Why the house does not open.
@@ -51,6 +56,16 @@ pub enum OpenError {
     /// The way to the service.
     #[error(transparent)]
     Client(#[from] ClientError),
+    /// The receiver of callbacks.
+    #[error(
+        "cannot listen on {address} for callbacks: {error}; look who has it, or choose another `listen` in [callback]"
+    )]
+    Callback {
+        /// As configured.
+        address: SocketAddr,
+        /// The system's words.
+        error: io::Error,
+    },
     /// Something in the state directory.
     #[error("{what}: {error}")]
     Io {
@@ -77,6 +92,7 @@ pub struct House {
     pub purse: Arc<Purse>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
+    receiving: Option<Receiving>,
     born: (Timestamp, Uptime),
 }
 
@@ -91,7 +107,11 @@ impl House {
         let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::clone(&system)));
         let born = (clock.now(), clock.uptime());
         let store: Arc<dyn Store> = Arc::new(open_store(config, &*clock, rebuild)?);
-        let (clients, embedded) = connect(config, &system).await?;
+        let ear = match &config.callback {
+            Some(callback) => Some(Ear::open(config, callback).await?),
+            None => None,
+        };
+        let (clients, embedded) = connect(config, &system, ear.as_ref()).await?;
         let mounts = mounts(config, &clock);
         let state = config.state.clone();
         drop(tokio::task::spawn_blocking(move || copy::sweep(&state)));
@@ -101,6 +121,9 @@ impl House {
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
         store.begin_run(clock.now()).await?;
         let purse = purse(config);
+        let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
+        let unsent = Arc::clone(&spool);
+        tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
         let homes = Arc::new(config.homes());
         let (syncs, writing) = (Arc::default(), Arc::default());
         let engine = |client: &Arc<dyn Client>| {
@@ -115,14 +138,17 @@ impl House {
                 syncs: Arc::clone(&syncs),
                 purse: Arc::clone(&purse),
                 writing: Arc::clone(&writing),
+                spool: Arc::clone(&spool),
                 mounts: mounts.clone(),
                 terms: *config.services[service].terms(),
                 retry: config.retry,
+                callbacks: ear.as_ref().map(|ear| ear.callbacks(client.identity().is_own)),
                 seed: fastrand::u64(..),
             }))
         };
         let engines = Engines::new(clients.iter().map(engine));
-        Ok(Self { store, engines, clients, homes, mounts, purse, clock, embedded, born })
+        let receiving = ear.map(|ear| ear.start(&engines));
+        Ok(Self { store, engines, clients, homes, mounts, purse, clock, embedded, receiving, born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -183,7 +209,13 @@ impl House {
             mounts: self.mounts.clone(),
             homes: Arc::clone(&self.homes),
             purse: Arc::clone(&self.purse),
-            running: Some(hands::Running { engines: self.engines.clone(), pid, since, started }),
+            running: Some(hands::Running {
+                engines: self.engines.clone(),
+                received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
+                pid,
+                since,
+                started,
+            }),
         }
     }
 
@@ -192,11 +224,67 @@ impl House {
     /// # Errors
     /// The store's.
     pub async fn close(self) -> Result<(), StoreError> {
+        if let Some(receiving) = self.receiving {
+            receiving.shutdown().await;
+        }
         if let Some(embedded) = self.embedded {
             embedded.shutdown().await;
         }
         self.store.settle().await
     }
+}
+
+/// Where callbacks come in, before anybody takes them up.
+struct Ear {
+    listener: TcpListener,
+    /// Where this machine reaches it.
+    here: SocketAddr,
+    seals: Seals,
+    callback: Callback,
+}
+
+impl Ear {
+    async fn open(config: &Config, callback: &Callback) -> Result<Self, OpenError> {
+        let seals = seals(config)?;
+        let failed = |error| OpenError::Callback { address: callback.listen, error };
+        let listener = receiver::listen(callback.listen).await.map_err(failed)?;
+        let mut here = listener.local_addr().map_err(failed)?;
+        if here.ip().is_unspecified() {
+            here.set_ip(if here.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+        }
+        tracing::debug!(address = %here, "callbacks are received");
+        Ok(Self { listener, here, seals, callback: callback.clone() })
+    }
+
+    /// The embedded service need not leave the machine to reach us.
+    fn callbacks(&self, embedded: bool) -> Callbacks {
+        let here = format!("http://{}", self.here);
+        let here = || Url::parse(&here).unwrap_or_else(|error| unreachable!("{here} is an address: {error}"));
+        let base = if embedded { here() } else { self.callback.public_url.clone() };
+        Callbacks::new(self.seals.clone(), base, self.callback.method)
+    }
+
+    fn start(self, engines: &Engines) -> Receiving {
+        let engines = engines.clone();
+        receiver::start(self.listener, self.seals, self.callback.webhook, Arc::new(move |hint| engines.hint(&hint)))
+    }
+}
+
+/// The key that the addresses of callbacks are sealed with: made once, kept in the state directory for its
+/// owner only. Old addresses stay right over restarts, and nothing else of them is stored.
+fn seals(config: &Config) -> Result<Seals, OpenError> {
+    let fault = |error| OpenError::Io { what: "cannot keep the key for the addresses of callbacks".to_owned(), error };
+    auth::own_key(&config.state.join("callback")).map(|key| Seals::new(key.reveal())).map_err(fault)
+}
+
+/// What a person enters at the service as its webhook; `None` where none is wanted. A secret.
+///
+/// # Errors
+/// [`OpenError::Io`].
+pub fn webhook_address(config: &Config) -> Result<Option<String>, OpenError> {
+    let Some(callback) = config.callback.as_ref().filter(|callback| callback.webhook) else { return Ok(None) };
+    let callbacks = Callbacks::new(seals(config)?, callback.public_url.clone(), callback.method);
+    Ok(Some(callbacks.webhook()))
 }
 
 /// What carries out what a command asks where no daemon runs: the store is opened for it.
@@ -270,11 +358,12 @@ fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
 async fn connect(
     config: &Config,
     clock: &Arc<dyn Clock>,
+    ear: Option<&Ear>,
 ) -> Result<(Vec<Arc<dyn Client>>, Option<Running>), OpenError> {
     let (mut clients, mut running): (Vec<Arc<dyn Client>>, _) = (Vec::new(), None);
     let own: Vec<&ServiceName> = config.own_services().filter(|name| is_wanted(config, name)).collect();
     if !own.is_empty() {
-        let (ways, embedded) = embedded(config, &own, clock).await?;
+        let (ways, embedded) = embedded(config, &own, clock, ear).await?;
         clients.extend(ways);
         running = Some(embedded);
     }
@@ -327,11 +416,17 @@ async fn embedded(
     config: &Config,
     names: &[&ServiceName],
     clock: &Arc<dyn Clock>,
+    ear: Option<&Ear>,
 ) -> Result<(Vec<Arc<dyn Client>>, Running), OpenError> {
     let data = desk(config);
     let key = own_key(&data)?;
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);
+    let mut options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);
+    if let Some(ear) = ear.filter(|_| !config.serve.fetch_private) {
+        let here = ear.here.ip();
+        // Nobody else has the key, and we name no other private address than our own.
+        options.reach = Reach::only(move |address| address == here || is_public(address));
+    }
     let key_header = config.serve.key_header[0].clone();
     let running = service::start(options, recogniser(&config.serve), Arc::clone(clock)).await?;
     let base = format!("http://{}", running.address);

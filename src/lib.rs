@@ -9,6 +9,7 @@
 //! daemon.rs       floor 6    composition root: the only file that knows everybody
 //! control/        floor 5    what commands ask of the queue: one way in, with a daemon and without
 //! pipeline/engine floor 4    claim ▷ walk ▷ commit; permits, lines, leases
+//! web/            floor 4    what others may ask of the daemon over HTTP: the receiver of callbacks
 //! server/         floor 4    the transcription service: routes, desk, recogniser
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
@@ -20,8 +21,9 @@
 //! The way of a job:
 //!
 //! ```text
-//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ upload ▷ submit ▷ wait ▷ write ─▶ disk
-//!                                                        ╰ resolve ╯
+//! source ─▶ [store] ─▶ engine ─▶ settle ▷ probe ▷ (extract) upload ▷ submit ▷ wait ▷ write ─▶ disk
+//!                                                                  ╰ resolve ╯ ↑
+//!                                                                web ──hint──╯
 //! ```
 //!
 //! What is deliberately absent:
@@ -44,6 +46,7 @@ pub mod cli {
     pub mod cancel;
     pub mod check;
     pub mod cost;
+    pub mod drain;
     pub mod each;
     pub mod entry;
     pub mod explain;
@@ -110,6 +113,7 @@ pub mod control {
     pub mod forecast;
     pub mod hands;
     pub mod listing;
+    pub mod pausing;
     pub mod place;
     pub mod request;
     pub mod server;
@@ -127,20 +131,25 @@ pub mod domain {
     pub mod charge;
     pub mod fault;
     pub mod format;
+    pub mod hint;
     pub mod home;
     pub mod job;
     pub mod names;
     pub mod path;
+    pub mod pause;
     pub mod reason;
     pub mod retry;
+    pub mod sent;
     pub mod stage;
     pub mod token;
     pub mod transcript;
+    pub mod turnaround;
 }
 
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod extract;
     mod ffmpeg;
     pub mod header;
     mod native;
@@ -154,6 +163,8 @@ pub mod output {
     mod pieces;
     pub mod placing;
     pub mod results;
+    pub mod shifting;
+    pub mod spool;
     pub mod subtitles;
     pub mod syncing;
     mod temporary;
@@ -161,9 +172,12 @@ pub mod output {
 
 /// The way of a job: the engine and one file per move.
 pub mod pipeline {
+    pub mod asking;
     pub mod blocking;
+    pub mod callbacks;
     pub mod engine;
     pub mod engines;
+    pub mod extract;
     pub mod follow;
     pub mod gone;
     pub mod hold;
@@ -182,14 +196,18 @@ pub mod pipeline {
     pub mod write;
 }
 
-/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` for its audio
-/// (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`), and its end is told (`deliver`).
+/// The embedded transcription service: what comes in (`intake`) waits at the durable `desk` (`accepting`, and
+/// below it the `ledger`) for its audio (`fetching`) and to be heard (`worker`), is read (`reading`, `lists`;
+/// by people: `page`), and its end is told (`deliver`).
 pub mod server {
+    pub mod accepting;
     pub mod address;
     pub mod answer;
     pub mod auth;
+    pub mod book;
     pub mod calls;
     pub mod channels;
+    pub mod committer;
     pub mod deliver;
     pub mod desk;
     pub mod dictionary;
@@ -199,35 +217,47 @@ pub mod server {
     pub mod first;
     pub mod head;
     pub mod hearing;
+    pub mod incoming;
     pub mod index;
     pub mod intake;
     pub mod lazy;
+    pub mod ledger;
     pub mod limits;
     pub mod line;
     pub mod listening;
     pub mod lists;
     pub mod live;
+    mod model;
     pub mod multipart;
     pub mod openapi;
     pub mod opening;
     pub mod outbox;
     pub mod outcome;
+    pub mod page;
+    pub mod pen;
     pub mod pocketsphinx;
     pub mod pool;
     pub mod reading;
     pub mod recogniser;
+    pub mod records;
+    pub mod recovery;
     pub mod refusal;
     pub mod removal;
     pub mod rendered;
     pub mod request;
+    pub mod room;
     pub mod routes;
+    pub mod sealed;
     pub mod segment;
     pub mod service;
     pub mod shelf;
     pub mod sign;
     pub mod sounds;
+    pub mod survey;
     pub mod undone;
+    pub mod untold;
     pub mod upload;
+    pub mod view;
     pub mod wording;
     pub mod worker;
 }
@@ -266,6 +296,7 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod configs;
     pub mod enrichment;
     pub mod error;
     pub mod event;
@@ -274,12 +305,19 @@ pub mod wire {
     pub mod iso;
     pub mod languages;
     pub mod live;
+    pub mod old_result;
     pub mod page;
     pub mod params;
     pub mod published;
     pub mod record;
     pub mod result;
     pub mod schema;
+    mod table;
     pub mod upgrade;
     pub mod upload;
+}
+
+/// What others may ask of the daemon over HTTP.
+pub mod web {
+    pub mod receiver;
 }

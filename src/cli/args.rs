@@ -83,9 +83,11 @@ pub enum Command {
     /// Gives jobs up; what was bought for them stays known
     Cancel(Cancel),
     /// Nothing new is uploaded or submitted until `resume`, also after a restart
-    Pause,
+    Pause(Pause),
     /// Ends a pause
-    Resume,
+    Resume(Resume),
+    /// Pauses, and waits until everything that was submitted has ended and is written
+    Drain(Drain),
     /// What was spent, by source, day, month, service, template or job
     Cost(Cost),
     /// Configuration, key, service, folders, clock and tools: each with a verdict and a mend
@@ -96,6 +98,33 @@ pub enum Command {
     Serve(Serve),
     /// First-version request parameters and results into second-version ones
     Upgrade(Upgrade),
+}
+
+/// `scribed pause`.
+#[derive(Debug, Args)]
+pub struct Pause {
+    /// Only what comes from this source
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// It ends by itself after so long, as `2h`
+    #[arg(long = "for", value_name = "SPAN", value_parser = humantime::parse_duration)]
+    pub span: Option<Duration>,
+}
+
+/// `scribed resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// Only what comes from this source
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+}
+
+/// `scribed drain`.
+#[derive(Debug, Args)]
+pub struct Drain {
+    /// How long it is waited for; what has not ended by then goes on by itself
+    #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration, default_value = "12h")]
+    pub patience: Duration,
 }
 
 /// `scribed serve`.

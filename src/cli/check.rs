@@ -6,10 +6,11 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::Config;
+use crate::config::meant::{Config, Upload};
 use crate::control::request::Daemon;
-use crate::daemon::{House, mounts_of, recogniser, visitors};
+use crate::daemon::{House, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
+use crate::media::extract::missing_programs;
 use crate::server::service::health;
 use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
@@ -41,11 +42,19 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     if needs_recogniser(&config) {
         verdicts.extend(tools(&config));
     }
+    if config.services.values().any(|service| service.terms().upload == Upload::Audio) {
+        verdicts.push(extraction());
+    }
     verdicts.extend(house(&config).await);
+    verdicts.extend(callbacks(&config));
     for verdict in &verdicts {
         context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
         let sign = if verdict.good { "ok " } else { "BAD" };
         context.say(&format!("{sign}  {:<14} {}", verdict.what, verdict.words))?;
+    }
+    // Whoever has it can call us: it is for the person before the screen, and in no --json.
+    if let Ok(Some(address)) = webhook_address(&config) {
+        context.say(&format!("enter this address as the webhook at the service, and keep it secret: {address}"))?;
     }
     Ok(if verdicts.iter().all(|verdict| verdict.good) { 0 } else { UNFINISHED })
 }
@@ -86,6 +95,17 @@ fn tools(config: &Config) -> Vec<Verdict> {
     match health(&recogniser(&config.serve)) {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
         Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
+    }
+}
+
+fn extraction() -> Verdict {
+    match missing_programs().as_slice() {
+        [] => good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"),
+        missing => {
+            let words = "does not run, and `upload = \"audio\"` needs it: install the package `ffmpeg`; until then files \
+                         are sent as they are";
+            bad("upload", format!("{} {words}", missing.join(" or ")))
+        }
     }
 }
 
@@ -141,6 +161,16 @@ async fn service(client: &dyn Client) -> Verdict {
         ),
         Err(ListFault::Now(fault)) => bad("service", fault.words),
     }
+}
+
+fn callbacks(config: &Config) -> Option<Verdict> {
+    let callback = config.callback.as_ref()?;
+    Some(match webhook_address(config) {
+        Ok(_) => {
+            good("callbacks", &format!("received on {}; services are told {}", callback.listen, callback.public_url))
+        }
+        Err(error) => bad("callbacks", error.to_string()),
+    })
 }
 
 fn clocks(client: &dyn Client) -> Option<Verdict> {

@@ -4,10 +4,9 @@ use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{
-    add, cancel, check, cost, explain, init, jobs, once, pause, plan, retry, run, serve, show, status, upgrade,
+    add, cancel, check, cost, drain, explain, init, jobs, once, pause, plan, retry, run, serve, show, status, upgrade,
 };
 use crate::config::meant::{Config, load, load_without_secrets};
-use crate::control::request::Request;
 use clap::Parser;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -89,8 +88,9 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Add(args) => add::run(context, args).await,
             Command::Retry(args) => retry::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,
-            Command::Pause => pause::run(context, Request::Pause).await,
-            Command::Resume => pause::run(context, Request::Resume).await,
+            Command::Pause(args) => pause::pause(context, args).await,
+            Command::Resume(args) => pause::resume(context, args).await,
+            Command::Drain(args) => drain::run(context, args).await,
             Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),

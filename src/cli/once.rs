@@ -3,9 +3,11 @@
 use crate::cli::args::Once;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
+use crate::cli::pause::tell_pauses;
 use crate::cli::progress::Standing;
 use crate::cli::signals::on_signal;
 use crate::cli::way::taken;
+use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::daemon::House;
 use crate::domain::names::SourceName;
@@ -40,13 +42,11 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let tally = house.engines.tally();
     let waiting = waiting(&house).await?;
     let doubles = house.engines.doubles();
-    let paused = house.store.paused().await?;
+    let pauses = house.store.pauses().await?;
     house.close().await?;
     let Passed { ended, away } = passed?;
     report(context, &tally, &waiting, doubles, started.elapsed(), &ended, &away)?;
-    if paused {
-        context.say("the queue is paused: nothing new is uploaded or submitted until `scribed resume`")?;
-    }
+    tell_pauses(context, &pauses)?;
     Ok(exit_code(&tally, &waiting, !away.is_empty(), &ended))
 }
 
@@ -133,7 +133,7 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
     if open.iter().all(|kind| counts.of(*kind) == 0) {
         return Ok(waiting);
     }
-    let paused = store.paused().await?;
+    let (pauses, now) = (store.pauses().await?, SystemClock.now());
     let mut filter = Filter { stages: open, after: None, limit: 1_000 };
     loop {
         let jobs = store.page(&filter).await?;
@@ -141,7 +141,7 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
         filter.after = Some(last.id);
         for job in jobs {
             let job = &house.told(job);
-            let what = match paused && is_paused(job) {
+            let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
                 true => "pause",
                 false if house.homes.knows(job) => waits_for(job),
                 false => "person", // its service is not in the configuration any more

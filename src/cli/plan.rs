@@ -4,8 +4,10 @@ use crate::cli::args::Plan;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::planned::Planned;
+use crate::cli::progress::spinner;
 use crate::cli::signals::on_signal;
 use crate::cli::way::{Way, strange};
+use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Existing, Source};
 use crate::control::caller::Caller;
 use crate::control::forecast::{Forecast, forecast};
@@ -26,9 +28,7 @@ use crate::store::copy::CopyRoom;
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Looks at every source, asks the queue about each file, and says what would happen.
@@ -85,7 +85,7 @@ impl Queue {
         match self {
             Self::None => Ok(false),
             Self::Daemon(way) | Self::Copy(way, _) => match way.ask(Request::Paused).await? {
-                Answer::Paused(paused) => Ok(paused),
+                Answer::Paused(pauses) => Ok(pauses.all(SystemClock.now()).is_some()),
                 _ => Err(strange()),
             },
         }
@@ -240,13 +240,4 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::Held => ("held", ""),
         Forecast::Skipped(why) => ("skipped", why),
     }
-}
-
-fn spinner(context: &Context) -> ProgressBar {
-    if context.common.quiet || !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let spinner = ProgressBar::new_spinner();
-    spinner.enable_steady_tick(Duration::from_millis(250));
-    spinner
 }

@@ -1,6 +1,7 @@
 //! What is shown while work lasts: a line that moves on a terminal, plain lines elsewhere.
 
 use crate::cli::args::{Arguments, Command};
+use crate::cli::entry::Context;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -158,6 +159,16 @@ impl<'a> MakeWriter<'a> for BarWriter {
     fn make_writer(&'a self) -> Self {
         self.clone()
     }
+}
+
+/// For work without a known end; hidden where nobody looks.
+pub fn spinner(context: &Context) -> ProgressBar {
+    if context.common.quiet || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner();
+    spinner.enable_steady_tick(Duration::from_millis(250));
+    spinner
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use crate::cli::args::Retry;
 use crate::cli::each::Each;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::pause::tell_pauses;
 use crate::cli::row::row;
 use crate::cli::way::{Way, source, strange, wanted};
 use crate::config::meant::Config;
@@ -34,9 +35,7 @@ pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
     }
     work.sum.tell(context)?;
     let Answer::Status(status) = work.way.ask(Request::Status).await? else { return Err(strange()) };
-    if status.paused {
-        context.say("the queue is paused: nothing new is uploaded or submitted until `scribed resume`")?;
-    }
+    tell_pauses(context, &status.pauses)?;
     Ok(work.sum.each.exit_code())
 }
 

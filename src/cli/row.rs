@@ -30,6 +30,9 @@ pub fn row(job: &Job) -> Value {
         "since": iso::write(job.since),
         "due": job.due.map(iso::write),
     });
+    if let Some(sent) = &job.sent {
+        row["sent"] = json!(sent);
+    }
     if !job.key.path.is_utf8() {
         let exact = base64::engine::general_purpose::STANDARD.encode(job.key.path.as_bytes());
         row["path_b64"] = exact.into();

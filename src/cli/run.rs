@@ -6,10 +6,12 @@ use crate::cli::failure::Failure;
 use crate::cli::signals::on_signal;
 use crate::cli::supervisor::Supervisor;
 use crate::cli::way::taken;
+use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::server::serve;
 use crate::control::socket::Listening;
 use crate::daemon::House;
+use crate::domain::pause::Pauses;
 use crate::pipeline::blocking::joined;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
@@ -50,9 +52,7 @@ async fn work(
     let hands = Arc::new(house.hands(std::process::id()));
     let socket = listening.place().to_owned();
     say_what_runs(config, house);
-    if house.store.paused().await? {
-        tracing::warn!("the queue is paused: nothing new is uploaded or submitted until `scribed resume`");
-    }
+    say_pauses(&house.store.pauses().await?);
     context.emit(&json!({"pid": std::process::id(), "socket": socket}))?;
     let supervisor = Supervisor::of_environment();
     // Tasks of their own: a source's folder that holds up the thread of one does not hold up the others.
@@ -94,6 +94,16 @@ fn say_what_runs(config: &Config, house: &House) {
     );
     for source in &config.sources {
         tracing::info!(source = %source.name, folder = %source.folder.display(), "a source is looked through and kept up with");
+    }
+}
+
+fn say_pauses(pauses: &Pauses) {
+    let now = SystemClock.now();
+    if pauses.all(now).is_some() {
+        tracing::warn!("the queue is paused: nothing new is uploaded or submitted until `scribed resume`");
+    }
+    for (source, _) in pauses.of_sources(now) {
+        tracing::warn!(%source, "a source is paused: nothing new of it is sent until `scribed resume --source NAME`");
     }
 }
 

@@ -9,6 +9,7 @@ use crate::config::meant;
 use crate::daemon::{recogniser, service_options};
 use crate::server::auth::{Key, own_key};
 use crate::server::live::{ImportError, Imported, LiveRecords};
+use crate::server::room::Room;
 use crate::server::service::{health, start};
 use serde_json::json;
 use std::fs::File;
@@ -62,9 +63,11 @@ fn import_live(context: &Context, serve: &meant::Serve, keys: &[Key], order: &Im
     let key = key.ok_or_else(|| Failure::Usage(format!("--key must be from 1 to {}", keys.len())))?;
     let named = |error| Failure::Usage(format!("{}: {error}", order.file.display()));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);
-    let imported = LiveRecords::open(&serve.data)?.import(lines, key.owner()).map_err(|error| match error {
+    let room = Room::of(&serve.data, serve.disk)?;
+    let imported = LiveRecords::open(&serve.data, None)?.import(lines, key.owner(), room);
+    let imported = imported.map_err(|error| match error {
         ImportError::Wrong(_) => Failure::Usage(format!("{}: {error}", order.file.display())),
-        ImportError::InUse => Failure::Declined(error.to_string()),
+        ImportError::InUse | ImportError::Full { .. } => Failure::Declined(error.to_string()),
         ImportError::Io(error) => Failure::Io(error),
     })?;
     context.emit(&json!(imported))?;

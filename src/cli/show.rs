@@ -3,11 +3,14 @@
 use crate::cli::args::Show;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::pause::until;
 use crate::cli::row::{moment, row};
 use crate::cli::way::{Way, strange, wanted};
 use crate::control::request::{Answer, Request, Shown};
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::pause::Pause;
 use crate::domain::reason::{is_paused, reason};
 use crate::domain::stage::StageKind;
 use crate::pipeline::purse::hours;
@@ -51,6 +54,9 @@ pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
     if let Some(id) = job.stage.transcription() {
         context.say(&format!("  service  transcription {id}, round {}", job.round))?;
     }
+    if let Some(sent) = &job.sent {
+        context.say(&format!("  sent     {sent}"))?;
+    }
     for charge in &job.charges {
         context.say(&format!("  cost     {}, round {}", cost(charge), charge.round))?;
     }
@@ -82,9 +88,15 @@ fn charge(charge: &Charge) -> Value {
 }
 
 /// What happens next to a job, and when.
-pub fn next(job: &Job, paused: bool, has_daemon: bool) -> String {
-    match job.due {
-        Some(_) if paused && is_paused(job) => "nothing while the queue is paused (`scribed resume`)".to_owned(),
+pub fn next(job: &Job, paused: Option<Pause>, has_daemon: bool) -> String {
+    match (job.due, paused) {
+        (Some(_), Some(pause)) if is_paused(job) => format!("nothing while it is paused, until {}", until(pause, "")),
+        (due, _) => unpaused(job, due, has_daemon),
+    }
+}
+
+fn unpaused(job: &Job, due: Option<Timestamp>, has_daemon: bool) -> String {
+    match due {
         Some(_) if !has_daemon => {
             "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself".to_owned()
         }

@@ -3,10 +3,11 @@
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::once::length;
+use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
 use crate::config::zone::Zone;
-use crate::control::request::{Answer, BudgetUse, Daemon, Request, Served, Status};
+use crate::control::request::{Answer, BudgetUse, Daemon, Received, Request, Served, Status};
 use crate::pipeline::engine::Bears;
 use crate::wire::iso;
 use indicatif::HumanBytes;
@@ -53,11 +54,13 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
             "pid": daemon.pid, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
             "trouble": daemon.trouble, "done": daemon.done, "failed": daemon.failed, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
+            "callbacks": daemon.callbacks,
         })
     });
+    let pauses = pause::object(&status.pauses);
     json!({
         "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "paused": status.paused,
+        "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
@@ -76,9 +79,7 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for served in status.services.iter().filter(|served| served.open > 0 || served.trouble.is_some()) {
         tell_service(context, served)?;
     }
-    if status.paused {
-        context.say("paused: nothing new is uploaded or submitted until `scribed resume`")?;
-    }
+    tell_pauses(context, &status.pauses)?;
     for frozen in &status.frozen {
         context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
     }
@@ -113,7 +114,7 @@ fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     context.say(&format!("  since then {} done, {} failed, {} skipped", daemon.done, daemon.failed, daemon.skipped))?;
     context.say(&format!("  {} of audio, {each_hour} an hour", length(daemon.audio_millis)))?;
     context.say(&format!("  {} sent, {each_second} a second", HumanBytes(daemon.sent_bytes)))?;
-    Ok(())
+    daemon.callbacks.iter().try_for_each(|received| context.say(&format!("  {}", callbacks(received))))
 }
 
 fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
@@ -159,4 +160,10 @@ fn service(served: &Served) -> Value {
         "service": served.service, "open": served.open, "running": served.running, "suspect": served.suspect,
         "trouble": served.trouble, "limits": limits,
     })
+}
+
+fn callbacks(received: &Received) -> String {
+    let Received { taken, strange, refused, relied_on } = received;
+    let trust = if *relied_on { "they come, so little is asked" } else { "not relied on (yet): it is asked as usual" };
+    format!("callbacks: {taken} taken, {strange} to addresses that are none of ours, {refused} refused; {trust}")
 }

@@ -1,6 +1,7 @@
 //! What systemd is told: that the daemon is ready, lives, stops, and how it fares. Nothing where no
 //! supervisor asked for it.
 
+use crate::clock::{Clock, SystemClock};
 use crate::daemon::House;
 use crate::domain::stage::StageKind;
 use crate::store::contract::{Counts, StoreError};
@@ -65,7 +66,7 @@ impl Supervisor {
 async fn signs_of_life(house: &House) -> Result<String, StoreError> {
     let counts = house.store.counts().await?;
     house.engines.turned().await;
-    let paused = house.store.paused().await?;
+    let paused = house.store.pauses().await?.all(SystemClock.now()).is_some();
     Ok(line(&counts, paused, house.engines.trouble()))
 }
 

@@ -167,13 +167,13 @@ pub fn created(body: &[u8]) -> Result<TranscriptionId, String> {
 pub fn reading(id: &TranscriptionId, body: Vec<u8>, at: Timestamp) -> Result<Reading, (String, Vec<u8>)> {
     match read_record(id, &body, at) {
         Ok(Read::Other(reading)) => Ok(reading),
-        Ok(Read::Done(audio)) => Ok(Reading::Done { raw: body, audio }),
+        Ok(Read::Done(audio, took)) => Ok(Reading::Done { raw: body, audio, took }),
         Err(why) => Err((why, body)),
     }
 }
 
 enum Read {
-    Done(Audio),
+    Done(Audio, Option<Duration>),
     Other(Reading),
 }
 
@@ -183,11 +183,18 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
     Ok(match (&record.status, &record.result) {
-        (Status::Done, Some(result)) if result.has_transcription() => Read::Done(result.audio()),
+        (Status::Done, Some(result)) if result.has_transcription() => Read::Done(result.audio(), took(&record)),
         (Status::Done, _) => Read::Other(Reading::Pending("done, but without its transcription".to_owned())),
         (Status::Error, _) => Read::Other(Reading::Lost(dead(id, &record, at))),
         (other, _) => Read::Other(Reading::Pending(printable(other.as_str().as_bytes(), 60))),
     })
+}
+
+/// From its acceptance to its end, where the service says both.
+fn took<R>(record: &Record<R>) -> Option<Duration> {
+    let date = |text: &Option<String>| text.as_deref().and_then(iso::read);
+    let (created, completed) = (date(&record.created_at)?, date(&record.completed_at)?);
+    (created <= completed).then(|| completed.since(created))
 }
 
 /// The interface's `error_code` is 400 to 599; 500 where it is absent or anything else.
@@ -216,6 +223,7 @@ fn listed(record: &Record<IgnoredAny>) -> Option<Listed> {
         id: usable_id(&record.id)?,
         created: record.created_at.as_deref().and_then(iso::read),
         token: record.metadata_text(RESERVED_KEY).and_then(Token::parse),
+        status: record.status.clone(),
     })
 }
 

@@ -5,10 +5,13 @@ use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
 use crate::domain::stage::Audio;
 use crate::domain::token::Token;
 use crate::wire::page::ListQuery;
+use crate::wire::params::CallbackConfig;
+use crate::wire::record::Status;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use serde_json::{Map, Value};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Whom we speak to, and as whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +69,8 @@ pub struct CreateRequest {
     pub params: Map<String, Value>,
     /// The rendered metadata, our token included.
     pub metadata: Map<String, Value>,
+    /// Whom the service is to call when it has ended. Its address is a secret.
+    pub callback: Option<CallbackConfig>,
 }
 
 /// What became of a create (design, section 5).
@@ -90,6 +95,8 @@ pub enum Reading {
         raw: Vec<u8>,
         /// What was transcribed.
         audio: Audio,
+        /// From its acceptance to its end, by the service's own dates.
+        took: Option<Duration>,
     },
     /// Ended badly ([`crate::domain::fault::FaultKind::Dead`]), or not there any more
     /// ([`crate::domain::fault::FaultKind::Gone`]).
@@ -105,6 +112,8 @@ pub struct Listed {
     pub created: Option<Timestamp>,
     /// Our token, if it carries one.
     pub token: Option<Token>,
+    /// Where it is, as the list has it: a list may lag.
+    pub status: Status,
 }
 
 /// A page of the list.

@@ -500,6 +500,17 @@ impl HttpClient {
     }
 }
 
+/// An answer that does not repeat the secret part of the address that is to be called.
+fn untold(mut answer: Answer, callback: Option<&str>) -> Answer {
+    let secret = callback.and_then(|url| url.rsplit('/').next()).filter(|secret| !secret.is_empty());
+    if let Some(secret) = secret
+        && memchr::memmem::find(&answer.body, secret.as_bytes()).is_some()
+    {
+        answer.body = String::from_utf8_lossy(&answer.body).replace(secret, "[secret]").into_bytes();
+    }
+    answer
+}
+
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
@@ -596,7 +607,7 @@ impl HttpClient {
     /// The one request of a create.
     async fn create_once(&self, request: CreateRequest) -> Result<Answer, Lost> {
         let audio = upload::address(&self.base, &request.upload);
-        let json = record::create_body(request.params, audio, request.metadata);
+        let json = record::create_body(request.params, audio, request.metadata, request.callback);
         let late = Arc::new(AtomicBool::new(false));
         let within = self.timeouts.first_byte;
         let leaving = Leaving { clock: self.clock.clone(), begun: self.clock.uptime(), within, late: late.clone() };
@@ -715,11 +726,12 @@ impl Client for HttpClient {
             return Creation::NotAccepted(self.named(left_alone(held, self.clock.now())));
         }
         let limit = self.timeouts.create;
+        let callback = request.callback.as_ref().map(|callback| callback.url.clone());
         let answer = tokio::select! {
             answer = self.create_once(request) => answer,
             () = self.clock.sleep(limit) => Err(Lost::after("gave no whole answer", limit)),
         };
-        self.creation(answer)
+        self.creation(answer.map(|answer| untold(answer, callback.as_deref())))
     }
 
     async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {

@@ -34,10 +34,10 @@ pub enum Holds {
 
 /// The whole file.
 pub const FILE: &[Key] = &[
-    table("state", &[value("store")]),
+    table("state", &[value("store"), value("spool")]),
     table("service", SERVICE),
     Key { name: "services", holds: Holds::NamedTables(SERVICE) },
-    not_yet("callback"),
+    table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook")]),
     table("budget", &[value("day"), value("month"), value("run"), value("total"), value("timezone")]),
     table("retry", &[value("attempts"), value("first"), value("max")]),
     not_yet("web"),
@@ -56,7 +56,7 @@ const SERVICE: &[Key] = &[
     value("lag"),
     value("walk_limit"),
     value("retention"),
-    not_yet("upload"),
+    value("upload"),
     value("price_per_hour"),
 ];
 

@@ -14,6 +14,7 @@ use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
+use crate::wire::params::CallbackMethod;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -31,6 +32,8 @@ pub struct Config {
     pub file: PathBuf,
     /// The folder of the store and of kept results; absolute.
     pub state: PathBuf,
+    /// Bytes of all sound tracks that wait to be sent, at most.
+    pub spool: u64,
     /// Who transcribes, by name. Where nothing is said of [`ServiceName::DEFAULT`], it is the embedded one.
     pub services: BTreeMap<ServiceName, Service>,
     /// How much may be bought.
@@ -39,6 +42,8 @@ pub struct Config {
     pub zone: Zone,
     /// What an hour of billed audio costs at each service, in the user's own money; where that is known.
     pub prices: BTreeMap<ServiceName, f64>,
+    /// How services tell us of an end, if they are to.
+    pub callback: Option<Callback>,
     /// How often and how soon again.
     pub retry: Policy,
     /// The transcription service itself, embedded or under `scribed serve`.
@@ -112,6 +117,17 @@ pub struct Terms {
     pub walk_limit: u32,
     /// How long it keeps records.
     pub retention: Duration,
+    /// What is sent of a file.
+    pub upload: Upload,
+}
+
+/// What is sent of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upload {
+    /// All of it.
+    Original,
+    /// Its sound track, where it has more than that.
+    Audio,
 }
 
 /// What is done at once; each 1 or more.
@@ -148,10 +164,24 @@ impl Terms {
         lag: Duration::from_secs(120),
         walk_limit: 500,
         retention: Duration::from_secs(30 * 24 * 3600),
+        upload: Upload::Original,
     };
 
     /// The same for the embedded one, whose lists are never late.
     pub const EMBEDDED: Self = Self { lag: Duration::ZERO, ..Self::HOSTED };
+}
+
+/// How services tell us that a transcription has ended.
+#[derive(Debug, Clone)]
+pub struct Callback {
+    /// Where the receiver listens.
+    pub listen: SocketAddr,
+    /// Where services reach it: http or https, without user, query and fragment; its path stays in front.
+    pub public_url: Url,
+    /// How they are asked to call.
+    pub method: CallbackMethod,
+    /// Whether the address for the service's own webhook is known too.
+    pub webhook: bool,
 }
 
 /// The transcription service that this program is.
@@ -355,8 +385,19 @@ impl Reader<'_> {
         let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
         told_elsewhere(file, &sources, &serve);
         let (budget, zone) = (budget(&file.section("budget"), &sources), zone(&file.section("budget")));
-        let (retry, prices) = (retry(&file.section("retry")), prices(file));
-        Config { file: path.to_owned(), services, budget, zone, prices, retry, state, serve, sources }
+        Config {
+            file: path.to_owned(),
+            spool: or(file.section("state").get("spool", size), 10_000_000_000),
+            services,
+            budget,
+            zone,
+            prices: prices(file),
+            callback: callback(&file.section("callback")),
+            retry: retry(&file.section("retry")),
+            state,
+            serve,
+            sources,
+        }
     }
 
     fn state(&self, section: &Section<'_>) -> PathBuf {
@@ -621,6 +662,7 @@ fn terms(section: &Section<'_>, default: Terms) -> Terms {
         lag: or(section.get("lag", duration), default.lag),
         walk_limit: or(section.get("walk_limit", whole(1)), default.walk_limit),
         retention: or(section.get("retention", some_time), default.retention),
+        upload: or(section.get("upload", upload), default.upload),
     }
 }
 
@@ -636,6 +678,51 @@ fn limits(section: &Section<'_>, default: Limits) -> Limits {
 fn poll(section: &Section<'_>, default: Poll) -> Poll {
     let (min, max) = ordered(section, ("min", default.min), ("max", default.max));
     Poll { min, max, give_up: or(section.get("give_up", some_time), default.give_up) }
+}
+
+fn callback(section: &Section<'_>) -> Option<Callback> {
+    let table = section.table()?;
+    let public_url = section.get("public_url", public_url);
+    if !table.contains_key("public_url") {
+        let what = "`callback.public_url` is missing: a service must know whom to call";
+        let mend =
+            "public_url = \"https://hook.example.org\", as the service reaches this machine; or take [callback] out";
+        section.tell(Problem::at(section.span.clone(), what).mend(mend));
+    }
+    Some(Callback {
+        listen: or(section.get("listen", listen), SocketAddr::from(([127, 0, 0, 1], 8471))),
+        method: or(section.get("method", method), CallbackMethod::Post),
+        webhook: or(section.get("webhook", boolean), false),
+        public_url: public_url?.value,
+    })
+}
+
+fn public_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    let mend = "write it like \"https://hook.example.org\"";
+    let url = web_url(value, mend)?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", "each callback has a secret of its own in its path"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must not have a query or a fragment", mend));
+    }
+    Ok(url)
+}
+
+/// As [`address`], with a port that a service can be told.
+fn listen(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
+    let mend = "write it like \"127.0.0.1:8471\" or \"[::1]:8471\"";
+    let written = text(value)?.parse::<SocketAddr>();
+    let address = written.map_err(|_| refusal("must be an IP address and a port", mend))?;
+    if address.port() == 0 { Err(refusal("must name a port", mend)) } else { Ok(address) }
+}
+
+fn method(value: &DeValue<'_>) -> Result<CallbackMethod, Refusal> {
+    match text(value)?.as_str() {
+        "POST" => Ok(CallbackMethod::Post),
+        "PUT" => Ok(CallbackMethod::Put),
+        _ => Err(refusal("must be \"POST\" or \"PUT\"", "the default is \"POST\"")),
+    }
 }
 
 fn retry(section: &Section<'_>) -> Policy {
@@ -756,6 +843,14 @@ fn shapes(value: &DeValue<'_>) -> Result<Shapes, Refusal> {
         "interface" => Ok(Shapes::Interface),
         "current" => Ok(Shapes::Current),
         _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
+    }
+}
+
+fn upload(value: &DeValue<'_>) -> Result<Upload, Refusal> {
+    match text(value)?.as_str() {
+        "original" => Ok(Upload::Original),
+        "audio" => Ok(Upload::Audio),
+        _ => Err(refusal("must be \"original\" or \"audio\"", "\"audio\" sends the sound track of a video alone")),
     }
 }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Existing, Recogniser, Service, Terms, load, parse};
+use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload, load, parse};
 use super::problem::Problems;
 use super::schedule::Schedule;
 use super::starter::starter;
@@ -14,6 +14,7 @@ use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
+use crate::wire::params::CallbackMethod;
 use proptest::prelude::*;
 use std::ffi::OsString;
 use std::path::Path;
@@ -115,6 +116,20 @@ fn the_shapes_of_results_are_chosen() {
           |
           = help: the default is "interface"
         "#);
+}
+
+#[test]
+fn what_is_sent_is_chosen() {
+    let config =
+        read("[state]\nspool = \"2GiB\"\n[service]\nupload = \"audio\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let Service::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
+    assert_eq!((terms.upload, config.spool), (Upload::Audio, 2 << 30));
+    let wrong = with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n");
+    for words in
+        ["`service.upload` must be \"original\" or \"audio\"", "`state.spool` must be a size, found an integer"]
+    {
+        assert!(wrong.contains(words), "{wrong}");
+    }
 }
 
 #[test]
@@ -1067,4 +1082,33 @@ fn money_that_cannot_be_meant() {
            |
            = help: write a plain number like 0.61, in whatever money you pay in
         "#);
+}
+
+#[test]
+fn callbacks_as_they_are_meant() {
+    let config =
+        read("[callback]\npublic_url = \"https://hook.example.org/in\"\n[[source]]\nfolder = \"inbox\"\n").unwrap();
+    let callback = config.callback.unwrap();
+    assert_eq!(callback.listen.to_string(), "127.0.0.1:8471");
+    assert_eq!((callback.method, callback.webhook), (CallbackMethod::Post, false));
+    assert!(read("[[source]]\nfolder = \"inbox\"\n").unwrap().callback.is_none());
+}
+
+#[test]
+fn callbacks_that_cannot_be() {
+    insta::assert_snapshot!(with_source("[callback]\nlisten = \"127.0.0.1:0\"\nmethod = \"GET\"\nwebhook = 1\n"));
+    for url in ["ftp://x", "https://a:b@x", "https://x/?a", "https://x/#a", "hook.example.org"] {
+        let text = with_source(&format!("[callback]\npublic_url = \"{url}\"\n"));
+        assert!(text.contains("`callback.public_url` must"), "{text}");
+        assert!(!text.contains("a:b"), "{text}");
+    }
+}
+
+/// Where the service calls is no part of what is bought.
+#[test]
+fn templates_may_not_say_whom_to_call() {
+    for key in ["callback = true", "callback_url = \"https://x\"", "callback_config = { url = \"https://x\" }"] {
+        let text = with_source(&format!("[template.t]\n{key}\n"));
+        assert!(text.contains("callback"), "{text}");
+    }
 }

@@ -28,7 +28,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         next: next.to_owned(),
         source: None,
         job: None,
-        paused: false,
+        paused: None,
     };
     let Some((mount, key)) = hands.key(place.path()).await else {
         if let Some(mount) = root(hands, place.path()) {
@@ -57,7 +57,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
             verdict: Verdict::Job,
             next: taken_up(source, &job),
             job: Some(Box::new(hands.told(job))),
-            paused: hands.store.paused().await?,
+            paused: hands.store.pauses().await?.of(&key.source, hands.clock.now()),
             ..explained
         },
         None => explained,

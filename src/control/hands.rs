@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, costing, explaining, forecast, listing, status, steering};
+use super::{adding, costing, explaining, forecast, listing, pausing, status, steering};
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::home::Homes;
@@ -14,6 +14,7 @@ use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::Purse;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
+use crate::web::receiver::Counts;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -43,6 +44,8 @@ pub struct Hands {
 pub struct Running {
     /// What moves the jobs.
     pub engines: Engines,
+    /// What came in as callbacks, where they are received.
+    pub received: Option<Arc<Counts>>,
     /// This process.
     pub pid: u32,
     /// When it was started.
@@ -58,7 +61,7 @@ impl Hands {
     /// See [`Refusal`]; nothing was changed then.
     pub async fn carry_out(&self, request: Request) -> Result<Answer, Refusal> {
         Ok(match request {
-            Request::Status => Answer::Status(status::status(self).await?),
+            Request::Status => Answer::Status(Box::new(status::status(self).await?)),
             Request::Waiting { after } => Answer::Waiting(status::waiting(self, after).await?),
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
@@ -68,9 +71,9 @@ impl Hands {
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
             Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),
-            Request::Paused => Answer::Paused(self.store.paused().await?),
-            Request::Pause => Answer::Paused(steering::set_paused(self, true).await?),
-            Request::Resume => Answer::Paused(steering::set_paused(self, false).await?),
+            Request::Paused => Answer::Paused(self.store.pauses().await?),
+            Request::Pause { whose, millis } => Answer::Paused(pausing::pause(self, &whose, millis).await?),
+            Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),
         })
     }
 

@@ -37,5 +37,6 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
 pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let job = hands.job(wanted).await?;
     let history = hands.store.history(job.id).await?;
-    Ok(Shown { paused: hands.store.paused().await?, job: hands.told(job), history })
+    let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
+    Ok(Shown { paused, job: hands.told(job), history })
 }

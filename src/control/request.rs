@@ -5,6 +5,7 @@ use super::place::Place;
 use crate::domain::budget::Period;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::Bears;
 use crate::store::contract::{Note, StoreError};
@@ -58,12 +59,20 @@ pub enum Request {
     },
     /// What was spent, piece by piece. Answered by [`Answer::Cost`].
     Cost(CostQuery),
-    /// Whether the queue is paused. Answered by [`Answer::Paused`].
+    /// What is paused. Answered by [`Answer::Paused`].
     Paused,
     /// No new uploads and creates. Answered by [`Answer::Paused`].
-    Pause,
+    Pause {
+        /// Of everything, or of a source.
+        whose: Whose,
+        /// For so many milliseconds; `None`: until it is taken back.
+        millis: Option<u64>,
+    },
     /// The end of a pause. Answered by [`Answer::Paused`].
-    Resume,
+    Resume {
+        /// Of everything, or of a source.
+        whose: Whose,
+    },
 }
 
 /// Names in one [`Request::LookUp`]: memory stays the same for a million.
@@ -97,7 +106,7 @@ pub struct Selection {
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// See [`Request::Status`].
-    Status(Status),
+    Status(Box<Status>),
     /// See [`Request::Waiting`].
     Waiting(Waiting),
     /// See [`Request::Jobs`].
@@ -116,8 +125,8 @@ pub enum Answer {
     Cancelled(Box<Job>),
     /// See [`Request::Cost`].
     Cost(CostPiece),
-    /// Whether the queue is paused now.
-    Paused(bool),
+    /// What is paused now.
+    Paused(Pauses),
 }
 
 /// What [`Request::Cost`] asks for.
@@ -244,8 +253,8 @@ pub struct Status {
     pub running: u64,
     /// Of those in flight, how many nothing moves by itself.
     pub waiting_for_a_person: u64,
-    /// Whether a person has ordered that nothing new is uploaded or submitted.
-    pub paused: bool,
+    /// A person's orders that nothing new is uploaded or submitted.
+    pub pauses: Pauses,
     /// The daemon, where one answers.
     pub daemon: Option<Daemon>,
     /// Sources that are frozen: their folders are away.
@@ -306,6 +315,22 @@ pub struct Daemon {
     pub audio_millis: u64,
     /// Bytes given to the service, repeated ones included.
     pub sent_bytes: u64,
+    /// What came in as callbacks, where they are received.
+    #[serde(default)]
+    pub callbacks: Option<Received>,
+}
+
+/// Callbacks and webhook calls since the daemon was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Received {
+    /// Taken up.
+    pub taken: u64,
+    /// To addresses that are none of ours.
+    pub strange: u64,
+    /// To ours, but not taken.
+    pub refused: u64,
+    /// Whether they are seen to come, so that little is asked.
+    pub relied_on: bool,
 }
 
 /// A piece of what waits for what.
@@ -333,9 +358,9 @@ pub struct Shown {
     pub job: Job,
     /// Oldest first.
     pub history: Vec<Note>,
-    /// Whether nothing new is uploaded or submitted now.
+    /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
-    pub paused: bool,
+    pub paused: Option<Pause>,
 }
 
 /// What is known of a name.
@@ -362,9 +387,9 @@ pub struct Explained {
     pub source: Option<SourceName>,
     /// Its job.
     pub job: Option<Box<Job>>,
-    /// Whether nothing new is uploaded or submitted now.
+    /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
-    pub paused: bool,
+    pub paused: Option<Pause>,
 }
 
 /// What a path is to scribed.

@@ -1,7 +1,7 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{BudgetUse, Daemon, Frozen, Refusal, Served, Status, Waiting};
+use super::request::{BudgetUse, Daemon, Frozen, Received, Refusal, Served, Status, Waiting};
 use crate::clock::Clock;
 use crate::domain::budget::Period;
 use crate::domain::job::Job;
@@ -9,6 +9,7 @@ use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
+use std::sync::atomic::Ordering;
 
 /// Jobs looked at for one piece of what waits for what.
 const PIECE: usize = 10_000;
@@ -24,7 +25,7 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         total: counts.total(),
         running: counts.running(),
         waiting_for_a_person: counts.parked_in_flight,
-        paused: hands.store.paused().await?,
+        pauses: hands.store.pauses().await?,
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
         frozen: frozen(hands).await,
         services: services(hands).await?,
@@ -83,6 +84,12 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
         skipped: tally.skipped,
         audio_millis: tally.audio_millis,
         sent_bytes: running.engines.sent_bytes(),
+        callbacks: running.received.as_ref().map(|counts| Received {
+            taken: counts.taken.load(Ordering::Relaxed),
+            strange: counts.strange.load(Ordering::Relaxed),
+            refused: counts.refused.load(Ordering::Relaxed),
+            relied_on: running.engines.callbacks_work(),
+        }),
     }
 }
 
@@ -100,11 +107,12 @@ pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Ref
 }
 
 async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
-    let paused = hands.store.paused().await?;
+    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
     let jobs: Vec<Job> = hands.store.page(&filter).await?.into_iter().map(|job| hands.told(job)).collect();
     let mut waiting = Waiting::default();
     for job in &jobs {
-        let what = if paused && is_paused(job) { "pause" } else { waits_for(job) };
+        let rests = is_paused(job) && pauses.of(&job.key.source, now).is_some();
+        let what = if rests { "pause" } else { waits_for(job) };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += 1;
     }
     waiting.next = jobs.last().filter(|_| jobs.len() == filter.limit).map(|job| job.id);

@@ -41,22 +41,6 @@ pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
     Ok(job)
 }
 
-/// Pauses the queue, or takes it up again. Returns whether it is paused now.
-///
-/// # Errors
-/// The store's.
-pub async fn set_paused(hands: &Hands, paused: bool) -> Result<bool, Refusal> {
-    let before = hands.store.paused().await?;
-    hands.store.set_paused(paused).await?;
-    match (before, paused) {
-        (false, true) => tracing::info!("a person has paused the queue: nothing new is uploaded or submitted"),
-        (true, false) => tracing::info!("a person has resumed the queue"),
-        _ => {}
-    }
-    hands.nudge();
-    Ok(paused)
-}
-
 /// Weighs and tells, again where the job has moved in between.
 async fn told(hands: &Hands, wanted: &Wanted, weigh: &(dyn Fn(&Job) -> Step + Sync)) -> Result<(Job, Cost), Refusal> {
     for _ in 0..TRIES {

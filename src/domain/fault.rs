@@ -67,6 +67,8 @@ pub enum FaultKind {
     /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
     /// for `hold`.
     Held,
+    /// The spool has no room for its sound track now: others of ours have it, and give it back.
+    NoRoom,
     /// It does not fit into what is left of a budget.
     Budget,
     /// A person has to decide; the words say what.
@@ -93,6 +95,7 @@ impl FaultKind {
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
+            Self::NoRoom => "no_room",
             Self::Budget => "budget",
             Self::Asks => "asks",
             Self::Bug => "bug",
@@ -100,7 +103,7 @@ impl FaultKind {
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 17] = [
+    pub const NAMES: [&str; 18] = [
         "refused",
         "barred",
         "throttled",
@@ -115,6 +118,7 @@ impl FaultKind {
         "unwritable",
         "folder_away",
         "held",
+        "no_room",
         "budget",
         "asks",
         "bug",
@@ -143,9 +147,12 @@ impl Fault {
             FaultKind::Throttled { .. } | FaultKind::Unreachable | FaultKind::Broken | FaultKind::Unknown => {
                 Blame::Service
             }
-            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held | FaultKind::Budget => {
-                Blame::World
-            }
+            FaultKind::Stuck
+            | FaultKind::Unwritable
+            | FaultKind::FolderAway
+            | FaultKind::Held
+            | FaultKind::NoRoom
+            | FaultKind::Budget => Blame::World,
             FaultKind::Asks => Blame::Person,
         }
     }

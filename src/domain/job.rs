@@ -4,6 +4,7 @@ use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, IllegalMove, Stage};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,9 @@ pub struct Job {
     /// The file as a person has said that it is whole: it is held no longer, until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
+    /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Sent>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -114,6 +118,7 @@ impl Job {
             placing: Vec::new(),
             made_from: None,
             vouched: None,
+            sent: None,
             charges: Vec::new(),
         }
     }
@@ -128,13 +133,21 @@ impl Job {
             Event::Grew { stamp } => {
                 self.seen = *stamp;
                 self.vouched = None;
+                self.sent = None;
                 self.attempts = 0;
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }
             }
-            // A round of this job is never used twice: its tokens would be equal.
-            Event::Adopted { round, .. } => self.round = self.round.max(*round),
+            Event::Uploaded { sent, .. } => self.sent.clone_from(sent),
+            Event::Followed { .. } => self.sent = None,
+            Event::Adopted { round, .. } => {
+                // A round of this job is never used twice: its tokens would be equal.
+                self.round = self.round.max(*round);
+                if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
+                    self.sent = None; // it was bought by another
+                }
+            }
             Event::Anew => self.round += 1,
             Event::PaidAgain => {
                 self.attempts = 0;

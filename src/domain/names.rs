@@ -32,8 +32,8 @@ impl Timestamp {
     }
 }
 
-/// The number of a job in this store. Never leaves the machine's store: the token names a job by
-/// its source and path instead.
+/// The number of a job in this store. Outside of it it means nothing, and stands only in the address of a
+/// callback, under a seal of our own: the token names a job by its source and path instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub u64);

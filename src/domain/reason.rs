@@ -61,6 +61,7 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
         F::Unwritable => "disk",
+        F::NoRoom => "spool",
         F::FolderAway => "folder",
         F::Unreadable => "file",
         F::Refused { .. } | F::Barred { .. } | F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => {

@@ -3,6 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
+use crate::domain::sent::Sent;
 use crate::domain::token::{Order, Token};
 use serde::{Deserialize, Serialize};
 
@@ -152,6 +153,8 @@ pub enum Skip {
     Subtitled,
     /// An output that scribed itself has written.
     OurOutput,
+    /// Its container lists no sound track (looked for only where the track is taken out).
+    NoSound,
     /// Most of it is not there, and did not come within `hold`.
     Holes,
 }
@@ -173,6 +176,7 @@ impl Skip {
                  existing = \"transcribe\" at its source"
             }
             Self::OurOutput => "an output that scribed itself wrote",
+            Self::NoSound => "the file has no audio track: nothing to transcribe",
             Self::Holes => {
                 "most of the file are holes (it is sparse, or a copy that never ended): nothing to transcribe"
             }
@@ -205,6 +209,8 @@ pub enum Event {
         audio: Audio,
         /// It, at the service.
         upload: Upload,
+        /// What was sent, where that was not simply the file.
+        sent: Option<Sent>,
     },
     /// The upload can no longer be trusted to be there (back door: before the create).
     UploadLost,
@@ -292,7 +298,7 @@ impl Stage {
         Ok(match (self, event) {
             (S::Found, E::Settled) => S::Settled,
             (S::Settled, E::Probed { params, content }) => S::Probed { params, content },
-            (S::Probed { .. }, E::Uploaded { order, audio, upload }) => S::Uploaded { order, audio, upload },
+            (S::Probed { .. }, E::Uploaded { order, audio, upload, .. }) => S::Uploaded { order, audio, upload },
             (S::Uploaded { order, audio, upload }, E::Intended { intent })
             | (S::Submitting { order, audio, upload, .. }, E::Intended { intent }) => {
                 S::Submitting { order, audio, upload, intent }

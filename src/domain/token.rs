@@ -2,6 +2,7 @@
 
 use crate::domain::job::JobTag;
 use crate::domain::names::{Hash, ServiceName};
+use crate::domain::sent::Cut;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -14,7 +15,7 @@ pub const RESERVED_KEY: &str = "scribed";
 pub struct Order {
     /// Where.
     pub service: ServiceName,
-    /// The hash of the bytes that were uploaded.
+    /// The hash of the file, whatever was sent of it: a changed `upload` buys nothing again.
     pub content: Hash,
     /// The hash of the rendered parameters, without `audio_url`, `custom_metadata` and the callback.
     pub params: Hash,
@@ -44,8 +45,29 @@ impl Token {
         Self { content: order.content, params: order.params, job, round }
     }
 
+    /// As it stands in the metadata where the sound track alone was sent: `2.…`, and behind it how that was
+    /// taken out. It is the same token: what was sent is said along with it, and makes no difference to what
+    /// is bought.
+    pub fn carrying(&self, cut: Option<Cut>) -> String {
+        match (self.to_string().strip_prefix("1."), cut) {
+            (Some(rest), Some(cut)) => format!("2.{rest}.{cut}"),
+            _ => self.to_string(),
+        }
+    }
+
     /// From what stands in the metadata; `None` for anything that is not exactly a token.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::parse_carrying(text).map(|(token, _)| token)
+    }
+
+    /// As [`Token::parse`], with what it carries.
+    pub fn parse_carrying(text: &str) -> Option<(Self, Option<Cut>)> {
+        let Some(rest) = text.strip_prefix("2.") else { return Some((Self::parse_bare(text)?, None)) };
+        let (rest, cut) = rest.rsplit_once('.')?;
+        Some((Self::parse_bare(&format!("1.{rest}"))?, Some(Cut::parse(cut)?)))
+    }
+
+    fn parse_bare(text: &str) -> Option<Self> {
         let parts: Vec<&str> = text.split('.').collect();
         let ["1", content, params, job, round] = parts.as_slice() else { return None };
         let token = Self {
@@ -87,6 +109,7 @@ impl TryFrom<String> for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::sent::Codec;
     use proptest::prelude::*;
 
     proptest! {
@@ -96,6 +119,17 @@ mod tests {
             let text = token.to_string();
             prop_assert!(text.len() <= Token::MAX_LEN);
             prop_assert_eq!(Token::parse(&text), Some(token));
+        }
+
+        #[test]
+        fn what_was_sent_is_said_along_and_makes_no_other_token(content: [u8; 32], round: u32, track: u32, start_ms: u64) {
+            let token = Token { content: Hash(content), params: Hash(content), job: JobTag([7; 16]), round };
+            let cut = Cut { codec: Codec::Opus, track, start_ms };
+            let text = token.carrying(Some(cut));
+            prop_assert!(text.starts_with("2.") && text.len() <= Token::MAX_LEN + 50, "{}", text);
+            prop_assert_eq!(Token::parse_carrying(&text), Some((token.clone(), Some(cut))));
+            prop_assert_eq!(Token::parse(&text), Some(token.clone()));
+            prop_assert_eq!(token.carrying(None), token.to_string());
         }
 
         #[test]

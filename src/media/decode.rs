@@ -3,15 +3,12 @@
 
 use std::io;
 use std::path::Path;
-use std::process::ExitStatus;
 use std::time::Duration;
 
-use super::ffmpeg::{Ffmpeg, command, last_line, spawn_error, timed};
+use super::ffmpeg::{Ffmpeg, answer, command, last_line, spawn_error, timed};
 use super::native::Native;
 use crate::domain::stage::Audio;
 use serde::Deserialize;
-use tokio::io::AsyncReadExt;
-use tokio::process::Child;
 use tokio::sync::mpsc;
 
 /// Samples a second of everything a [`Decoder`] gives.
@@ -116,9 +113,9 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
         Err(error) => return of_native(path).await.ok_or_else(|| spawn_error("ffprobe", error)),
     };
     let tail = tokio::spawn(last_line(child.stderr.take()));
-    let answer = timed("ffprobe", INACTIVITY, read_answer(&mut child)).await?;
+    let answered = timed("ffprobe", INACTIVITY, answer(&mut child)).await?;
     let words = tail.await.unwrap_or_default();
-    match answer {
+    match answered {
         (status, json) if status.success() => media_of(&json),
         _ => Err(DecodeError::NotMedia { words }),
     }
@@ -262,15 +259,6 @@ async fn check_regular(path: &Path) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// ffprobe's whole answer, bounded: a file may claim any number of tracks.
-async fn read_answer(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
-    let mut json = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(1 << 20).read_to_end(&mut json).await?;
-    }
-    Ok((child.wait().await?, json))
-}
-
 #[derive(Deserialize)]
 struct Answer {
     #[serde(default)]
@@ -298,7 +286,7 @@ struct Format {
 
 /// Forms that are lists of other files: whoever hands one in could have any file of this machine
 /// read out to them.
-const PLAYLISTS: [&str; 5] = ["hls", "dash", "concat", "sdp", "imf"];
+pub(super) const PLAYLISTS: [&str; 5] = ["hls", "dash", "concat", "sdp", "imf"];
 
 fn media_of(json: &[u8]) -> Result<Media, DecodeError> {
     let answer: Answer = serde_json::from_slice(json)

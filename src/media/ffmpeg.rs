@@ -2,9 +2,10 @@
 
 use super::decode::{DecodeError, SAMPLE_RATE};
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdout, Command};
@@ -75,15 +76,34 @@ impl Ffmpeg {
 /// What both programs share. `file:` before the name keeps a leading dash from being an option
 /// and a colon from being a protocol; `-nostdin` keeps ffmpeg from eating the parent's input.
 pub(super) fn command(program: &'static str, path: &Path) -> Command {
+    reading(program, path, Stdio::null(), &[])
+}
+
+/// As [`command`], of a file that is open: what stands at its path by now is not looked at, and its name is
+/// in no list of processes. `before`: options of the input.
+pub(super) fn on(program: &'static str, file: File, before: &[&str]) -> Command {
+    reading(program, Path::new("/proc/self/fd/0"), Stdio::from(file), before)
+}
+
+fn reading(program: &'static str, path: &Path, stdin: Stdio, before: &[&str]) -> Command {
     let mut url = OsString::from("file:");
     url.push(path);
     let mut command = Command::new(program);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     if program == "ffmpeg" {
         command.arg("-nostdin");
     }
-    command.args(["-v", "error", "-protocol_whitelist", "file,pipe", "-i"]).arg(url);
+    command.args(["-v", "error", "-protocol_whitelist", "file,pipe"]).args(before).arg("-i").arg(url);
     command
+}
+
+/// ffprobe's whole answer, bounded: a file may claim any number of tracks.
+pub(super) async fn answer(child: &mut Child) -> io::Result<(ExitStatus, Vec<u8>)> {
+    let mut json = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(1 << 20).read_to_end(&mut json).await?;
+    }
+    Ok((child.wait().await?, json))
 }
 
 pub(super) fn spawn_error(program: &'static str, error: io::Error) -> DecodeError {

@@ -4,13 +4,17 @@
 
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
-use crate::config::meant::{Limits, Terms};
+use crate::config::meant::{self, Limits, Terms};
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
 use crate::output::results::Results;
+use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
-use crate::pipeline::limit::{Limit, Turnaround};
+use crate::pipeline::asking::Asking;
+use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::extract::Extractor;
+use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
 use crate::pipeline::purse::Purse;
 use crate::pipeline::wait::Begun;
@@ -31,7 +35,9 @@ use tokio_util::sync::CancellationToken;
 
 mod bearing;
 mod creates;
+mod glance;
 mod gone;
+mod hints;
 mod idle;
 mod lanes;
 mod memory;
@@ -66,12 +72,16 @@ pub struct Parts {
     pub purse: Arc<Purse>,
     /// The names that are being written, by any engine.
     pub writing: Arc<Writing>,
+    /// Where sound tracks wait to be sent.
+    pub spool: Arc<Spool>,
     /// The sources by name, and whether their folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What was agreed with the service.
     pub terms: Terms,
     /// How often and how soon.
     pub retry: Policy,
+    /// Where the service is to call, if it is.
+    pub callbacks: Option<Callbacks>,
     /// For jitter.
     pub seed: u64,
 }
@@ -115,11 +125,16 @@ pub struct Engine {
     memory: Mutex<Memory>,
     listing: gone::Listing,
     begun: Begun,
+    asking: Asking,
+    hints: hints::Hints,
+    glances: glance::Glances,
     nudge: Notify,
     started: Uptime,
     /// Asked once: the answer is read from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
+    /// Where sound tracks alone are sent.
+    extractor: Option<Extractor>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
@@ -134,13 +149,13 @@ pub struct Engine {
 struct Found {
     uploads: Limit,
     running: Limit,
-    turnaround: Turnaround,
+    slowness: Slowness,
 }
 
 impl Found {
     fn new(agreed: Limits) -> Self {
         let (uploads, running) = (Limit::new(agreed.uploads), Limit::new(agreed.running));
-        Self { uploads, running, turnaround: Turnaround::default() }
+        Self { uploads, running, slowness: Slowness::default() }
     }
 }
 
@@ -175,6 +190,9 @@ impl Engine {
     pub fn new(parts: Parts) -> Self {
         let started = parts.clock.uptime();
         let memory = Memory::new(parts.seed);
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let extractor = (parts.terms.upload == meant::Upload::Audio)
+            .then(|| Extractor::new(Arc::clone(&parts.spool), cores, parts.terms.limits.uploads));
         Self {
             line: Mutex::new(Line::new(parts.retry)),
             found: Mutex::new(Found::new(parts.terms.limits)),
@@ -182,10 +200,14 @@ impl Engine {
             memory: Mutex::new(memory),
             listing: gone::Listing::default(),
             begun: Begun::default(),
+            asking: Asking::new(parts.seed),
+            hints: hints::Hints::default(),
+            glances: glance::Glances::default(),
             nudge: Notify::new(),
             started,
-            cores: std::thread::available_parallelism().map_or(2, usize::from),
+            cores,
             sent_bytes: Arc::default(),
+            extractor,
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),

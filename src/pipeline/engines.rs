@@ -1,5 +1,6 @@
 //! All engines together: one for each service.
 
+use crate::domain::hint::Hint;
 use crate::domain::names::ServiceName;
 use crate::pipeline::engine::{Ended, Engine, Tally, Until};
 use crate::store::contract::StoreError;
@@ -37,6 +38,16 @@ impl Engines {
     /// See [`Engine::recall`].
     pub fn recall(&self) {
         self.each().for_each(|engine| engine.recall());
+    }
+
+    /// See [`Engine::hint`]: whose it is, is known when it is looked into.
+    pub fn hint(&self, hint: &Hint) -> bool {
+        self.each().all(|engine| engine.hint(hint.clone()))
+    }
+
+    /// Whether callbacks are seen to come from any service.
+    pub fn callbacks_work(&self) -> bool {
+        self.each().any(|engine| engine.callbacks_work())
     }
 
     /// See [`Engine::turned`]: of every one.

@@ -70,6 +70,7 @@ mod tests {
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName};
     use crate::domain::path::RelPath;
+    use crate::wire::record::Status;
 
     const NOW: Timestamp = Timestamp(5);
 
@@ -84,7 +85,8 @@ mod tests {
     }
 
     fn listed(token: Token, id: &str) -> BTreeMap<Token, Listed> {
-        let item = Listed { id: TranscriptionId::new(id), created: None, token: Some(token.clone()) };
+        let item =
+            Listed { id: TranscriptionId::new(id), created: None, token: Some(token.clone()), status: Status::Done };
         [(token, item)].into()
     }
 

@@ -67,7 +67,7 @@ impl Limit {
 
 /// Whether transcriptions take ever longer for their length. Told of each one that has ended.
 #[derive(Debug, Clone, Default)]
-pub struct Turnaround {
+pub struct Slowness {
     /// What is usual, in seconds for each second of audio: falls fast, rises slowly.
     usual: Option<f64>,
     /// Of the last few.
@@ -85,7 +85,7 @@ const SLOW: f64 = 3.0;
 /// What every transcription takes, however short, counted as seconds of audio.
 const OVERHEAD: f64 = 10.0;
 
-impl Turnaround {
+impl Slowness {
     /// One of `audio` has ended after it `took` so long. `true` if they have become much slower: said at
     /// most once for each [`ENOUGH`] of them.
     pub fn ended(&mut self, took: Duration, audio: Duration) -> bool {
@@ -152,10 +152,10 @@ mod tests {
 
     #[test]
     fn a_growing_queue_at_the_service_is_seen_and_long_recordings_are_not_taken_for_it() {
-        let mut turnaround = Turnaround::default();
+        let mut slowness = Slowness::default();
         let steady = (0..200).map(|n| seconds(60 * (1 + n % 30)));
-        assert!(steady.into_iter().all(|audio| !turnaround.ended(audio / 5 + seconds(2), audio)));
-        let slow = (1..=100).filter(|_| turnaround.ended(seconds(400), seconds(300))).count();
+        assert!(steady.into_iter().all(|audio| !slowness.ended(audio / 5 + seconds(2), audio)));
+        let slow = (1..=100).filter(|_| slowness.ended(seconds(400), seconds(300))).count();
         assert!((2..=5).contains(&slow), "said {slow} times of a hundred");
     }
 

@@ -139,10 +139,16 @@ mod tests {
     use super::*;
     use crate::domain::job::JobTag;
     use crate::domain::names::{Hash, TranscriptionId};
+    use crate::wire::record::Status;
 
     fn listed(id: &str, job: u8, round: u32, created: i64) -> Listed {
         let token = Token { content: Hash::of(b"c"), params: Hash::of(b"p"), job: JobTag([job; 16]), round };
-        Listed { id: TranscriptionId::new(id), created: Some(Timestamp(created)), token: Some(token) }
+        Listed {
+            id: TranscriptionId::new(id),
+            created: Some(Timestamp(created)),
+            token: Some(token),
+            status: Status::Done,
+        }
     }
 
     #[test]

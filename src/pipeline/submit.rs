@@ -8,9 +8,11 @@ use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::{Purse, Rest};
 use crate::pipeline::settle::{folder_away, grew, missing};
@@ -58,6 +60,8 @@ pub struct Doors<'a> {
     pub params: &'a Arc<ParamFiles>,
     /// What may still be bought.
     pub purse: &'a Purse,
+    /// Where the service is to call.
+    pub callbacks: Option<&'a Callbacks>,
 }
 
 /// Buys, unless it is bought already or the file has changed.
@@ -87,8 +91,8 @@ pub async fn run(
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
-        if doors.store.paused().await.map_err(Stop::Store)? {
-            let until = doors.clock.now();
+        let until = doors.clock.now();
+        if doors.store.pauses().await.map_err(Stop::Store)?.of(&job.key.source, until).is_some() {
             return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
         }
         let written = doors.clock.uptime();
@@ -164,6 +168,8 @@ async fn request(
     let vars = vars::of_job(&job.key);
     let rendered = source.template.render(&vars);
     let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
-    metadata.insert(RESERVED_KEY.to_owned(), token.to_string().into());
-    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata })
+    let cut = job.sent.as_ref().and_then(Sent::cut);
+    metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
+    let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
+    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata, callback })
 }

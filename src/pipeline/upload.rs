@@ -1,15 +1,19 @@
 //! Probed ▷ Uploaded: the audio goes to the service, once for all that share it, and is hashed on
-//! its way.
+//! its way. What goes is the file, or its sound track alone (`extract`); what is bought is the file's in both
+//! cases.
 
-use crate::client::contract::{Client, Sent, UploadFile};
+use crate::client::contract::{Client, Sent as Answer, UploadFile};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
+use crate::domain::sent::{Sent, Track};
 use crate::domain::stage::{Event, Upload};
 use crate::domain::token::Order;
+use crate::media::extract::reopened;
 use crate::pipeline::blocking::{begin, blocking};
+use crate::pipeline::extract::{Extractor, Given, Taken};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::purse::Rest;
@@ -44,7 +48,7 @@ pub async fn run(
     job: &Job,
     known: (Hash, Option<Hash>),
     reserving: impl Future<Output = Result<Option<Rest>, Fault>>,
-    sent_bytes: &Arc<AtomicU64>,
+    (extractor, sent_bytes): (Option<&Extractor>, &Arc<AtomicU64>),
 ) -> Result<Outcome, Fault> {
     let (params, content) = known;
     let service = client.identity().service.clone();
@@ -66,10 +70,38 @@ pub async fn run(
     }
     let path = full_path(&mount.source().folder, &job.key.path);
     let (before, disk) = (job.seen, mount.disk());
-    let passage = Passage::new(path.clone(), disk, before, Arc::clone(sent_bytes));
+    let given = match extractor {
+        Some(extractor) => extractor.run(&path, disk, job, clock.now()).await,
+        None => Ok(Given::AsIs(None)),
+    };
+    let given = match given {
+        // It is due as soon as there is room: then it is looked for again.
+        Err(fault) if fault.kind == FaultKind::NoRoom => {
+            return Ok(Outcome::Sleep { until: clock.now(), reason: Some(fault) });
+        }
+        given => given?,
+    };
+    let passage = match &given {
+        Given::AsIs(_) => Passage::new(path.clone(), disk, before, Arc::clone(sent_bytes)),
+        Given::Track(taken) => Passage::spooled(&path, taken, Arc::clone(sent_bytes)),
+        Given::Nothing(why) => {
+            let skipped = Outcome::Step(Event::Skipped { why: *why });
+            return Ok(changed(mount, clock, job).await?.unwrap_or(skipped));
+        }
+    };
+    if let Given::Track(_) = given
+        && let Some(changed) = changed(mount, clock, job).await?
+    {
+        return Ok(changed); // nothing is sent in vain
+    }
+    let uplink = match extractor {
+        Some(extractor) => extractor.uplink().await,
+        None => None,
+    };
     crash::point(Point::Uploading);
     let sent = client.upload(passage.file()).await;
     crash::point(Point::UploadAnswered);
+    drop(uplink);
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(after)) if after == before => {}
@@ -82,14 +114,37 @@ pub async fn run(
         }
         other => return missing(mount, other, clock.now()).await,
     }
-    let sent = sent?;
-    let hash = checked(&passage, &sent, before.size, clock.now())?;
+    let answer = sent?;
+    let hash = checked(&passage, &answer, &given, clock.now())?;
+    let (hash, sent) = what_was_sent(given, hash);
     if content.is_some_and(|known| known != hash) {
         return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
-    let upload = Upload { id: sent.upload, at: clock.now() };
-    Ok(Outcome::Step(Event::Uploaded { order, audio: sent.audio, upload }))
+    let upload = Upload { id: answer.upload, at: clock.now() };
+    Ok(Outcome::Step(Event::Uploaded { order, audio: answer.audio, upload, sent }))
+}
+
+/// The content's hash, and what was sent where that is not simply the file.
+fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
+    match given {
+        Given::Track(taken) => {
+            let Taken { content, track, .. } = *taken;
+            (content, Some(Sent::Audio(Box::new(Track { hash, ..track }))))
+        }
+        Given::AsIs(why) => (hash, why.map(|why| Sent::Original { why })),
+        Given::Nothing(_) => (hash, None),
+    }
+}
+
+/// What becomes of a job whose file has changed since it was looked at.
+async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Outcome>, Fault> {
+    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
+    match blocking(move || look(&path, disk)).await {
+        Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
+        Ok(Look::File(stamp)) => anew(mount, clock, stamp).await.map(Some),
+        other => missing(mount, other, clock.now()).await.map(Some),
+    }
 }
 
 /// The way to the result without a create of this job's own, if there is one.
@@ -122,28 +177,40 @@ fn held(until: Timestamp, hold: Duration, now: Timestamp) -> Outcome {
     Outcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
-fn checked(passage: &Passage, sent: &Sent, size: u64, now: Timestamp) -> Result<Hash, Fault> {
+fn checked(passage: &Passage, answer: &Answer, given: &Given, now: Timestamp) -> Result<Hash, Fault> {
     let broken = |words: String| Err(Fault::new(FaultKind::Broken, words, now));
-    let Passed { bytes, hash } = passage.passed();
+    let (Passed { bytes, hash }, size) = (passage.passed(), passage.size);
     let Some(hash) = hash else {
         return broken(format!("the service took the upload after {bytes} of {size} bytes; it is sent again"));
     };
-    match sent.size {
-        Some(theirs) if theirs != size => {
-            broken(format!("the service says it has {theirs} bytes of {size}; the upload is void and sent again"))
-        }
+    if let Some(theirs) = answer.size.filter(|theirs| *theirs != size) {
+        return broken(format!("the service says it has {theirs} bytes of {size}; the upload is void and sent again"));
+    }
+    match given {
+        Given::Track(taken) if !agree(answer.audio.millis, taken.track.millis) => broken(format!(
+            "the service says it has {} ms of the {} ms of sound that were sent; the upload is void and sent again",
+            answer.audio.millis, taken.track.millis
+        )),
         _ => Ok(hash),
     }
 }
 
+/// Two who measure the same sound may differ a little; 0 says nothing.
+fn agree(theirs: u64, ours: u64) -> bool {
+    theirs == 0 || theirs.abs_diff(ours) <= 1_000 + ours / 50
+}
+
 /// One file on its way: hashed and counted piece by piece, from the start each time it is opened.
 pub struct Passage {
-    path: PathBuf,
-    disk: Disk,
-    expected: Stamp,
+    name: String,
+    size: u64,
+    open: Opener,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
 }
+
+/// Opens a file at its beginning. Blocks.
+type Opener = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
 
 /// What was handed over so far.
 #[derive(Debug, Default, Clone, Copy)]
@@ -157,7 +224,18 @@ pub struct Passed {
 impl Passage {
     /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
     pub fn new(path: PathBuf, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
-        Self { path, disk, expected, state: Arc::default(), total }
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let open = Arc::new(move || opened(&path, disk, expected));
+        Self { name, size: expected.size, open, state: Arc::default(), total }
+    }
+
+    /// A sound track of the file at `path`.
+    fn spooled(path: &Path, taken: &Taken, total: Arc<AtomicU64>) -> Self {
+        let name = path.with_extension(taken.track.cut.codec.extension());
+        let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let file = Arc::clone(&taken.file);
+        let open = Arc::new(move || reopened(&file));
+        Self { name, size: taken.track.bytes, open, state: Arc::default(), total }
     }
 
     /// In the last attempt.
@@ -167,26 +245,24 @@ impl Passage {
 
     /// As the client takes it; each attempt reads it anew.
     pub fn file(&self) -> UploadFile {
-        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let (path, disk, expected) = (self.path.clone(), self.disk, self.expected);
+        let (opener, size) = (Arc::clone(&self.open), self.size);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
-        let open = Arc::new(move || pieces(path.clone(), disk, expected, Arc::clone(&state), Arc::clone(&total)));
-        UploadFile { name, size: self.expected.size, open }
+        let open = Arc::new(move || pieces(Arc::clone(&opener), size, Arc::clone(&state), Arc::clone(&total)));
+        UploadFile { name: self.name.clone(), size, open }
     }
 }
 
 /// The pieces of a file. While one is sent the next is read and hashed.
 fn pieces(
-    path: PathBuf,
-    disk: Disk,
-    expected: Stamp,
+    open: Opener,
+    size: u64,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
     let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
     note(Passed::default());
     let note = Arc::new(note);
-    let reading = Reading { place: Place::Closed(path, disk), expected, hasher: Box::default(), bytes: 0 };
+    let reading = Reading { place: Place::Closed(open), size, hasher: Box::default(), bytes: 0 };
     stream::try_unfold(Next::First(reading), move |next| {
         let (note, total) = (Arc::clone(&note), Arc::clone(&total));
         async move {
@@ -222,20 +298,20 @@ fn ahead(reading: Reading) -> Ahead {
 /// A file that is being read, and hashed as far as it was.
 struct Reading {
     place: Place,
-    expected: Stamp,
+    size: u64,
     hasher: Box<blake3::Hasher>,
     bytes: u64,
 }
 
 enum Place {
-    Closed(PathBuf, Disk),
+    Closed(Opener),
     Open(File),
 }
 
 impl Reading {
     /// Bytes that are still to come.
     fn left(&self) -> u64 {
-        self.expected.size.saturating_sub(self.bytes)
+        self.size.saturating_sub(self.bytes)
     }
 
     fn passed(&self) -> Passed {
@@ -247,7 +323,7 @@ impl Reading {
         let left = self.left();
         let mut file = match self.place {
             Place::Open(file) => file,
-            Place::Closed(ref path, disk) => opened(path, disk, self.expected)?,
+            Place::Closed(open) => open()?,
         };
         let mut piece = vec![0; usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))];
         let n = file.read(&mut piece)?;
@@ -261,7 +337,8 @@ impl Reading {
     }
 }
 
-fn opened(path: &Path, disk: Disk, expected: Stamp) -> io::Result<File> {
+/// Opens a file if it looks as expected.
+pub(super) fn opened(path: &Path, disk: Disk, expected: Stamp) -> io::Result<File> {
     let file = open(path)?;
     match disk.stamp(&file.metadata()?) == expected {
         true => Ok(file),

@@ -2,12 +2,13 @@
 
 use crate::client::contract::{Client, Reading};
 use crate::clock::Clock;
-use crate::config::meant::{Poll, Terms};
+use crate::config::meant::Terms;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{Audio, Event};
 use crate::output::results::Results;
+use crate::pipeline::asking::Asking;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::wire::record::Status;
@@ -37,16 +38,27 @@ impl Begun {
     }
 }
 
+/// What this move works with.
+pub struct Doors<'a> {
+    /// The service.
+    pub client: &'a dyn Client,
+    /// Time.
+    pub clock: &'a dyn Clock,
+    /// The kept results.
+    pub results: &'a Arc<Results>,
+    /// What was agreed with the service.
+    pub terms: &'a Terms,
+    /// When to ask again.
+    pub asking: &'a Asking,
+    /// What was seen to be worked on.
+    pub begun: &'a Begun,
+    /// Whether the service was asked to call us.
+    pub calls: bool,
+}
+
 /// Reads it, unless it is kept here already.
-pub async fn run(
-    client: &dyn Client,
-    clock: &dyn Clock,
-    results: &Arc<Results>,
-    terms: &Terms,
-    begun: &Begun,
-    job: &Job,
-    transcription: &TranscriptionId,
-) -> Result<Outcome, Fault> {
+pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) -> Result<Outcome, Fault> {
+    let Doors { client, clock, results, terms, asking, begun, calls } = doors;
     if let Some(audio) = kept(results, transcription).await {
         return Ok(Outcome::Step(Event::Fetched { audio }));
     }
@@ -56,23 +68,28 @@ pub async fn run(
         begun.ids().remove(transcription);
     }
     match reading {
-        Reading::Done { raw, audio } => {
+        Reading::Done { raw, audio, took } => {
             let (files, id) = (Arc::clone(results), transcription.clone());
             blocking(move || files.keep(&id, &raw)).await.map_err(|error| {
                 let words = format!("cannot keep the result in the state directory: {error}; it is fetched again");
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
+            let took = took.unwrap_or_else(|| now.since(job.since));
+            asking.ended(job.id, &client.identity().service, audio, took, *calls);
             Ok(Outcome::Step(Event::Fetched { audio }))
         }
         Reading::Pending(status) => {
             let goes_back = begun.goes_back(transcription, &Status::from_word(&status));
-            Ok(pending(&terms.poll, job, &status, goes_back, now))
+            Ok(pending(doors, job, &status, goes_back, now))
         }
         // What lists show late, reads may show late too.
         Reading::Lost(fault) if fault.kind == FaultKind::Gone && now.since(job.since) < terms.lag => {
             Ok(Outcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None })
         }
-        Reading::Lost(fault) => Err(fault),
+        Reading::Lost(fault) => {
+            asking.forget(job.id);
+            Err(fault)
+        }
     }
 }
 
@@ -83,16 +100,22 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
     Some(record.result?.audio())
 }
 
-fn pending(poll: &Poll, job: &Job, status: &str, goes_back: bool, now: Timestamp) -> Outcome {
+/// It has not ended: when it is asked for again, and what is odd about it.
+pub fn pending(doors: &Doors<'_>, job: &Job, status: &str, goes_back: bool, now: Timestamp) -> Outcome {
+    let poll = &doors.terms.poll;
     let age = now.since(job.since);
     let reason = if age >= poll.give_up {
         let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
         let words = format!("still {status} at the service after {age}; it is asked rarely from now on");
+        if !job.is_parked() {
+            tracing::error!(job = %job.id, path = %job.key.path, reason = %words, "a transcription does not end");
+        }
         Some(Fault::new(FaultKind::Stuck, words, now))
     } else {
         odd(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
     };
-    Outcome::Sleep { until: now.after(interval(poll, age)), reason }
+    let wait = doors.asking.pending(job.id, &doors.client.identity().service, poll, age);
+    Outcome::Sleep { until: doors.asking.moment(now, wait), reason }
 }
 
 /// What is neither on its way nor an end is named, and never trusted into an end.
@@ -104,9 +127,4 @@ fn odd(status: &str, goes_back: bool) -> Option<String> {
         }
         _ => Some(format!("the service says it is `{status}`, which means nothing to scribed; it is asked again")),
     }
-}
-
-/// A quarter of the age, between `min` and `max`; past `give_up` ten times `max`.
-fn interval(poll: &Poll, age: Duration) -> Duration {
-    if age >= poll.give_up { poll.max * 10 } else { (age / 4).clamp(poll.min, poll.max) }
 }

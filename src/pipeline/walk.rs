@@ -43,10 +43,23 @@ pub enum WalkFault {
 /// # Errors
 /// [`WalkFault`]; then nothing may be concluded from absence.
 pub async fn run(client: &dyn Client, oldest: Option<Timestamp>, walk_limit: u32) -> Result<Vec<Listed>, WalkFault> {
+    run_while(client, oldest, walk_limit, &|| true).await
+}
+
+/// As [`run`]; it is begun again only while `may`: meanwhile the service may have asked to be left alone.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_while(
+    client: &dyn Client,
+    oldest: Option<Timestamp>,
+    walk_limit: u32,
+    may: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<Listed>, WalkFault> {
     let since = oldest.map(|oldest| Timestamp(oldest.0.saturating_sub(span_ms(MARGIN))));
     for _ in 0..RESTARTS {
         match once(client, since, walk_limit).await {
-            Err(WalkFault::Shifting) => {}
+            Err(WalkFault::Shifting) if may() => {}
             ended => return ended,
         }
     }

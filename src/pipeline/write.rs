@@ -8,12 +8,14 @@ use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
+use crate::domain::sent::Sent;
 use crate::domain::stage::Event;
-use crate::domain::token::Order;
+use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
 use crate::output::placing::{Names, Ours, PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
+use crate::output::shifting::later;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
@@ -160,6 +162,19 @@ fn layout(params: &ParamFiles, order: &Order) -> Layout {
         .map_or_else(Layout::default, |config| Layout::of(&config))
 }
 
+/// By how many milliseconds the file is later than what was sent of it. That stands behind the token of the
+/// transcription, whoever bought it; where the service does not give that back, the job knows.
+fn late_ms(record: &Record<Spoken>, job: &Job) -> u64 {
+    let carried = record.metadata_text(RESERVED_KEY).and_then(Token::parse_carrying);
+    let cut = carried.map_or_else(|| job.sent.as_ref().and_then(Sent::cut), |(_, cut)| cut);
+    cut.map_or(0, |cut| cut.start_ms)
+}
+
+fn parsed(raw: &[u8], now: Timestamp) -> Result<Record<Spoken>, Fault> {
+    serde_json::from_slice(raw)
+        .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))
+}
+
 fn wanted(
     raw: &[u8],
     layout: Layout,
@@ -169,8 +184,9 @@ fn wanted(
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Vec<Wanted<impl Names + use<>>>, Fault> {
-    let record: Record<Spoken> = serde_json::from_slice(raw)
-        .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
+    let as_sent = parsed(raw, now)?;
+    let raw = &*later(raw, late_ms(&as_sent, job));
+    let record = if late_ms(&as_sent, job) > 0 { parsed(raw, now)? } else { as_sent };
     let made_by = provenance(&record, job, order, transcription);
     let body = record.result.unwrap_or_default();
     let transcription = body.transcription.unwrap_or_default();

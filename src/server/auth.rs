@@ -3,7 +3,9 @@
 use crate::domain::names::Hash;
 use crate::server::files;
 use crate::server::refusal::Refusal;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -78,15 +80,47 @@ impl Door {
         Self { owners: keys.iter().map(Key::owner).collect(), headers }
     }
 
+    /// The headers that a key may come in.
+    pub fn headers(&self) -> &[String] {
+        &self.headers
+    }
+
     /// Whose request this is.
     ///
     /// # Errors
     /// 401 without a key, or with one that is not known.
     pub fn admit(&self, headers: &HeaderMap) -> Result<Hash, Refusal> {
         let sent = self.headers.iter().find_map(|name| headers.get(name.as_str()));
+        self.known(sent.map(HeaderValue::as_bytes))
+    }
+
+    /// Whose request for the page this is. A browser cannot send the header of a key: there the key may
+    /// also come as the password that the browser asked for (HTTP Basic, RFC 7617), under any name. Never
+    /// at the endpoints: browsers send such a password along whichever page it is that asks.
+    ///
+    /// # Errors
+    /// As [`Door::admit`].
+    pub fn admit_browser(&self, headers: &HeaderMap) -> Result<Hash, Refusal> {
+        match headers.get(header::AUTHORIZATION).and_then(password) {
+            Some(password) => self.known(Some(&password)),
+            None => self.admit(headers),
+        }
+    }
+
+    /// Whether the request came with any key, right or wrong.
+    pub fn is_tried(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(header::AUTHORIZATION) || self.headers.iter().any(|name| headers.contains_key(name))
+    }
+
+    /// Everybody who is let in.
+    pub fn owners(&self) -> &[Hash] {
+        &self.owners
+    }
+
+    fn known(&self, sent: Option<&[u8]>) -> Result<Hash, Refusal> {
         let refuse = |words| Refusal::new(StatusCode::UNAUTHORIZED, words);
         let sent = sent.ok_or_else(|| refuse("no service key provided"))?;
-        self.find(owner(sent.as_bytes())).ok_or_else(|| refuse("service key not found"))
+        self.find(owner(sent)).ok_or_else(|| refuse("service key not found"))
     }
 
     /// Looks at every key whichever fits, so that the time taken tells nothing.
@@ -102,6 +136,14 @@ impl Door {
         }
         bool::from(found).then_some(Hash(owner))
     }
+}
+
+/// What stands after the name in `Basic …`; `None` where this is something else.
+fn password(sent: &HeaderValue) -> Option<Vec<u8>> {
+    let (scheme, encoded) = sent.to_str().ok()?.split_once(' ')?;
+    let pair = scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(encoded.trim()).ok())??;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    Some(pair[colon + 1..].to_vec())
 }
 
 fn owner(key: &[u8]) -> Hash {

@@ -8,13 +8,15 @@ use crate::server::address::{self, Reach};
 use crate::server::desk::{Callee, Desk, Letter};
 use crate::server::index::{Due, NextCall};
 use crate::server::sign::{self, Secret};
+use crate::server::untold::Untold;
 use crate::server::worker::{AGAIN, blocking, guarded};
 use crate::wire::params::CallbackMethod;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 /// How many are called at once.
@@ -41,6 +43,7 @@ pub struct Courier {
     reach: Reach,
     client: reqwest::Client,
     clock: Steady,
+    untold: Arc<Untold>,
 }
 
 impl Courier {
@@ -53,27 +56,39 @@ impl Courier {
         webhook: Option<Webhook>,
         reach: Reach,
         clock: Arc<dyn Clock>,
+        untold: Arc<Untold>,
     ) -> reqwest::Result<Self> {
         let client = address::client(&reach, CONNECT, WHOLE)?;
-        Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock) })
+        Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock), untold })
     }
 
     /// Works for ever.
     pub async fn run(self: Arc<Self>) {
+        let own = Arc::clone(&self);
+        blocking(move || own.untold.recall(&own.desk)).await;
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut calls = JoinSet::new();
+        let mut line = VecDeque::new();
         loop {
             while calls.try_join_next().is_some() {}
-            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-            let due = self.next().await;
-            let courier = Arc::clone(&self);
-            calls.spawn(async move {
-                let _permit = permit;
-                let own = Arc::clone(&courier);
-                if guarded(async move { own.see_to(due).await }).await.is_err() {
-                    courier.desk.postpone(due, courier.clock.now().after(AGAIN));
+            tokio::select! {
+                due = self.next() => {
+                    self.untold.add(due);
+                    line.push_back(due);
                 }
-            });
+                permit = Arc::clone(&permits).acquire_owned(), if !line.is_empty() => {
+                    let (Ok(permit), Some(due)) = (permit, line.pop_front()) else { return };
+                    calls.spawn(Arc::clone(&self).attempt(due, permit));
+                }
+            }
+        }
+    }
+
+    async fn attempt(self: Arc<Self>, due: Due, permit: OwnedSemaphorePermit) {
+        let _permit = permit;
+        let own = Arc::clone(&self);
+        if guarded(async move { own.see_to(due).await }).await.is_err() {
+            self.desk.postpone(due, self.clock.now().after(AGAIN));
         }
     }
 
@@ -94,7 +109,7 @@ impl Courier {
     async fn see_to(&self, due: Due) {
         let desk = Arc::clone(&self.desk);
         let heard = match blocking(move || desk.letter(due)).await {
-            Ok(None) => return,
+            Ok(None) => return self.untold.remove(due),
             Ok(Some(letter)) => self.call(due, letter).await,
             Err(error) => {
                 tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
@@ -103,6 +118,9 @@ impl Courier {
         };
         let (desk, told) = (Arc::clone(&self.desk), heard.is_ok());
         let settled = blocking(move || desk.settle(due, told)).await;
+        if matches!(settled, Ok(false)) {
+            self.untold.remove(due);
+        }
         match (settled, heard) {
             (Err(error), _) => {
                 tracing::error!(id = %due.id, %error, "how a call went cannot be written; it is made again");

@@ -5,7 +5,9 @@
 //! lock                       held by the one process that works here
 //! key                        the embedded service's own key (see `auth`)
 //! uploads/ID, uploads/ID.json
-//! transcriptions/ID.json     one accepted create, how it ended, and who is still to be called
+//! ledger/N.log               accepted creates that have not ended (see `ledger`)
+//! transcriptions/ID.json     one that has ended, how, and who is still to be called; earlier releases
+//!                            wrote it when the create was accepted, and what they left is read
 //! results/ID.json            what was made of it, as the interface writes it
 //! live/                      what was imported of live transcriptions (see `live`)
 //! ```
@@ -15,20 +17,19 @@
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
+pub use crate::server::accepting::{Acceptance, Audio, Request};
 use crate::server::calls::{self, Patience};
+use crate::server::committer::Committer;
 use crate::server::files;
 pub use crate::server::head::{Call, Callee, Ended, Failure, Head};
-use crate::server::index::{Entry, Index, Waits};
+use crate::server::index::{Index, Waits};
+use crate::server::ledger::Ledger;
 use crate::server::opening;
 pub use crate::server::opening::DeskError;
 pub use crate::server::outbox::Letter;
+pub use crate::server::records::Standing;
 pub use crate::server::removal::Removal;
 use crate::server::shelf::{Limits, Shelf};
-use crate::wire::page::ListQuery;
-use crate::wire::record::Status;
-use crate::wire::result::File;
-use serde_json::Value;
-use serde_json::value::RawValue;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -54,54 +55,8 @@ pub struct Rules {
     pub webhook: bool,
     /// How calls are tried again.
     pub patience: Patience,
-}
-
-/// What a create asks for, once it is checked.
-#[derive(Debug)]
-pub struct Request {
-    /// Whose it is.
-    pub owner: Hash,
-    /// What it is made from.
-    pub audio: Audio,
-    /// The parameters as the record will show them.
-    pub params: Value,
-    /// As it was sent.
-    pub metadata: Option<Box<RawValue>>,
-    /// Who wants to be called about its end.
-    pub callback: Option<Callee>,
-}
-
-/// Where the audio of a create is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Audio {
-    /// Here.
-    Upload(Uuid),
-    /// At this address, http or https.
-    Elsewhere(String),
-}
-
-/// What became of a create.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Acceptance {
-    /// Accepted, durably.
-    Accepted(Uuid),
-    /// The owner has no such upload.
-    NoUpload,
-    /// So many of the owner's have not ended already.
-    Full(usize),
-}
-
-/// A transcription as it stands.
-#[derive(Debug)]
-pub struct Standing {
-    /// Its id.
-    pub id: Uuid,
-    /// What is kept of it.
-    pub head: Head,
-    /// Where it is.
-    pub status: Status,
-    /// When it is done.
-    pub result: Option<Box<RawValue>>,
+    /// Bytes of a volume of the ledger, about.
+    pub volume: u64,
 }
 
 /// A transcription that was taken to be worked on.
@@ -116,7 +71,8 @@ pub struct Taken {
     created: Timestamp,
 }
 
-/// The desk. Its methods block on the disk: call them from a thread that may.
+/// The desk. Its methods block on the disk, but for [`accept`](Self::accept): call them from a thread
+/// that may.
 pub struct Desk {
     pub(super) root: PathBuf,
     id: Uuid,
@@ -133,7 +89,11 @@ pub struct Desk {
     pub calling: Notify,
     /// The uploads.
     pub shelf: Arc<Shelf>,
+    pub(super) ledger: Arc<Ledger>,
+    pub(super) committer: Committer,
     lock: fs::File,
+    /// The last to go: with it the directory is free.
+    pub(super) held: Arc<()>,
 }
 
 impl Desk {
@@ -143,7 +103,7 @@ impl Desk {
     /// See [`DeskError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
     pub fn open(root: &Path, rules: Rules, clock: Arc<dyn Clock>) -> Result<Self, DeskError> {
-        let opening::Opened { id, lock, shelf, index } = opening::open(root, &rules)?;
+        let opening::Opened { id, lock, shelf, index, ledger, committer } = opening::open(root, &rules)?;
         shelf.sweep(clock.now());
         let desk = Self {
             root: root.to_owned(),
@@ -156,7 +116,10 @@ impl Desk {
             fetching: Notify::new(),
             calling: Notify::new(),
             shelf: Arc::new(shelf),
+            ledger,
+            committer,
             lock,
+            held: Arc::default(),
         };
         desk.retire();
         Ok(desk)
@@ -165,44 +128,6 @@ impl Desk {
     /// Who this desk is: the same for ever, wherever it listens.
     pub fn id(&self) -> Uuid {
         self.id
-    }
-
-    /// Accepts a create; durable when it returns [`Acceptance::Accepted`].
-    ///
-    /// # Errors
-    /// Those of the file system; then nothing was accepted.
-    pub fn accept(&self, request: Request) -> io::Result<Acceptance> {
-        let Request { owner, audio, params, metadata, callback } = request;
-        let id = Uuid::new_v4();
-        let held = match &audio {
-            Audio::Upload(upload) => self.shelf.hold(*upload, &owner).map(|file| (*upload, file, None)),
-            // What is fetched gets the transcription's id: after a crash it is found again.
-            Audio::Elsewhere(url) => Some((id, File::default(), Some(url.clone()))),
-        };
-        let Some((upload, file, source)) = held else { return Ok(Acceptance::NoUpload) };
-        let most = self.rules.running.saturating_add(self.rules.queue);
-        let Some(created) = self.index().reserve(owner, most, self.clock.now()) else {
-            self.shelf.give_back(upload);
-            return Ok(Acceptance::Full(most));
-        };
-        let waits = if source.is_some() { Waits::ToBeFetched } else { Waits::ToBeHeard };
-        let entry =
-            Entry { id, owner, upload, status: Status::Queued, ended: None, metadata: metadata.clone(), bytes: 0 };
-        let upload = upload.to_string();
-        let (ended, calls) = (None, Vec::new());
-        let head = Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls };
-        crash::point(Point::Accepting);
-        if let Err(error) = self.write_head(id, &head) {
-            // The rename may have happened before the error: what was refused must not come back.
-            let _ = files::remove(&self.head_path(id));
-            self.shelf.give_back(entry.upload);
-            self.index().give_back(owner);
-            return Err(error);
-        }
-        crash::point(Point::Accepted);
-        self.index().accept(created, entry, waits);
-        self.ring(waits);
-        Ok(Acceptance::Accepted(id))
     }
 
     /// Takes the next one to be heard; it is `processing` from now on.
@@ -252,6 +177,9 @@ impl Desk {
         let head = Head { ended: Some(ended), calls, ..self.with_file(taken.upload, head) };
         let written = self.write_head(taken.id, &head)?;
         crash::point(Point::EndWritten);
+        if self.ledger.settle(taken.id) {
+            self.committer.tidy();
+        }
         let bytes = written + result.map_or(0, |result| result.len() as u64);
         self.shelf.add_records(bytes);
         self.index().end(taken.created, &head, bytes);
@@ -263,69 +191,7 @@ impl Desk {
         Ok(())
     }
 
-    /// What a worker needs of what it has taken; of fetched audio also what was found in it.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn order(&self, taken: &Taken) -> io::Result<Head> {
-        Ok(self.with_file(taken.upload, self.head(taken.id)?))
-    }
-
-    /// What is kept of a transcription.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn head(&self, id: Uuid) -> io::Result<Head> {
-        Ok(serde_json::from_slice(&fs::read(self.head_path(id))?)?)
-    }
-
-    fn with_file(&self, upload: Uuid, head: Head) -> Head {
-        if head.source.is_none() || head.ended.is_some() {
-            return head;
-        }
-        let file = self.shelf.file(upload).unwrap_or_default();
-        Head { file, ..head }
-    }
-
-    /// A transcription of this owner; `None` when there is none.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<Standing>> {
-        let Some((status, upload)) = self.status(id, owner) else { return Ok(None) };
-        match self.standing(id, status, upload) {
-            // It was deleted meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.status(id, owner).is_none() => Ok(None),
-            standing => standing.map(Some),
-        }
-    }
-
-    /// Where a transcription of this owner is, and what it is made from.
-    pub fn status(&self, id: Uuid, owner: &Hash) -> Option<(Status, Uuid)> {
-        self.index().of(id, owner).map(|entry| (entry.status.clone(), entry.upload))
-    }
-
-    fn standing(&self, id: Uuid, status: Status, upload: Uuid) -> io::Result<Standing> {
-        let head = self.with_file(upload, self.head(id)?);
-        // It may have ended since the index was asked: what is written is newer.
-        let status = match &head.ended {
-            None => status,
-            Some(Ended { failure: None, .. }) => Status::Done,
-            Some(Ended { failure: Some(_), .. }) => Status::Error,
-        };
-        let result = match status {
-            Status::Done => Some(serde_json::from_slice(&fs::read(self.result_path(id))?)?),
-            _ => None,
-        };
-        Ok(Standing { id, head, status, result })
-    }
-
-    /// What is on a list, newest first, with the moments of creation.
-    pub fn list(&self, owner: &Hash, query: &ListQuery, most: usize) -> Vec<(Timestamp, Uuid)> {
-        self.index().list(owner, query).take(most).collect()
-    }
-
-    fn ring(&self, waits: Waits) {
+    pub(super) fn ring(&self, waits: Waits) {
         match waits {
             Waits::ToBeHeard => self.bell.notify_one(),
             Waits::ToBeFetched => self.fetching.notify_one(),
@@ -359,6 +225,7 @@ impl Desk {
 impl Drop for Desk {
     /// Closing the file is not enough: a child process that is just being started has it open too.
     fn drop(&mut self) {
+        self.committer.close();
         let _ = self.lock.unlock();
     }
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// One accepted create, as it is kept.
+/// One accepted create, as it is kept; `P` is how the parameters are held.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Head {
+pub struct Head<P = Value> {
     /// 1.
     pub v: u32,
     /// Whose it is; [`NOBODY`] where it is older than keys: then the first key's.
@@ -29,7 +29,7 @@ pub struct Head {
     #[serde(default)]
     pub file: File,
     /// The parameters as the record shows them.
-    pub params: Value,
+    pub params: P,
     /// As it was sent, to the letter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Box<RawValue>>,

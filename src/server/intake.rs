@@ -2,11 +2,11 @@
 
 use crate::domain::names::Hash;
 use crate::server::answer::Base;
-use crate::server::desk::{Acceptance, Audio};
+use crate::server::desk::{Acceptance, Audio, Request};
 use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
 use crate::server::request;
-use crate::server::routes::{Service, Shared, blocking, text};
+use crate::server::routes::{Service, Shared, blocking, fault, text};
 use crate::server::upload::{self, Received, in_time};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
@@ -84,16 +84,15 @@ pub async fn create(State(service): Shared, uri: Uri, headers: HeaderMap, body: 
     let taken = take_json(&service, &headers, &mut body).await;
     let (owner, body) = or_drain(taken, body)?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
+    let request = read(&service, owner, body).await?;
     let desk = Arc::clone(&service.shelves.desk);
-    let recogniser = Arc::clone(&service.recogniser);
     // Once begun this is finished, even if the caller goes away meanwhile.
-    let accepted = blocking(move || {
+    let accepted = tokio::spawn(async move {
         let _accepting = accepting;
-        let recogniser = recogniser.get().map_err(|error| Refusal::unavailable(error.to_string()))?;
-        let request = request::read(&body, owner, recogniser.languages())?;
-        desk.accept(request).map_err(|error| Refusal::of_disk(&error))
+        desk.accept(request).await
     });
-    match accepted.await?? {
+    let accepted = accepted.await.map_err(|_| fault())?.map_err(|error| Refusal::of_disk(&error))?;
+    match accepted {
         Acceptance::Accepted(id) => {
             let result_url = Base::of(&headers, service.address).result_url(uri.path(), id);
             Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
@@ -101,6 +100,21 @@ pub async fn create(State(service): Shared, uri: Uri, headers: HeaderMap, body: 
         Acceptance::NoUpload => Err(no_upload()),
         Acceptance::Full(most) => Err(Refusal::too_many(most)),
     }
+}
+
+/// Longer bodies are read where others do not wait for them.
+const SHORT: usize = 16 << 10;
+
+async fn read(service: &Service, owner: Hash, body: Vec<u8>) -> Result<Request, Refusal> {
+    if let Some(recogniser) = service.recogniser.opened().filter(|_| body.len() <= SHORT) {
+        return request::read(&body, owner, recogniser.languages());
+    }
+    let recogniser = Arc::clone(&service.recogniser);
+    let read = blocking(move || {
+        let recogniser = recogniser.get().map_err(|error| Refusal::unavailable(error.to_string()))?;
+        request::read(&body, owner, recogniser.languages())
+    });
+    read.await?
 }
 
 async fn take_json(

@@ -1,22 +1,34 @@
 //! Connections: taken, bounded in number and in how long a request's head may take, and let end.
 
 use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
 
-/// Connections at once; further ones wait to be taken.
-const CONNECTIONS: usize = 512;
+/// What is put up with.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// Connections at once; further ones wait to be taken.
+    pub connections: usize,
+    /// How long a request's head may take, and how long a connection may be idle before the next one.
+    pub head: Duration,
+}
 
-/// How long a request's head may take, and how long a connection may be idle before the next one.
-const HEAD: Duration = Duration::from_secs(60);
+impl Manners {
+    /// Those of the service.
+    pub const SERVICE: Self = Self { connections: 512, head: Duration::from_secs(60) };
+}
 
 /// The most headers of a request; more are answered with 431.
 const HEADERS: usize = 100;
@@ -28,12 +40,12 @@ const HEAD_BYTES: usize = 128 << 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
-pub async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
+pub async fn serve(listener: TcpListener, router: Router, manners: Manners, closing: CancellationToken) {
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Semaphore::new(manners.connections));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
+    http.timer(TokioTimer::new()).header_read_timeout(manners.head).max_headers(HEADERS).max_buf_size(HEAD_BYTES);
     let next = async || {
         let place = Arc::clone(&places).acquire_owned().await.ok()?;
         Some((place, listener.accept().await))
@@ -44,15 +56,20 @@ pub async fn serve(listener: TcpListener, router: Router, closing: CancellationT
             taken = next() => taken,
         };
         let Some((place, accepted)) = taken else { break };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 tracing::debug!(%error, "a connection could not be taken");
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        let served = graceful.watch(http.serve_connection(io(stream), TowerToHyperService::new(router.clone())));
+        let router = router.clone();
+        let answer = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.clone().oneshot(request)
+        });
+        let served = graceful.watch(http.serve_connection(io(stream), answer));
         while connections.try_join_next().is_some() {}
         connections.spawn(async move {
             let _place = place;

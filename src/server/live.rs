@@ -6,6 +6,8 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
+use crate::server::room::{Bounded, Room};
+use crate::server::shelf::Shelf;
 use crate::wire::live::{self, Live};
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
@@ -16,11 +18,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The records of live transcriptions of one desk.
 pub struct LiveRecords {
     folder: PathBuf,
+    /// Where their bytes count, beside those of the desk.
+    shelf: Option<Arc<Shelf>>,
     state: Mutex<State>,
 }
 
@@ -56,6 +60,9 @@ struct Line {
     record: Box<RawValue>,
 }
 
+/// Held by the one who imports.
+const LOCK: &str = "lock";
+
 /// What an import came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Imported {
@@ -73,6 +80,17 @@ pub enum ImportError {
     /// Lines that are no records of live transcriptions.
     #[error("nothing was imported; mend these lines and import the file again:\n{}", .0.join("\n"))]
     Wrong(Vec<String>),
+    /// There is no room.
+    #[error(
+        "nothing was imported: {used} of the {limit} bytes that `disk` in [serve] allows are used, and past nine \
+         tenths of them transcriptions are removed to make room; raise `disk`, or delete transcriptions"
+    )]
+    Full {
+        /// Bytes that are kept.
+        used: u64,
+        /// Bytes.
+        limit: u64,
+    },
     /// Another import is in the middle.
     #[error("another import is running; wait for its end and import the file again")]
     InUse,
@@ -82,14 +100,19 @@ pub enum ImportError {
 }
 
 impl LiveRecords {
-    /// Opens the folder in a desk's directory, made if it is not there.
+    /// Opens the folder in a desk's directory, made if it is not there, and removes what an import that
+    /// was killed left half-done. With a shelf, what is read counts as kept there.
     ///
     /// # Errors
     /// Those of the file system, and a file of a newer release.
-    pub fn open(root: &Path) -> io::Result<Self> {
+    pub fn open(root: &Path, shelf: Option<Arc<Shelf>>) -> io::Result<Self> {
         let folder = root.join("live");
         files::make_folder(&folder)?;
-        let records = Self { folder, state: Mutex::default() };
+        // Whoever has the lock is importing, and begins with a clean folder.
+        if let Some(_lock) = files::lock(&folder.join(LOCK))? {
+            files::sweep(&folder)?;
+        }
+        let records = Self { folder, shelf, state: Mutex::default() };
         records.refresh()?;
         Ok(records)
     }
@@ -98,11 +121,14 @@ impl LiveRecords {
     ///
     /// # Errors
     /// See [`ImportError`].
-    pub fn import(&self, lines: impl BufRead, owner: Hash) -> Result<Imported, ImportError> {
-        let lock = files::lock(&self.folder.join("lock"))?.ok_or(ImportError::InUse)?;
+    pub fn import(&self, lines: impl BufRead, owner: Hash, room: Room) -> Result<Imported, ImportError> {
+        let lock = files::lock(&self.folder.join(LOCK))?.ok_or(ImportError::InUse)?;
+        files::sweep(&self.folder)?;
         self.refresh()?;
         let mut file = files::temporary(&self.folder)?;
-        let imported = self.copy(lines, owner, &mut file)?;
+        let mut to = Bounded { to: &mut file, left: room.left(), is_over: false };
+        let imported = self.copy(lines, owner, &mut to);
+        let imported = if to.is_over { Err(room.full()) } else { imported }?;
         if imported.new + imported.changed > 0 {
             file.as_file().sync_all()?;
             let path = self.path(self.state().read + 1);
@@ -204,12 +230,18 @@ impl LiveRecords {
     }
 
     /// Reads what was imported since the last look.
-    fn refresh(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Those of the file system, and a file of a newer release.
+    pub fn refresh(&self) -> io::Result<()> {
         let mut state = self.state();
         loop {
             let number = state.read + 1;
             match File::open(self.path(number)) {
-                Ok(file) => state.add(number, BufReader::new(file))?,
+                Ok(file) => {
+                    let bytes = state.add(number, BufReader::new(file))?;
+                    self.shelf.iter().for_each(|shelf| shelf.add_records(bytes));
+                }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -227,7 +259,8 @@ impl LiveRecords {
 }
 
 impl State {
-    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<()> {
+    /// The bytes of it.
+    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<u64> {
         let mut offset = 0;
         for line in lines.split(b'\n') {
             let line = line?;
@@ -241,7 +274,7 @@ impl State {
             let live = live::read_again(record.get()).ok_or_else(words)?;
             self.insert(live, owner, place);
         }
-        Ok(())
+        Ok(offset)
     }
 
     fn insert(&mut self, live: Live, owner: Hash, place: Place) {

@@ -8,9 +8,9 @@ use axum::routing::get;
 /// Where the document is.
 pub const PATH: &str = "/openapi.json";
 
-/// The endpoints, and the document beside them.
-pub fn beside(router: Router) -> Router {
-    let text = schema::document().to_string();
+/// The endpoints, and the document beside them; `key_headers` are those that a key may come in.
+pub fn beside(router: Router, key_headers: &[String]) -> Router {
+    let text = schema::document(key_headers).to_string();
     let answer = move || {
         let text = text.clone();
         async move { ([(header::CONTENT_TYPE, "application/json")], text) }

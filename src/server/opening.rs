@@ -1,10 +1,13 @@
 //! How a desk is opened: who it is, whose it is, and what is found on it.
 
 use crate::domain::names::Timestamp;
+use crate::server::committer::Committer;
 use crate::server::desk::Rules;
 use crate::server::files;
 use crate::server::head::{Ended, Head, NOBODY};
 use crate::server::index::{Entry, Index, Waits};
+use crate::server::ledger::Ledger;
+use crate::server::recovery;
 use crate::server::shelf::Shelf;
 use crate::wire::record::Status;
 use serde::{Deserialize, Serialize};
@@ -12,6 +15,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// Why a desk cannot be opened.
@@ -51,6 +56,10 @@ pub struct Opened {
     pub shelf: Shelf,
     /// Its transcriptions.
     pub index: Index,
+    /// What was accepted and has not ended.
+    pub ledger: Arc<Ledger>,
+    /// Who writes it.
+    pub committer: Committer,
 }
 
 /// What every file says, whatever else a newer release may write into it.
@@ -72,7 +81,7 @@ struct Identity {
 pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
     let failed = |error| DeskError::Io { path: root.to_owned(), error };
     files::make_folder(root).map_err(failed)?;
-    let lock = files::lock(&root.join("lock")).map_err(failed)?;
+    let lock = lock(&root.join("lock")).map_err(failed)?;
     let lock = lock.ok_or_else(|| DeskError::InUse { path: root.to_owned() })?;
     files::sweep(root).map_err(failed)?;
     let id = identity(&root.join("desk.json"), failed)?;
@@ -80,8 +89,23 @@ pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
         files::make_folder(&root.join(folder)).map_err(failed)?;
     }
     let shelf = Shelf::open(root.join("uploads"), rules.limits, rules.first_owner).map_err(failed)?;
-    let index = rebuild(root, &shelf, rules, failed)?;
-    Ok(Opened { id, lock, shelf, index })
+    let ledger = Arc::new(recovery::open(root.join("ledger"), rules.volume)?);
+    let index = rebuild(root, &shelf, rules, &ledger, failed)?;
+    let committer = Committer::start(&ledger).map_err(failed)?;
+    committer.tidy();
+    Ok(Opened { id, lock, shelf, index, ledger, committer })
+}
+
+/// Whoever is just leaving writes to the end what it has begun: that is waited for.
+fn lock(path: &Path) -> io::Result<Option<fs::File>> {
+    const LOOKS: u32 = 40;
+    for _ in 1..LOOKS {
+        if let Some(lock) = files::lock(path)? {
+            return Ok(Some(lock));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    files::lock(path)
 }
 
 fn identity(path: &Path, failed: impl Fn(io::Error) -> DeskError) -> Result<Uuid, DeskError> {
@@ -110,6 +134,7 @@ fn rebuild(
     root: &Path,
     shelf: &Shelf,
     rules: &Rules,
+    ledger: &Ledger,
     failed: impl Fn(io::Error) -> DeskError,
 ) -> Result<Index, DeskError> {
     let (folder, results) = (root.join("transcriptions"), root.join("results"));
@@ -127,6 +152,8 @@ fn rebuild(
             Ok(head) => {
                 let size = bytes.len() as u64 + fs::metadata(&result).map_or(0, |found| found.len());
                 strays.remove(&id);
+                // What has a file of its own is newer there.
+                ledger.settle(id);
                 restore(&mut index, id, head, size, shelf, rules);
             }
             Err(error) => {
@@ -136,6 +163,11 @@ fn rebuild(
                 strays.remove(&id);
             }
         }
+    }
+    for id in ledger.needed() {
+        let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
+        check_version(&folder, head.v)?;
+        restore(&mut index, id, head, 0, shelf, rules);
     }
     for id in strays {
         files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;

@@ -7,10 +7,10 @@ use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
 use crate::server::hearing::{Hearing, Wishes};
 use crate::server::recogniser::Term;
 use crate::server::{undone, wording};
-use crate::wire::enrichment::{Either, Envelope, EnvelopeError, Sentence, Shapes, Translated, WholeSentence};
+use crate::wire::enrichment::{Either, Envelope, EnvelopeError, Sentence, Shapes, Translated};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
-use crate::wire::result::{ResultBody, ResultMetadata, Subtitles, Transcription, WireUtterance};
-use serde_json::{Map, Value, json};
+use crate::wire::result::{ResultBody, ResultMetadata, Subtitles, Transcription};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// What the parameters ask of the ears.
@@ -45,12 +45,12 @@ pub fn result(params: &Params, hearing: Hearing, facts: Facts, clock: &dyn Clock
     let Hearing { mut transcript, channels, unknown } = hearing;
     write_out(&mut transcript, params);
     let mut transcription = Transcription::of(&transcript);
-    let mut enrichments = undone::envelopes(params);
+    let mut enrichments = undone::envelopes(params, facts.shapes);
     if params.subtitles == Some(true) {
         transcription.subtitles = Some(subtitles(&transcript, params.subtitles_config.as_ref()));
     }
     if params.sentences == Some(true) {
-        let envelope = sentences(&transcript, facts.shapes, clock);
+        let envelope = sentences(&transcript, clock);
         transcription.sentences = Some(json!([envelope.clone()]));
         enrichments.sentences = Some(Either::Known(envelope));
     }
@@ -122,24 +122,15 @@ fn without_markup(cue: &mut Cue) {
 }
 
 /// A sentence is what is said between two pauses: punctuation is made by these, not they by it.
-fn sentences(transcript: &Transcript, shapes: Shapes, clock: &dyn Clock) -> Envelope<Vec<Sentence>> {
+///
+/// Texts in either shape: the public service's own clients take them for texts, and make of an object a text
+/// of its source.
+fn sentences(transcript: &Transcript, clock: &dyn Clock) -> Envelope<Vec<Sentence>> {
     let begun = clock.uptime();
-    let write = |utterance: &Utterance| match shapes {
-        Shapes::Interface => Sentence::Text(utterance.text.clone()),
-        Shapes::Current => Sentence::Whole(whole(utterance)),
-    };
+    let write = |utterance: &Utterance| Sentence::Text(utterance.text.clone());
     let sentences: Vec<Sentence> = transcript.utterances.iter().map(write).collect();
     let is_empty = sentences.is_empty();
     Envelope::done(sentences, is_empty, seconds(clock, begun))
-}
-
-fn whole(utterance: &Utterance) -> WholeSentence {
-    let mut spoken = match json!(WireUtterance::of(utterance)) {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    };
-    spoken.remove("text");
-    WholeSentence { sentence: utterance.text.clone(), spoken }
 }
 
 fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {

@@ -6,7 +6,6 @@
 #![expect(unsafe_code, reason = "the recogniser is a C library; every call into it is in this file")]
 
 use std::ffi::{CStr, CString, c_char, c_double, c_int, c_void};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libloading::Library;
 
 use super::dictionary;
+use super::model;
 use super::pool::Pool;
 use super::recogniser::{Heard, Lesson, Recogniser, RecogniserError, Term};
 
@@ -55,13 +55,17 @@ impl PocketSphinx {
     /// [`RecogniserError::ModelMissing`], each naming the package to install.
     pub fn open(settings: Settings) -> Result<Self, RecogniserError> {
         let api = Arc::new(Api::load(settings.library.as_deref())?);
-        check_model(&settings.model)?;
+        model::check(&settings.model)?;
         let decoders = Pool::new(settings.decoders);
         Ok(Self { api, settings, decoders })
     }
 }
 
 impl Recogniser for PocketSphinx {
+    fn name(&self) -> &'static str {
+        "PocketSphinx"
+    }
+
     fn languages(&self) -> &[&'static str] {
         &["en"]
     }
@@ -74,7 +78,7 @@ impl Recogniser for PocketSphinx {
         if terms.is_empty() {
             return Ok(Lesson::default());
         }
-        let path = self.settings.model.join(DICTIONARY);
+        let path = self.settings.model.join(model::DICTIONARY);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| RecogniserError::ModelMissing { path, reason: error.to_string() })?;
         Ok(dictionary::lesson(terms, &text))
@@ -97,8 +101,6 @@ impl Recogniser for PocketSphinx {
     }
 }
 
-const DICTIONARY: &str = "cmudict-en-us.dict";
-
 /// How a learnt word is called inside: like no word of the dictionary, and its number in the lesson.
 const LEARNT: &str = "learnt:";
 
@@ -109,57 +111,8 @@ const LIBRARY: &str = "libpocketsphinx.so.3";
 const OTHER_LIBRARIES: [&str; 4] =
     ["libpocketsphinx.so.5", "libpocketsphinx.so.4", "libpocketsphinx.so.1", "libpocketsphinx.so"];
 
-/// Files of the model, from its folder. The library ends the whole process over some of them, so
-/// each is looked at before.
-const MODEL_FILES: [&str; 9] = [
-    DICTIONARY,
-    "en-us.lm.bin",
-    "en-us/feat.params",
-    "en-us/mdef",
-    "en-us/means",
-    "en-us/noisedict",
-    "en-us/sendump",
-    "en-us/transition_matrices",
-    "en-us/variances",
-];
-
-/// The search's settings that differ from the library's own.
-///
-/// Measured on five readings (25 s, 71 words), clean and with white noise 20 and 10 dB below the
-/// speech: words wrong, and processor seconds for a second of clean sound. The library's own
-/// settings: 20, 37 and 66 words, 0.19; these: 15, 34 and 57 words, 0.11. Wider beams cost half as
-/// much again and change nothing; other weights of the first pass (5.5 to 10) are no better or much
-/// worse; skipping frames (`-ds 2`) and fewer Gaussians (`-topn 2`) cost words.
-const SEARCH: [(&str, &str); 4] = [
-    // Silence taken out by the front end is missing from the clock: words after a pause of two
-    // seconds came 1.7 s too early. The segmenter has taken it out already.
-    ("-remove_silence", "no"),
-    // The second pass costs time and words: 20, 37, 66 words and 0.19 with it, 19, 34, 64 and 0.16
-    // without.
-    ("-fwdflat", "no"),
-    // The third pass gives the confidences, but its usual weight of the language (9.5) chose worse
-    // words than it was given: 19 at 9.5, 14 at 8.5, 15 at 7.5 and at 6.5 and without the pass.
-    ("-bestpathlw", "7.5"),
-    // States kept in a frame: the usual 30000 costs half as much again and is worse in noise; 2000
-    // begins to lose words.
-    ("-maxhmmpf", "3000"),
-];
-
 /// Frames a second of the times the library gives.
 const FRAME_RATE: f64 = 100.0;
-
-fn check_model(model: &Path) -> Result<(), RecogniserError> {
-    for name in MODEL_FILES {
-        let path = model.join(name);
-        let reason = match std::fs::File::open(&path).and_then(|file| file.metadata()) {
-            Ok(metadata) if metadata.len() > 0 => continue,
-            Ok(_) => "it is empty".to_owned(),
-            Err(error) => error.to_string(),
-        };
-        return Err(RecogniserError::ModelMissing { path, reason });
-    }
-    Ok(())
-}
 
 /// A word as the library gives it, if it is one: `<sil>`, `[NOISE]`, `++UM++` are none, `(2)` names
 /// a pronunciation. Frames are inclusive.
@@ -283,7 +236,7 @@ impl Decoder {
     fn start(api: &Arc<Api>, model: &Path) -> Result<Self, RecogniserError> {
         let _one = api.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = || RecogniserError::Start { model: model.to_owned() };
-        let arguments = arguments(model).ok_or_else(failed)?;
+        let arguments = model::arguments(model).ok_or_else(failed)?;
         let handle = init(api, &arguments).ok_or_else(failed)?;
         Ok(Self { api: Arc::clone(api), handle, lesson: Arc::default() })
     }
@@ -366,15 +319,6 @@ impl Drop for Decoder {
     }
 }
 
-/// Names and values as on a command line; none if the model's path holds a zero byte.
-fn arguments(model: &Path) -> Option<Vec<CString>> {
-    let paths = [("-hmm", "en-us"), ("-lm", "en-us.lm.bin"), ("-dict", DICTIONARY)];
-    let paths = paths.map(|(name, file)| (name, model.join(file).into_os_string()));
-    let search = SEARCH.map(|(name, value)| (name, value.into()));
-    let pairs = paths.into_iter().chain(search);
-    pairs.flat_map(|(name, value)| [CString::new(name), CString::new(value.as_bytes())]).collect::<Result<_, _>>().ok()
-}
-
 fn init(api: &Api, arguments: &[CString]) -> Option<NonNull<c_void>> {
     let pointers: Vec<*const c_char> = arguments.iter().map(|a| a.as_ptr()).collect();
     let count = i32::try_from(pointers.len()).ok()?;
@@ -405,13 +349,5 @@ mod tests {
         for mark in ["<s>", "</s>", "<sil>", "[NOISE]", "[SPEECH]", "++UM++"] {
             assert_eq!(heard(mark, 0, 9, 1.0, &Lesson::default()), None);
         }
-    }
-
-    #[test]
-    fn a_model_with_an_empty_file_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(MODEL_FILES[0]), "").unwrap();
-        let error = check_model(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("it is empty") && error.contains("pocketsphinx-en-us"), "{error}");
     }
 }

@@ -105,7 +105,7 @@ async fn list(
 }
 
 /// Names and values of the query, decoded; what is no UTF-8 is replaced.
-fn pairs(uri: &Uri) -> Vec<(String, String)> {
+pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
     let Ok(mut url) = reqwest::Url::parse("http://query/") else { return Vec::new() };
     url.set_query(uri.query());
     url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()

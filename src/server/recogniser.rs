@@ -6,6 +6,11 @@ use std::sync::Arc;
 /// Turns one segment of speech into words. Many threads may call it at once; how many are served
 /// at once is the implementation's affair, the others wait.
 pub trait Recogniser: Send + Sync {
+    /// What people call it.
+    fn name(&self) -> &'static str {
+        "a recogniser without a name"
+    }
+
     /// Codes such as `en`, the one that is assumed first.
     fn languages(&self) -> &[&'static str];
 

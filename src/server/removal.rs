@@ -1,8 +1,10 @@
 //! What leaves a desk: by order, after its time, and to make room.
 
+use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::desk::Desk;
 use crate::server::files;
+use crate::server::ledger::Line;
 use std::io;
 use std::time::Duration;
 use uuid::Uuid;
@@ -36,9 +38,14 @@ impl Desk {
         Ok(Removal::Removed)
     }
 
-    /// The head first: a result without one is removed at the next start.
+    /// The head first: a result without one is removed at the next start. But before the head goes, the
+    /// ledger says so, where the create would be found again.
     fn remove(&self, id: Uuid) -> io::Result<()> {
         let _settling = self.settling();
+        if self.ledger.holds(id) {
+            self.committer.write_and_wait(Line::gone(id))?;
+            crash::point(Point::Struck);
+        }
         files::remove(&self.head_path(id))?;
         files::sync_folder(&self.root.join("transcriptions"))?;
         let gone = self.index().forget(id);
@@ -51,6 +58,7 @@ impl Desk {
         self.shelf.sweep(self.clock.now());
         self.retire();
         self.make_room();
+        self.committer.tidy();
     }
 
     pub(super) fn retire(&self) {

@@ -6,7 +6,7 @@ use crate::server::desk::{Audio, Request};
 use crate::server::files;
 use crate::server::limits;
 use crate::server::refusal::Refusal;
-use crate::wire::fields::Side;
+use crate::wire::fields::{METADATA, Side};
 use crate::wire::params::Params;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,9 +22,10 @@ pub const MAX_BODY: usize = 1 << 20;
 /// is not among `languages`, nobody is named for the callback, or something was asked for that must
 /// not silently be left undone.
 pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Refusal> {
-    let value: Value =
-        serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))?;
-    let reading = Params::read(&value, Side::Server)
+    let value: Value = serde_json::from_slice(body).map_err(not_json)?;
+    // Most have none, and need not be read once more for it.
+    let metadata = if value.get(METADATA).is_some() { metadata(body)? } else { None };
+    let reading = Params::take(value, Side::Server)
         .map_err(|wrong| Refusal::fields(wrong.iter().map(ToString::to_string).collect()))?;
     if !reading.ignored.is_empty() {
         tracing::debug!(keys = ?reading.ignored, "unknown parameters are passed over");
@@ -35,7 +36,12 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Ref
     }
     let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
     let callback = calls::callback(&reading.params);
-    Ok(Request { owner, audio, metadata: metadata(body)?, params: reading.params.echo(), callback })
+    let params = RawValue::from_string(reading.params.echo()).map_err(not_json)?;
+    Ok(Request { owner, audio, metadata, params, callback })
+}
+
+fn not_json(error: serde_json::Error) -> Refusal {
+    Refusal::bad(format!("the body is not valid JSON: {error}"))
 }
 
 /// Reads the JSON body of an upload: where its audio is (service notes, 1).
@@ -43,8 +49,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Ref
 /// # Errors
 /// 400: it is no JSON, or `audio_url` is no http or https URL.
 pub fn read_upload(body: &[u8]) -> Result<Audio, Refusal> {
-    let value: Value =
-        serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not valid JSON: {error}")))?;
+    let value: Value = serde_json::from_slice(body).map_err(not_json)?;
     let only = serde_json::json!({ "audio_url": value.get("audio_url") });
     let reading = Params::read(&only, Side::Server)
         .map_err(|wrong| Refusal::fields(wrong.iter().map(ToString::to_string).collect()))?;
@@ -83,13 +88,12 @@ fn metadata(body: &[u8]) -> Result<Option<Box<RawValue>>, Refusal> {
     struct Body {
         custom_metadata: Option<Box<RawValue>>,
     }
-    let bad = |error| Refusal::bad(format!("the body is not valid JSON: {error}"));
-    let body: Body = serde_json::from_slice(body).map_err(bad)?;
+    let body: Body = serde_json::from_slice(body).map_err(not_json)?;
     // Its length was checked without the blanks and escapes that it may be padded with.
     match body.custom_metadata {
         Some(text) if text.get().len() > MAX_METADATA_TEXT => {
-            let value: Value = serde_json::from_str(text.get()).map_err(bad)?;
-            serde_json::value::to_raw_value(&value).map(Some).map_err(bad)
+            let value: Value = serde_json::from_str(text.get()).map_err(not_json)?;
+            serde_json::value::to_raw_value(&value).map(Some).map_err(not_json)
         }
         text => Ok(text),
     }

@@ -5,7 +5,7 @@
 //! `Cannot GET /…` even without a key; another key's records are 404; the success codes are 200 for
 //! uploads, reads and lists, 201 for creates and 202 for deletions (service notes, 1).
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Uptime};
 use crate::domain::names::Hash;
 use crate::server::answer;
 use crate::server::auth::Door;
@@ -16,14 +16,16 @@ use crate::server::lists::Shelves;
 use crate::server::reading;
 use crate::server::refusal::Refusal;
 use crate::server::rendered::Rendered;
-use crate::server::{first, openapi};
+use crate::server::survey::Census;
+use crate::server::untold::Untold;
+use crate::server::{first, openapi, page};
 use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::record::{LIVE_PATH, OLD_PATH, PATH};
 use crate::wire::upload;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -52,6 +54,12 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// Where the service listens.
     pub address: SocketAddr,
+    /// Since when.
+    pub born: Uptime,
+    /// How much is where.
+    pub census: Census,
+    /// The calls that somebody waits for.
+    pub untold: Arc<Untold>,
     /// Held shared while a create becomes durable; a list waits for those that began before it. So
     /// a create that is on no list that began after it was never accepted.
     pub accepting: Arc<RwLock<()>>,
@@ -59,7 +67,7 @@ pub struct Service {
 
 /// The endpoints, each with and without a slash at its end.
 pub fn router(service: Arc<Service>) -> Router {
-    let mut router = Router::new();
+    let mut router = Router::new().route("/", get(page::show));
     let mut route = |path: &str, methods: MethodRouter<Arc<Service>>| {
         let all = std::mem::take(&mut router);
         router = all.route(path, methods.clone()).route(&format!("{path}/"), methods);
@@ -80,7 +88,8 @@ pub fn router(service: Arc<Service>) -> Router {
         .layer(middleware::from_fn_with_state(Arc::clone(&service), finish))
         .with_state(Arc::clone(&service));
     let clock = Arc::clone(&service.clock);
-    first::beside(openapi::beside(second), clock).layer(middleware::from_fn_with_state(service, finish))
+    first::beside(openapi::beside(second, service.door.headers()), clock)
+        .layer(middleware::from_fn_with_state(service, finish))
 }
 
 /// What endpoints are handed.
@@ -132,13 +141,15 @@ async fn finish(State(service): Shared, request: Request, next: Next) -> Result<
     };
     let (parts, _) = response.into_parts();
     let mut response = (refusal.status, Json(body)).into_response();
-    response
-        .headers_mut()
-        .extend(parts.headers.into_iter().filter(|(name, _)| name.as_ref() == Some(&header::RETRY_AFTER)));
+    // What a refusal says in its headers.
+    let kept = [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::CACHE_CONTROL];
+    let stays = |name: &HeaderName| kept.contains(name);
+    response.headers_mut().extend(parts.headers.into_iter().filter(|(name, _)| name.as_ref().is_some_and(stays)));
     Ok(response)
 }
 
-fn fault() -> Refusal {
+/// 500: what was being done panicked.
+pub fn fault() -> Refusal {
     Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "a fault in the service; its log says more")
 }
 

@@ -10,12 +10,14 @@ use crate::server::desk::{Desk, DeskError, Rules};
 use crate::server::fetch::Fetcher;
 use crate::server::fetching::{self, Fetching};
 use crate::server::lazy::LazyRecogniser;
-use crate::server::listening;
+use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
 use crate::server::rendered::Rendered;
 use crate::server::routes::{self, Service};
 use crate::server::shelf::Limits;
+use crate::server::survey::Census;
+use crate::server::untold::Untold;
 use crate::server::worker::Worker;
 use crate::wire::enrichment::Shapes;
 use std::io;
@@ -110,20 +112,24 @@ pub async fn start(
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let fetcher = Arc::new(Fetcher::new(options.reach.clone(), Arc::clone(&desk.shelf))?);
-    let tasks = begin(&options, &desk, &fetcher, &recogniser, &clock)?;
-    let (origin, lock) = (desk.id(), Arc::downgrade(&desk));
+    let untold = Arc::default();
+    let tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
+    let (origin, lock) = (desk.id(), Arc::downgrade(&desk.held));
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
         door: Door::new(&options.keys, options.key_headers),
         recogniser,
         fetcher,
+        born: clock.uptime(),
+        census: Census::default(),
+        untold,
         clock,
         address,
         accepting: Arc::new(RwLock::new(())),
     });
     let closing = CancellationToken::new();
-    let serving = tokio::spawn(listening::serve(listener, routes::router(service), closing.clone()));
+    let serving = tokio::spawn(listening::serve(listener, routes::router(service), Manners::SERVICE, closing.clone()));
     tracing::info!(%address, %origin, "the transcription service listens");
     Ok(Running { address, origin, lock, closing, serving, tasks })
 }
@@ -131,10 +137,11 @@ pub async fn start(
 /// Everything that works at the desk beside the endpoints.
 fn begin(
     options: &Options,
-    desk: &Arc<Desk>,
+    (desk, live): (&Arc<Desk>, &Arc<LiveRecords>),
     fetcher: &Arc<Fetcher>,
     recogniser: &Arc<LazyRecogniser>,
     clock: &Arc<dyn Clock>,
+    untold: &Arc<Untold>,
 ) -> Result<JoinSet<()>, StartError> {
     let mut tasks = JoinSet::new();
     let own = || (Arc::clone(desk), Arc::clone(clock));
@@ -150,10 +157,11 @@ fn begin(
         tasks.spawn(Arc::clone(&fetching).run());
     }
     let (own_desk, own_clock) = own();
-    let courier = Courier::new(own_desk, options.webhook.clone(), options.reach.clone(), own_clock)?;
+    let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(untold));
+    let courier = Courier::new(own_desk, webhook, reach, own_clock, own_untold)?;
     tasks.spawn(Arc::new(courier).run());
     let (own_desk, own_clock) = own();
-    tasks.spawn(sweep(own_desk, own_clock));
+    tasks.spawn(sweep(own_desk, Arc::clone(live), own_clock));
     Ok(tasks)
 }
 
@@ -184,7 +192,7 @@ pub struct Running {
     /// Its desk's id: who it is, wherever it listens.
     pub origin: Uuid,
     /// Gone when nobody works at the desk any more: then its directory is free.
-    lock: Weak<Desk>,
+    lock: Weak<()>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
@@ -235,6 +243,9 @@ fn check(options: &Options) -> Result<(), StartError> {
     }
 }
 
+/// Bytes of a volume of the desk's ledger: some thousands of creates.
+const VOLUME: u64 = 4 << 20;
+
 async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>), DeskError> {
     let (root, clock) = (options.data.clone(), Arc::clone(clock));
     let rules = Rules {
@@ -246,22 +257,31 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         retention: options.retention,
         webhook: options.webhook.is_some(),
         patience: options.patience,
+        volume: VOLUME,
     };
     let opened = tokio::task::spawn_blocking(move || {
-        let desk = Desk::open(&root, rules, clock)?;
-        let live = LiveRecords::open(&root).map_err(|error| DeskError::Io { path: root.clone(), error })?;
-        Ok((Arc::new(desk), Arc::new(live)))
+        let desk = Arc::new(Desk::open(&root, rules, clock)?);
+        let live = LiveRecords::open(&root, Some(Arc::clone(&desk.shelf)));
+        let live = live.map_err(|error| DeskError::Io { path: root.clone(), error })?;
+        Ok((desk, Arc::new(live)))
     });
     let failed = |error| DeskError::Io { path: options.data.clone(), error: io::Error::other(error) };
     opened.await.unwrap_or_else(|error| Err(failed(error)))
 }
 
 /// What has been kept long enough goes, also when nothing new comes.
-async fn sweep(desk: Arc<Desk>, clock: Arc<dyn Clock>) {
+async fn sweep(desk: Arc<Desk>, live: Arc<LiveRecords>, clock: Arc<dyn Clock>) {
     const HOUR: Duration = Duration::from_secs(3600);
     loop {
         clock.sleep(HOUR).await;
-        let desk = Arc::clone(&desk);
-        let _ = tokio::task::spawn_blocking(move || desk.sweep()).await;
+        let (desk, live) = (Arc::clone(&desk), Arc::clone(&live));
+        let _ = tokio::task::spawn_blocking(move || {
+            // What was imported meanwhile counts, also where nobody looks at a list.
+            if let Err(error) = live.refresh() {
+                tracing::error!(%error, "imported live transcriptions cannot be read; trying again in an hour");
+            }
+            desk.sweep();
+        })
+        .await;
     }
 }

@@ -5,6 +5,7 @@ use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
 use crate::server::head::{NOBODY, nobody};
+pub use crate::server::incoming::Incoming;
 use crate::wire::result::File;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -13,8 +14,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tempfile::TempPath;
-use tokio::io::AsyncWriteExt as _;
 use uuid::Uuid;
 
 /// How much may be kept, in bytes.
@@ -24,6 +23,15 @@ pub struct Limits {
     pub upload: u64,
     /// By all together, those that are still coming in and the records with their results included.
     pub disk: u64,
+}
+
+/// How much is kept, and how much may be, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Uploads, those that are still coming in, and records with their results.
+    pub used: u64,
+    /// The most that may be.
+    pub limit: u64,
 }
 
 /// Why an upload is not taken.
@@ -126,8 +134,7 @@ impl Shelf {
     pub fn begin(self: &Arc<Self>, announced: u64) -> Result<Incoming, ShelfError> {
         self.check(announced, self.state().all())?;
         let (file, path) = files::temporary(&self.folder)?.into_parts();
-        let file = tokio::fs::File::from_std(file);
-        Ok(Incoming { file, path: Some(path), size: 0, shelf: Arc::clone(self) })
+        Ok(Incoming::new(tokio::fs::File::from_std(file), path, Arc::clone(self)))
     }
 
     /// Keeps what has come in. Durable when it returns: an upload that was answered is not lost.
@@ -136,7 +143,7 @@ impl Shelf {
     /// Those of the file system.
     pub fn keep(&self, mut incoming: Incoming, owner: Hash, since: Timestamp, file: File) -> io::Result<()> {
         let id = file.id.as_deref().and_then(files::parse_id);
-        let (Some(id), Some(path)) = (id, incoming.path.take()) else {
+        let (Some(id), Some(path)) = (id, incoming.take_path()) else {
             return Err(io::Error::other("an upload needs an id and a file"));
         };
         let label = Label { v: 1, owner, since, file };
@@ -148,7 +155,7 @@ impl Shelf {
             let _ = files::remove(&self.media(id));
             return Err(error);
         }
-        let size = std::mem::take(&mut incoming.size);
+        let size = incoming.hand_over();
         let kept = Kept { owner, since, size, file: label.file, open: 0, used: false };
         self.state().uploads.insert(id, kept);
         crash::point(Point::ShelfKept);
@@ -228,6 +235,11 @@ impl Shelf {
         state.all() > self.limits.disk / 10 * 9
     }
 
+    /// How much of the disk's limit is used.
+    pub fn usage(&self) -> Usage {
+        Usage { used: self.state().all(), limit: self.limits.disk }
+    }
+
     /// Where an upload's file is.
     pub fn media(&self, id: Uuid) -> PathBuf {
         self.folder.join(id.to_string())
@@ -257,6 +269,23 @@ impl Shelf {
         }
     }
 
+    /// Counts `more` bytes of one that has `size` already.
+    ///
+    /// # Errors
+    /// They do not fit.
+    pub(super) fn reserve(&self, size: u64, more: u64) -> Result<(), ShelfError> {
+        let mut state = self.state();
+        self.check(size + more, state.all().saturating_sub(size))?;
+        state.bytes += more;
+        Ok(())
+    }
+
+    /// Bytes that were reserved, and are not kept.
+    pub(super) fn free(&self, size: u64) {
+        let mut state = self.state();
+        state.bytes = state.bytes.saturating_sub(size);
+    }
+
     fn check(&self, upload: u64, all_others: u64) -> Result<(), ShelfError> {
         let Limits { upload: one, disk } = self.limits;
         if upload > one.min(disk) {
@@ -272,61 +301,6 @@ impl Shelf {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// An upload that is coming in. Dropped, it leaves nothing behind.
-pub struct Incoming {
-    file: tokio::fs::File,
-    path: Option<TempPath>,
-    /// What it counts for on the shelf, until it is kept.
-    size: u64,
-    shelf: Arc<Shelf>,
-}
-
-impl Incoming {
-    /// Adds bytes.
-    ///
-    /// # Errors
-    /// They do not fit, or the file system's.
-    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), ShelfError> {
-        self.reserve(bytes.len() as u64)?;
-        Ok(self.file.write_all(bytes).await?)
-    }
-
-    /// Makes the bytes durable.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub async fn finish(&mut self) -> io::Result<()> {
-        self.file.flush().await?;
-        self.file.sync_all().await
-    }
-
-    /// Where it lies until it is kept; `None` once it is.
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
-    }
-
-    /// Bytes so far.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn reserve(&mut self, more: u64) -> Result<(), ShelfError> {
-        let mut state = self.shelf.state();
-        let others = state.all().saturating_sub(self.size);
-        self.shelf.check(self.size + more, others)?;
-        state.bytes += more;
-        self.size += more;
-        Ok(())
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        let mut state = self.shelf.state();
-        state.bytes = state.bytes.saturating_sub(self.size);
     }
 }
 

@@ -17,6 +17,7 @@ use crate::domain::charge::Charge;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
@@ -238,11 +239,11 @@ pub trait Store: Send + Sync {
     /// job.
     async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Whether a person has ordered that nothing new is uploaded or submitted.
-    async fn paused(&self) -> Result<bool, StoreError>;
+    /// A person's orders that nothing new is uploaded or submitted.
+    async fn pauses(&self) -> Result<Pauses, StoreError>;
 
-    /// Orders it, or takes it back. Durable when it returns.
-    async fn set_paused(&self, paused: bool) -> Result<(), StoreError>;
+    /// Gives an order, or with `None` takes it back. Durable when it returns what holds now.
+    async fn set_pause(&self, whose: &Whose, pause: Option<Pause>) -> Result<Pauses, StoreError>;
 
     /// When the next of these is due, leases that run out included.
     async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError>;

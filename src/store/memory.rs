@@ -2,6 +2,7 @@
 
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName};
+use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, Note, StoreError};
 use crate::store::queue::{Barrier, Journal, QueueStore, Rows};
@@ -33,8 +34,8 @@ pub struct Contents {
     pub sightings: bool,
     /// The services whose lists were walked.
     pub trusted: BTreeSet<ServiceName>,
-    /// Whether nothing new is uploaded or submitted.
-    pub paused: bool,
+    /// The orders that nothing new is uploaded or submitted.
+    pub pauses: Pauses,
     /// The history.
     pub notes: Vec<Note>,
 }
@@ -59,7 +60,7 @@ enum Change {
     Bought(Order, Option<Bought>),
     Sightings(bool),
     Trusted(BTreeSet<ServiceName>),
-    Paused(bool),
+    Pauses(Pauses),
 }
 
 impl MemoryDisk {
@@ -83,7 +84,7 @@ impl MemoryDisk {
                 Some(Change::Bought(order, None)) => drop(inner.now.bought.remove(&order)),
                 Some(Change::Sightings(before)) => inner.now.sightings = before,
                 Some(Change::Trusted(before)) => inner.now.trusted = before,
-                Some(Change::Paused(before)) => inner.now.paused = before,
+                Some(Change::Pauses(before)) => inner.now.pauses = before,
                 None => break,
             }
         }
@@ -154,14 +155,14 @@ impl Rows for MemoryDisk {
         Ok(())
     }
 
-    fn paused(&self) -> Result<bool, StoreError> {
-        Ok(self.inner().now.paused)
+    fn pauses(&self) -> Result<Pauses, StoreError> {
+        Ok(self.inner().now.pauses.clone())
     }
 
-    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError> {
+    fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError> {
         let mut inner = self.inner();
-        let before = std::mem::replace(&mut inner.now.paused, paused);
-        inner.since_barrier.push(Change::Paused(before));
+        let before = std::mem::replace(&mut inner.now.pauses, pauses.clone());
+        inner.since_barrier.push(Change::Pauses(before));
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{
@@ -34,10 +35,10 @@ pub trait Rows: Send {
     fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
     /// No longer so.
     fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError>;
-    /// Whether nothing new is uploaded or submitted.
-    fn paused(&self) -> Result<bool, StoreError>;
-    /// From now on so, or no longer.
-    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError>;
+    /// The orders that nothing new is uploaded or submitted.
+    fn pauses(&self) -> Result<Pauses, StoreError>;
+    /// From now on these.
+    fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError>;
 }
 
 /// The history. Beside the rows and not below their lock: reading a long one holds nobody up.
@@ -446,13 +447,23 @@ impl Store for QueueStore {
         self.queue().look_again(job, now)
     }
 
-    async fn paused(&self) -> Result<bool, StoreError> {
-        self.queue().rows.paused()
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        self.queue().rows.pauses()
     }
 
-    async fn set_paused(&self, paused: bool) -> Result<(), StoreError> {
-        self.queue().rows.set_paused(paused)?;
-        self.barrier.durable().await
+    async fn set_pause(&self, whose: &Whose, pause: Option<Pause>) -> Result<Pauses, StoreError> {
+        let pauses = {
+            let mut queue = self.queue();
+            let mut pauses = queue.rows.pauses()?;
+            match pause {
+                Some(pause) => pauses.give(whose.clone(), pause),
+                None => pauses.take_back(whose),
+            }
+            queue.rows.set_pauses(&pauses)?;
+            pauses
+        };
+        self.barrier.durable().await?;
+        Ok(pauses)
     }
 
     async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError> {

@@ -19,6 +19,7 @@
 
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName, Timestamp};
+use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
@@ -58,7 +59,9 @@ const META_FORMAT: &[u8] = b"m/format";
 /// Of the service of [`ServiceName::DEFAULT`], which was the only one once; of others with `/NAME` after it.
 const META_TRUSTED: &[u8] = b"m/trusted";
 const META_SIGHTINGS: &[u8] = b"m/sightings";
+/// Once there was one order, of this key: everything rests.
 const META_PAUSED: &[u8] = b"m/paused";
+const META_PAUSES: &[u8] = b"m/pauses";
 
 /// Opens the store in this directory, or creates it: readable by its owner only, empty, and suspect.
 /// Blocks for as long as it takes to read every row once.
@@ -464,12 +467,16 @@ impl Rows for SledRows {
         self.write(&trusted_key(service), &true)
     }
 
-    fn paused(&self) -> Result<bool, StoreError> {
-        self.flagged(META_PAUSED)
+    fn pauses(&self) -> Result<Pauses, StoreError> {
+        match self.read(META_PAUSES)? {
+            Some(pauses) => Ok(pauses),
+            None if self.flagged(META_PAUSED)? => Ok(Pauses::everything(Timestamp(0))),
+            None => Ok(Pauses::default()),
+        }
     }
 
-    fn set_paused(&mut self, paused: bool) -> Result<(), StoreError> {
-        self.write(META_PAUSED, &paused)
+    fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError> {
+        self.write(META_PAUSES, pauses)
     }
 }
 

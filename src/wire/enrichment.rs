@@ -11,10 +11,11 @@ use serde_json::{Map, Value};
 /// Whose shapes the embedded service writes where the interface and the public service differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shapes {
-    /// The interface's: `entity` is a string, sentences are strings.
+    /// The interface's: entities are a string under `entity`.
     #[default]
     Interface,
-    /// The public service's of today: entities and sentences are objects under `results`.
+    /// The public service's of today: entities are objects under `results`, and what has no sentiments or
+    /// speakers has an empty text or list there, not null.
     Current,
 }
 
@@ -24,7 +25,8 @@ pub enum Shapes {
 pub enum Either<T> {
     /// Of a shape that the interface or the public service has.
     Known(T),
-    /// Of another one; kept as it came.
+    /// Of another one; kept as it came. Never written here.
+    #[schemars(skip)]
     Other(Value),
 }
 
@@ -82,7 +84,7 @@ pub struct Enrichments {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_data_extraction: Option<Either<Envelope<String>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sentiment_analysis: Option<Either<Envelope<Either<Vec<Sentiment>>>>>,
+    pub sentiment_analysis: Option<Either<Envelope<Sentiments>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio_to_llm: Option<Either<Envelope<Vec<Envelope<Answered>>>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +117,7 @@ pub struct Translated {
     pub utterances: Vec<WireUtterance>,
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Envelope<Vec<Sentence>>>>")]
     pub sentences: Option<Value>,
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,6 +141,19 @@ pub struct Entity {
     /// What the interface does not have.
     #[serde(flatten)]
     pub other: Map<String, Value>,
+}
+
+/// What is felt: on the wire a string (the interface), or a list (the public service).
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Sentiments {
+    /// Sentence by sentence.
+    Each(Vec<Sentiment>),
+    /// In words.
+    Text(String),
+    /// Of another shape; kept as it came. Never written here.
+    #[schemars(skip)]
+    Other(Value),
 }
 
 /// What is felt in a sentence, as the public service writes it.
@@ -169,7 +185,8 @@ pub enum Sentence {
     Text(String),
     /// With what is known of it.
     Whole(WholeSentence),
-    /// Of another shape; kept as it came.
+    /// Of another shape; kept as it came. Never written here.
+    #[schemars(skip)]
     Other(Value),
 }
 

@@ -4,6 +4,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The event of a webhook call that only says that a transcription was accepted.
+pub const CREATED: &str = "transcription.created";
+
 /// The body of a callback or of a webhook call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Event {

@@ -1,8 +1,9 @@
-//! What each parameter of a create request may hold: one table, [`FIELDS`], that every check walks,
-//! so that everything that is wrong is told at once and in the same words on both sides.
+//! The table of what each parameter may hold ([`FIELDS`]) is walked by every check, so that everything that is wrong is told at once and in the same words on both sides.
 
 pub(super) use super::languages::TARGET_LANGUAGES;
-use super::languages::{LANGUAGES, PII_ENTITIES};
+pub use super::table::text_length;
+use super::table::whole;
+pub(super) use super::table::{ANY, FIELDS, Field, Kind, SPOKEN, TEXTS, VOCABULARY, may, must};
 use serde_json::{Map, Value};
 
 /// How long `custom_metadata` may be as JSON text, in UTF-16 units as JavaScript counts them
@@ -94,236 +95,11 @@ pub fn coerce(value: &mut Value) {
     });
 }
 
-/// What a field may hold.
-#[derive(Debug)]
-pub(super) enum Kind {
-    Flag,
-    Text,
-    Url,
-    Choice(&'static [&'static str]),
-    /// From least to most, both allowed.
-    Integer(u32, u32),
-    /// From least to most, both allowed.
-    Number(f64, f64),
-    /// At least so many elements.
-    List(usize, &'static Kind),
-    Object(&'static [Field]),
-    /// A string, or an object with these fields.
-    TextOr(&'static [Field]),
-    /// An object of any keys whose values are these.
-    Dictionary(&'static Kind),
-    /// Any object, at most so long as text.
-    Free(usize),
-}
-
-#[derive(Debug)]
-pub(super) struct Field {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
-    pub(super) required: bool,
-    /// As JSON text; what a record shows where nothing was sent.
-    pub(super) default: Option<&'static str>,
-}
-
-pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: false, default: None }
-}
-
-pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: true, default: None }
-}
-
-const fn or(name: &'static str, kind: Kind, default: &'static str) -> Field {
-    Field { name, kind, required: false, default: Some(default) }
-}
-
-/// A toggle, off unless it is sent.
-const fn off(name: &'static str) -> Field {
-    or(name, Kind::Flag, "false")
-}
-
-pub(super) const ANY: u32 = u32::MAX;
-pub(super) const TEXTS: Kind = Kind::List(0, &Kind::Text);
-pub(super) const SPOKEN: Kind = Kind::List(0, &Kind::Choice(LANGUAGES));
-
-/// Every parameter. Bounds and values are service-notes 4; names and types the interface's.
-pub(super) const FIELDS: &[Field] = &[
-    may("audio_url", Kind::Url),
-    may("model", Kind::Text),
-    may("language_config", Kind::Object(&[or("languages", SPOKEN, "[]"), off("code_switching")])),
-    off("custom_vocabulary"),
-    may(
-        "custom_vocabulary_config",
-        Kind::Object(&[
-            must("vocabulary", Kind::List(0, &Kind::TextOr(VOCABULARY))),
-            or("default_intensity", Kind::Number(0.0, 1.0), "0.5"),
-        ]),
-    ),
-    off("callback"),
-    may("callback_url", Kind::Url),
-    may(
-        "callback_config",
-        Kind::Object(&[must("url", Kind::Url), or("method", Kind::Choice(&["POST", "PUT"]), "\"POST\"")]),
-    ),
-    off("subtitles"),
-    may(
-        "subtitles_config",
-        Kind::Object(&[
-            or("formats", Kind::List(1, &Kind::Choice(&["srt", "vtt"])), "[\"srt\"]"),
-            may("minimum_duration", Kind::Number(0.0, f64::MAX)),
-            may("maximum_duration", Kind::Number(1.0, 30.0)),
-            may("maximum_characters_per_row", Kind::Integer(1, ANY)),
-            may("maximum_rows_per_caption", Kind::Integer(1, 5)),
-            or("style", Kind::Choice(&["default", "compliance"]), "\"default\""),
-        ]),
-    ),
-    off("diarization"),
-    may(
-        "diarization_config",
-        Kind::Object(&[
-            may("number_of_speakers", Kind::Integer(1, ANY)),
-            may("min_speakers", Kind::Integer(0, ANY)),
-            may("max_speakers", Kind::Integer(0, ANY)),
-            may("enhanced", Kind::Flag),
-        ]),
-    ),
-    off("translation"),
-    may(
-        "translation_config",
-        Kind::Object(&[
-            must("target_languages", Kind::List(1, &Kind::Choice(TARGET_LANGUAGES))),
-            or("model", Kind::Choice(&["base", "enhanced", "batch"]), "\"base\""),
-            or("match_original_utterances", Kind::Flag, "true"),
-            or("lipsync", Kind::Flag, "true"),
-            or("context_adaptation", Kind::Flag, "true"),
-            may("context", Kind::Text),
-            off("informal"),
-        ]),
-    ),
-    off("summarization"),
-    may(
-        "summarization_config",
-        Kind::Object(&[or("type", Kind::Choice(&["general", "bullet_points", "concise"]), "\"general\"")]),
-    ),
-    off("named_entity_recognition"),
-    off("custom_spelling"),
-    may("custom_spelling_config", Kind::Object(&[must("spelling_dictionary", Kind::Dictionary(&TEXTS))])),
-    off("sentiment_analysis"),
-    off("audio_to_llm"),
-    may("audio_to_llm_config", Kind::Object(&[must("prompts", Kind::List(1, &Kind::Text)), may("model", Kind::Text)])),
-    off("pii_redaction"),
-    may(
-        "pii_redaction_config",
-        Kind::Object(&[
-            may("entity_types", Kind::List(0, &Kind::Choice(PII_ENTITIES))),
-            or("processed_text_type", Kind::Choice(&["MARKER", "MASK"]), "\"MARKER\""),
-        ]),
-    ),
-    off("sentences"),
-    off("punctuation_enhanced"),
-    may(METADATA, Kind::Free(METADATA_LIMIT)),
-    may("detect_language", Kind::Flag),
-    may("enable_code_switching", Kind::Flag),
-    may("code_switching_config", Kind::Object(&[may("languages", SPOKEN)])),
-    may("language", Kind::Choice(LANGUAGES)),
-    may("context_prompt", Kind::Text),
-    off("chapterization"),
-    off("name_consistency"),
-    off("speaker_reidentification"),
-    off("structured_data_extraction"),
-    may("structured_data_extraction_config", Kind::Object(&[may("classes", TEXTS)])),
-    off("display_mode"),
-    off("moderation"),
-    may("audio_enhancer", Kind::Flag),
-    may("accurate_words_timestamps", Kind::Flag),
-    may("diarization_enhanced", Kind::Flag),
-    may("skip_channel_deduplication", Kind::Flag),
-    may("languages_guidance", SPOKEN),
-];
-
-pub(super) const VOCABULARY: &[Field] = &[
-    must("value", Kind::Text),
-    may("pronunciations", TEXTS),
-    may("intensity", Kind::Number(0.0, 1.0)),
-    may("language", Kind::Choice(LANGUAGES)),
-];
-
 impl Complaint {
     /// A wrong value; `must` begins with "must".
     pub fn value(field: &str, must: String) -> Self {
         Self { field: field.to_owned(), must, wrong: Wrong::Value, known: Vec::new() }
     }
-}
-
-impl Kind {
-    /// What a value of this kind must be.
-    pub(super) fn must(&self) -> String {
-        match self {
-            Self::Flag => "must be true or false".to_owned(),
-            Self::Text => "must be a string".to_owned(),
-            Self::Url => "must be an http or https URL".to_owned(),
-            Self::Choice(values) => format!("must be one of: {}", values.join(", ")),
-            Self::Integer(least, ANY) => format!("must be an integer of at least {least}"),
-            Self::Integer(least, most) => format!("must be an integer from {least} to {most}"),
-            Self::Number(least, most) if *most == f64::MAX => format!("must be a number of at least {least}"),
-            Self::Number(least, most) => format!("must be a number from {least} to {most}"),
-            Self::List(0, _) => "must be an array".to_owned(),
-            Self::List(least, _) => format!("must be an array of at least {least} element"),
-            Self::Object(_) | Self::Dictionary(_) => "must be an object".to_owned(),
-            Self::TextOr(_) => "must be a string or an object".to_owned(),
-            Self::Free(most) => format!("must be an object of at most {most} characters as JSON"),
-        }
-    }
-
-    /// Whether one piece of text, once it is known, may become such a value.
-    fn may_come_of_text(&self) -> bool {
-        !matches!(self, Self::List(..) | Self::Object(_) | Self::Dictionary(_) | Self::Free(_))
-    }
-
-    /// What text says in a number or boolean field; `None` elsewhere, and where it does not parse.
-    fn parse(&self, text: &str) -> Option<Value> {
-        match self {
-            // A template prints a boolean as Python does: True, False.
-            Self::Flag => text.to_ascii_lowercase().parse::<bool>().ok().map(Value::Bool),
-            Self::Integer(..) => text.parse::<i64>().ok().map(Value::from),
-            // What JSON cannot hold (infinity, not-a-number) becomes null, which is no number.
-            Self::Number(..) => text.parse::<f64>().ok().map(Value::from).filter(Value::is_number),
-            _ => None,
-        }
-    }
-
-    /// Whether the value itself is right; what is inside it is looked at afterwards.
-    fn takes(&self, value: &Value) -> bool {
-        match (self, value) {
-            (Self::Flag, Value::Bool(_)) | (Self::Text, Value::String(_)) => true,
-            (Self::Url, Value::String(text)) => is_web_url(text),
-            (Self::Choice(values), Value::String(text)) => values.contains(&text.as_str()),
-            (Self::Integer(least, most), value) => {
-                whole(value).is_some_and(|n| (i64::from(*least)..=i64::from(*most)).contains(&n))
-            }
-            (Self::Number(least, most), value) => value.as_f64().is_some_and(|n| *least <= n && n <= *most),
-            (Self::List(least, _), Value::Array(list)) => list.len() >= *least,
-            (Self::Object(_) | Self::Dictionary(_), Value::Object(_)) => true,
-            (Self::TextOr(_), Value::String(_) | Value::Object(_)) => true,
-            (Self::Free(most), Value::Object(_)) => text_length(value) <= *most,
-            _ => false,
-        }
-    }
-}
-
-/// The length of a value as JSON text, in UTF-16 units.
-pub fn text_length(value: &Value) -> usize {
-    value.to_string().encode_utf16().count()
-}
-
-fn is_web_url(text: &str) -> bool {
-    reqwest::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
-}
-
-/// A number without a fraction, also when it is written `3.0`.
-fn whole(value: &Value) -> Option<i64> {
-    let float = || value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 1e15).map(|n| n as i64);
-    value.as_i64().or_else(float)
 }
 
 struct Walk {
@@ -410,8 +186,8 @@ pub(super) fn join(path: &str, key: &str) -> String {
 fn each(kind: &Kind, value: &mut Value, change: fn(&Kind, &mut Value)) {
     match (kind, &mut *value) {
         (Kind::Object(fields) | Kind::TextOr(fields), Value::Object(map)) => {
-            for field in *fields {
-                if let Some(inner) = map.get_mut(field.name) {
+            for (key, inner) in map.iter_mut() {
+                if let Some(field) = fields.iter().find(|field| field.name == key) {
                     each(&field.kind, inner, change);
                 }
             }
@@ -439,6 +215,7 @@ pub fn tidy(value: &mut Value) {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::languages::{LANGUAGES, PII_ENTITIES};
     use super::super::params::Params;
     use super::*;
     use serde_json::json;

@@ -1,7 +1,9 @@
 //! The first version's one call, answered from a second-version result (interface, "Versioning" 2 to 4).
 
-use crate::wire::result::{ResultBody, WireUtterance, WireWord};
-use serde_json::{Map, Value, json};
+use crate::wire::result::{ResultBody, ResultMetadata, WireUtterance, WireWord};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 /// The path for sound.
 pub const AUDIO_PATH: &str = "/audio/text/audio-transcription";
@@ -24,6 +26,9 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
+    /// Every word that [`OutputFormat::from_word`] knows.
+    pub const WORDS: [&str; 5] = ["json", "srt", "vtt", "plain", "txt"];
+
     /// From the first version's word.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
@@ -37,41 +42,120 @@ impl OutputFormat {
 }
 
 /// The first version's answer.
-pub fn answer(result: &ResultBody, format: OutputFormat) -> Value {
-    let transcription = result.transcription.clone().unwrap_or_default();
-    let utterances: Vec<Value> = transcription.utterances.iter().map(utterance).collect();
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionAnswer")]
+pub struct Answer {
+    /// What was said.
+    prediction: Prediction,
+    /// What was said and what is known beside it.
+    prediction_raw: Raw,
+}
+
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionPrediction")]
+#[serde(untagged)]
+enum Prediction {
+    Utterances(Vec<Utterance>),
+    /// Subtitles, or the words alone.
+    Text(String),
+}
+
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionRaw")]
+struct Raw {
+    metadata: Metadata,
+    transcription: Vec<Utterance>,
+}
+
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionMetadata")]
+struct Metadata {
+    /// Seconds.
+    total_transcription_time: Option<f64>,
+    provided_file_metadata: FileMetadata,
+}
+
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionFileMetadata")]
+struct FileMetadata {
+    /// Seconds.
+    duration: Option<f64>,
+    channels: Option<u32>,
+    /// The same under the name that answers had.
+    nb_channels: Option<u32>,
+}
+
+/// Times in seconds; -1 where nothing is known of the confidence.
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionUtterance")]
+struct Utterance {
+    words: Vec<Word>,
+    transcription: String,
+    language: String,
+    time_begin: f64,
+    time_end: f64,
+    /// `channel_0` and so on.
+    channel: String,
+    confidence: f64,
+    /// Absent where nobody was told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speaker: Option<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, JsonSchema, Serialize)]
+#[schemars(rename = "FirstVersionWord")]
+struct Word {
+    word: String,
+    time_begin: f64,
+    time_end: f64,
+    confidence: f64,
+}
+
+/// The first version's answer, made from a second-version result.
+pub fn answer(result: &ResultBody, format: OutputFormat) -> Answer {
+    let said = result.transcription.clone().unwrap_or_default();
+    let utterances: Vec<Utterance> = said.utterances.iter().map(Utterance::of).collect();
     let subtitles = |wanted: &str| {
-        let all = transcription.subtitles.iter().flatten();
-        all.filter(|one| one.format == wanted).map(|one| json!(one.subtitles)).next().unwrap_or_default()
+        let found = said.subtitles.iter().flatten().find(|one| one.format == wanted);
+        Prediction::Text(found.map(|one| one.subtitles.clone()).unwrap_or_default())
     };
     let prediction = match format {
-        OutputFormat::Json => json!(utterances),
+        OutputFormat::Json => Prediction::Utterances(utterances.clone()),
         OutputFormat::Srt => subtitles("srt"),
         OutputFormat::Vtt => subtitles("vtt"),
-        OutputFormat::Text => json!(transcription.full_transcript),
+        OutputFormat::Text => Prediction::Text(said.full_transcript),
     };
-    let said = &result.metadata;
-    let channels = said.number_of_distinct_channels;
-    let file = json!({ "duration": said.audio_duration, "channels": channels, "nb_channels": channels });
-    let metadata = json!({ "total_transcription_time": said.transcription_time, "provided_file_metadata": file });
-    json!({ "prediction": prediction, "prediction_raw": { "metadata": metadata, "transcription": utterances } })
+    Answer { prediction, prediction_raw: Raw { metadata: Metadata::of(&result.metadata), transcription: utterances } }
 }
 
-fn utterance(new: &WireUtterance) -> Value {
-    let mut old = Map::from_iter([
-        ("words".to_owned(), new.words.iter().map(word).collect::<Value>()),
-        ("transcription".to_owned(), json!(new.text)),
-        ("language".to_owned(), json!(new.language)),
-        ("time_begin".to_owned(), json!(new.start)),
-        ("time_end".to_owned(), json!(new.end)),
-        ("channel".to_owned(), json!(format!("channel_{}", new.channel.unwrap_or(0)))),
-        ("confidence".to_owned(), json!(new.confidence.unwrap_or(-1.0))),
-    ]);
-    old.extend(new.speaker.clone().map(|speaker| ("speaker".to_owned(), speaker)));
-    Value::Object(old)
+impl Metadata {
+    fn of(said: &ResultMetadata) -> Self {
+        let channels = said.number_of_distinct_channels;
+        Self {
+            total_transcription_time: said.transcription_time,
+            provided_file_metadata: FileMetadata { duration: said.audio_duration, channels, nb_channels: channels },
+        }
+    }
 }
 
-fn word(new: &WireWord) -> Value {
-    let confidence = new.confidence.unwrap_or(-1.0);
-    json!({ "word": new.word, "time_begin": new.start, "time_end": new.end, "confidence": confidence })
+impl Utterance {
+    fn of(new: &WireUtterance) -> Self {
+        Self {
+            words: new.words.iter().map(Word::of).collect(),
+            transcription: new.text.clone(),
+            language: new.language.clone(),
+            time_begin: new.start,
+            time_end: new.end,
+            channel: format!("channel_{}", new.channel.unwrap_or(0)),
+            confidence: new.confidence.unwrap_or(-1.0),
+            speaker: new.speaker.clone(),
+        }
+    }
+}
+
+impl Word {
+    fn of(new: &WireWord) -> Self {
+        let confidence = new.confidence.unwrap_or(-1.0);
+        Self { word: new.word.clone(), time_begin: new.start, time_end: new.end, confidence }
+    }
 }

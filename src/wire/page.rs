@@ -88,6 +88,7 @@ impl ListQuery {
         let mut wrong = Vec::new();
         for (name, value) in pairs.filter(|(_, value)| !value.is_empty()) {
             if let Err(must) = query.take(name, value) {
+                let name: String = name.chars().take(LONGEST_NAME).collect();
                 wrong.push(format!("{name} must {must}"));
             }
         }
@@ -96,7 +97,7 @@ impl ListQuery {
 
     fn take(&mut self, name: &str, value: &str) -> Result<(), &'static str> {
         match name {
-            "offset" => self.offset = value.parse().map_err(|_| "not be less than 0")?,
+            "offset" => self.offset = offset(value).ok_or("not be less than 0")?,
             "limit" => {
                 self.limit = value.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n)).ok_or(LIMIT)?;
             }
@@ -110,6 +111,9 @@ impl ListQuery {
             }
             _ => {
                 let key = name.strip_prefix("custom_metadata[").and_then(|k| k.strip_suffix(']'));
+                if key.is_some_and(|key| key.matches("][").count() >= DEEPEST) {
+                    return Err("not lie deeper than 32 objects");
+                }
                 if let Some(key) = key {
                     insert(&mut self.custom_metadata, key, value);
                 }
@@ -155,7 +159,19 @@ fn same(value: &Value, wanted: &Value) -> bool {
     value == wanted || (!value.is_object() && !value.is_array() && text(value) == text(wanted))
 }
 
+/// Objects in objects that a name may ask for. Each is a call in a call: some ten thousand end the process.
+const DEEPEST: usize = 32;
+
+/// Characters of a name that a refusal repeats.
+const LONGEST_NAME: usize = 100;
+
 const LIMIT: &str = "not be less than 1 and not be greater than 1000";
+
+/// One past what can be counted is past the end of every list.
+fn offset(value: &str) -> Option<u64> {
+    let is_whole = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole.then(|| value.parse().unwrap_or(u64::MAX))
+}
 
 fn date(value: &str) -> Result<Timestamp, &'static str> {
     iso::read(value).ok_or("be a valid ISO 8601 date string")

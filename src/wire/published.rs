@@ -2,44 +2,43 @@
 //! schema of a create.
 
 use super::fields::{ANY, FIELDS, Field, Kind, join};
+use super::languages::PII_ENTITIES;
 use serde_json::{Map, Value, json};
 
-/// Fills in what was not sent: every toggle, and in the objects that were sent, or that belong to a
-/// toggle that is on, what has a default.
-pub fn fill(value: &mut Value) {
-    let Value::Object(map) = value else { return };
-    for field in FIELDS {
-        let is_on =
-            field.name.strip_suffix("_config").is_some_and(|toggle| map.get(toggle) == Some(&Value::Bool(true)));
-        if let Kind::Object(fields) = &field.kind {
-            // An object that lacks what is required is not made up.
-            let may_be_made = is_on && fields.iter().all(|field| !field.required) || field.name == "language_config";
-            match map.get_mut(field.name) {
-                Some(Value::Object(inner)) => fill_object(fields, inner),
-                None if may_be_made => {
-                    let mut inner = Map::new();
-                    fill_object(fields, &mut inner);
-                    map.insert(field.name.to_owned(), Value::Object(inner));
-                }
-                _ => {}
-            }
-        }
-    }
-    fill_object(FIELDS, map);
+/// These parameters as JSON, with what was not sent: every toggle, and in the objects that were sent, or
+/// that belong to a toggle that is on, what has a default. Keys that the table does not know are left out.
+pub fn filled(params: &Map<String, Value>) -> String {
+    let mut text = String::with_capacity(2048);
+    write(FIELDS, params, &mut text);
+    text
 }
 
-fn fill_object(fields: &[Field], map: &mut Map<String, Value>) {
+/// Straight into text: every create is echoed, and most of what it says are defaults.
+fn write(fields: &[Field], sent: &Map<String, Value>, text: &mut String) {
+    let begins = text.len();
     for field in fields {
-        if let Some(default) = field.default_value() {
-            map.entry(field.name).or_insert(default);
+        let before = text.len();
+        text.push(if before == begins { '{' } else { ',' });
+        text.push('"');
+        text.push_str(field.name);
+        text.push_str("\":");
+        match (sent.get(field.name), &field.kind) {
+            (Some(Value::Object(inner)), Kind::Object(fields)) => write(fields, inner, text),
+            (Some(value), _) => text.push_str(&value.to_string()),
+            (None, Kind::Object(fields)) if may_be_made(field.name, fields, sent) => write(fields, &Map::new(), text),
+            (None, _) => match field.default {
+                Some(default) => text.push_str(default),
+                None => text.truncate(before),
+            },
         }
     }
+    text.push_str(if text.len() == begins { "{}" } else { "}" });
 }
 
-impl Field {
-    fn default_value(&self) -> Option<Value> {
-        serde_json::from_str(self.default?).ok()
-    }
+/// An object that lacks what is required is not made up.
+fn may_be_made(name: &str, fields: &[Field], beside: &Map<String, Value>) -> bool {
+    let is_on = name.strip_suffix("_config").is_some_and(|toggle| beside.get(toggle) == Some(&Value::Bool(true)));
+    is_on && fields.iter().all(|field| !field.required) || name == "language_config"
 }
 
 /// A parameter as the published table and the published schema have it.
@@ -82,6 +81,12 @@ fn list(fields: &[Field], path: &str, found: &mut Vec<Row>) {
 pub fn schema() -> Value {
     let mut schema = Kind::Object(FIELDS).schema();
     schema["required"] = json!(["audio_url"]);
+    // Spellings that clients in the field are known to send: a vocabulary in place of its toggle, one PII
+    // entity in place of a list.
+    let fields = &mut schema["properties"];
+    fields["custom_vocabulary"]["type"] = json!(["boolean", "array", "null"]);
+    let entities = &mut fields["pii_redaction_config"]["properties"]["entity_types"];
+    *entities = json!({ "anyOf": [entities.take(), { "type": "string", "enum": PII_ENTITIES }] });
     schema
 }
 
@@ -90,7 +95,7 @@ impl Kind {
         match self {
             Self::Flag => json!({ "type": "boolean" }),
             Self::Text => json!({ "type": "string" }),
-            Self::Url => json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://" }),
+            Self::Url => url(),
             Self::Choice(values) => json!({ "type": "string", "enum": values }),
             Self::Integer(least, ANY) => json!({ "type": "integer", "minimum": least }),
             Self::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
@@ -105,6 +110,11 @@ impl Kind {
     }
 }
 
+/// The JSON Schema of an http or https URL.
+pub fn url() -> Value {
+    json!({ "type": "string", "format": "uri", "pattern": "^[hH][tT][tT][pP][sS]?://[0-9A-Za-z]" })
+}
+
 fn object_schema(fields: &[Field]) -> Value {
     let properties: Map<String, Value> =
         fields.iter().map(|field| (field.name.to_owned(), field_schema(field))).collect();
@@ -116,9 +126,21 @@ fn object_schema(fields: &[Field]) -> Value {
     schema
 }
 
+/// `null` is how some clients write "not set".
+fn or_null(mut schema: Value) -> Value {
+    schema["type"] = json!([schema["type"], "null"]);
+    if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        values.push(Value::Null);
+    }
+    schema
+}
+
 fn field_schema(field: &Field) -> Value {
-    let mut schema = field.kind.schema();
-    if let Some(default) = field.default_value() {
+    let schema = field.kind.schema();
+    // What may be a string or an object has no type of its own.
+    let may_be_absent = !field.required && field.name != "audio_url" && schema.get("type").is_some();
+    let mut schema = if may_be_absent { or_null(schema) } else { schema };
+    if let Some(default) = field.default.and_then(|text| serde_json::from_str(text).ok()) {
         schema["default"] = default;
     }
     schema

@@ -2,6 +2,7 @@
 //! create's answer. What is read may lack anything or hold more; what is written is whole.
 
 use crate::wire::fields::METADATA;
+use crate::wire::params::CallbackConfig;
 use crate::wire::result::File;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
@@ -18,7 +19,17 @@ pub const LIVE_PATH: &str = "/v2/live";
 pub const OLD_PATH: &str = "/v2/transcription";
 
 /// The body of a create: the parameters, and what is particular to this one.
-pub fn create_body(mut params: Map<String, Value>, audio_url: String, metadata: Map<String, Value>) -> Vec<u8> {
+pub fn create_body(
+    mut params: Map<String, Value>,
+    audio_url: String,
+    metadata: Map<String, Value>,
+    callback: Option<CallbackConfig>,
+) -> Vec<u8> {
+    if let Some(callback) = callback {
+        params.insert("callback".to_owned(), Value::Bool(true));
+        // A text and a word: this cannot fail.
+        params.insert("callback_config".to_owned(), serde_json::to_value(callback).unwrap_or_default());
+    }
     params.insert("audio_url".to_owned(), Value::String(audio_url));
     params.insert(METADATA.to_owned(), Value::Object(metadata));
     Value::Object(params).to_string().into_bytes()
@@ -123,6 +134,7 @@ pub struct Record<R, M = Value> {
     pub completed_at: Option<String>,
     /// As given at the create; null without.
     #[serde(default = "Option::<M>::default")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub custom_metadata: Option<M>,
     /// 400 to 599, when the status is `error`.
     #[serde(default, deserialize_with = "any_shape")]
@@ -132,6 +144,7 @@ pub struct Record<R, M = Value> {
     pub file: Option<File>,
     /// The create's parameters with the defaults filled in.
     #[serde(default, deserialize_with = "any_shape")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub request_params: Option<Value>,
     /// Data meant to help identify issues. Absent in real answers; the embedded service says here
     /// in words why a transcription failed.

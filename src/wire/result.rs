@@ -3,7 +3,7 @@
 use crate::domain::format::Format;
 use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::wire::enrichment::Enrichments;
+use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
 use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -106,6 +106,7 @@ pub struct Transcription {
     pub utterances: Vec<WireUtterance>,
     /// Present when asked for: one envelope (interface, "Result object").
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<Envelope<Vec<Sentence>>>>")]
     pub sentences: Option<Value>,
     /// Present when asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -14,25 +14,34 @@ use serde_json::{Map, Value, json};
 /// A transcription as it is answered.
 type Job = Record<ResultBody>;
 
-/// The whole document.
-pub fn document() -> Value {
+/// A live one, or any: what was imported is told as it came.
+type AnyJob = Record<Value>;
+
+/// The whole document; `key_headers` are the headers that a key may come in.
+pub fn document(key_headers: &[String]) -> Value {
     let mut generator = generator();
     let bodies = Bodies {
         uploaded: reference::<Uploaded>(&mut generator),
         created: reference::<Created>(&mut generator),
         job: reference::<Job>(&mut generator),
         page: reference::<Page<Job>>(&mut generator),
+        any_job: reference::<AnyJob>(&mut generator),
+        any_page: reference::<Page<AnyJob>>(&mut generator),
+        first: reference::<first::Answer>(&mut generator),
         error: reference::<ErrorBody>(&mut generator),
     };
     let mut schemas = generator.take_definitions(true);
     schemas.insert("CreateRequest".to_owned(), published::schema());
-    let key = json!({ "type": "apiKey", "in": "header", "name": "x-service-key" });
+    let key = |name: &String| (name.clone(), json!({ "type": "apiKey", "in": "header", "name": name }));
+    let keys: Map<String, Value> = key_headers.iter().map(key).collect();
+    // Any one of them.
+    let security: Vec<Value> = key_headers.iter().map(|name| json!({ name: [] })).collect();
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Speech transcription service", "version": env!("CARGO_PKG_VERSION") },
-        "security": [{ "key": [] }],
+        "security": security,
         "paths": paths(&bodies),
-        "components": { "schemas": schemas, "securitySchemes": { "key": key } },
+        "components": { "schemas": schemas, "securitySchemes": keys },
     })
 }
 
@@ -55,55 +64,91 @@ struct Bodies {
     created: Value,
     job: Value,
     page: Value,
+    any_job: Value,
+    any_page: Value,
+    first: Value,
     error: Value,
 }
 
 fn paths(bodies: &Bodies) -> Map<String, Value> {
-    let Bodies { uploaded, job, page, error, .. } = bodies;
-    let list = |parameters: Value| {
-        operation("Lists transcriptions, newest first", 200, page, error, json!({ "parameters": parameters }))
+    let Bodies { page, any_page, any_job, error, .. } = bodies;
+    let list = |name: &str, parameters: Value, page: &Value| {
+        let more = json!({ "operationId": name, "parameters": parameters });
+        operation("Lists transcriptions, newest first", 200, page, error, more)
     };
-    let read = operation("Reads a live transcription", 200, job, error, json!({ "parameters": id() }));
-    let mut upload = form(&[upload::PART]);
-    upload["content"]["application/json"]["schema"] = address();
-    let upload =
-        operation("Uploads a file, or has one fetched", 200, uploaded, error, json!({ "requestBody": upload }));
-    let first = json!({ "post": operation(
-        "The first version: file and parameters in, the result out, on one connection", 200, &json!({ "type": "object" }), error,
-        json!({ "requestBody": first_form(), "deprecated": true })) });
+    let more = json!({ "operationId": "read_live", "parameters": id() });
+    let read = operation("Reads a live transcription", 200, any_job, error, more);
     let mut paths = Map::from_iter([
-        (upload::PATH.to_owned(), json!({ "post": upload })),
-        ("/file/{id}".to_owned(), json!({ "get": audio("Reads an upload", error) })),
-        (record::LIVE_PATH.to_owned(), json!({ "get": list(query()) })),
+        (upload::PATH.to_owned(), json!({ "post": upload(bodies) })),
+        ("/file/{id}".to_owned(), json!({ "get": audio("read_upload", "Reads an upload", error) })),
+        (record::LIVE_PATH.to_owned(), json!({ "get": list("list_live", query(), any_page) })),
         (format!("{}/{{id}}", record::LIVE_PATH), json!({ "get": read })),
-        (first::AUDIO_PATH.to_owned(), first.clone()),
-        (first::VIDEO_PATH.to_owned(), first),
+        (first::AUDIO_PATH.to_owned(), json!({ "post": first_call("first_version_audio", "audio", bodies) })),
+        (first::VIDEO_PATH.to_owned(), json!({ "post": first_call("first_version_video", "video", bodies) })),
     ]);
-    paths.extend(transcriptions(record::PATH, list(query()), bodies));
-    paths.extend(transcriptions(record::OLD_PATH, list(query_with_kind()), bodies));
+    let recorded = list("list_pre_recorded", query(), page);
+    paths.extend(transcriptions(record::PATH, "pre_recorded", &recorded, bodies));
+    let both = list("list_transcription", query_with_kind(), any_page);
+    paths.extend(transcriptions(record::OLD_PATH, "transcription", &both, bodies));
     paths
 }
 
+fn upload(bodies: &Bodies) -> Value {
+    let mut sent = form(&[upload::PART]);
+    sent["content"]["multipart/form-data"]["schema"]["required"] = json!([upload::PART]);
+    sent["content"]["application/json"]["schema"] = address();
+    let more = json!({ "operationId": "upload", "requestBody": sent });
+    let mut upload = operation("Uploads a file, or has one fetched", 200, &bodies.uploaded, &bodies.error, more);
+    upload["responses"]["200"]["links"] = json!({
+        "audio": link("read_upload", "/audio_metadata/id"),
+        "create": {
+            "operationId": "create_pre_recorded",
+            "requestBody": { "audio_url": "$response.body#/audio_url" },
+        },
+    });
+    upload
+}
+
+/// What the answer to one operation holds for the path of another.
+fn link(operation: &str, id: &str) -> Value {
+    json!({ "operationId": operation, "parameters": { "id": format!("$response.body#{id}") } })
+}
+
+fn first_call(name: &str, file: &str, bodies: &Bodies) -> Value {
+    let more = json!({ "operationId": name, "requestBody": first_form(file), "deprecated": true });
+    let summary = "The first version: file and parameters in, the result out, on one connection";
+    operation(summary, 200, &bodies.first, &bodies.error, more)
+}
+
 /// What is done with transcriptions below one of their two paths.
-fn transcriptions(path: &str, list: Value, bodies: &Bodies) -> [(String, Value); 3] {
-    let Bodies { created, job, error, .. } = bodies;
+fn transcriptions(path: &str, name: &str, list: &Value, bodies: &Bodies) -> [(String, Value); 3] {
+    let Bodies { job, any_job, error, .. } = bodies;
+    let job = if path == record::PATH { job } else { any_job };
+    let read = json!({ "operationId": format!("read_{name}"), "parameters": id() });
+    let read = operation("Reads a transcription", 200, job, error, read);
+    let delete = json!({ "operationId": format!("delete_{name}"), "parameters": id() });
+    let summary = "Removes a transcription that has ended, with all its data";
+    let mut delete = operation(summary, 202, &json!({}), error, delete);
+    without_body(&mut delete, "202");
+    let file = audio(&format!("read_{name}_audio"), "Reads the audio of a transcription, while it is kept", error);
+    [
+        (path.to_owned(), json!({ "post": create(name, bodies), "get": list })),
+        (format!("{path}/{{id}}"), json!({ "get": read, "delete": delete })),
+        (format!("{path}/{{id}}/file"), json!({ "get": file })),
+    ]
+}
+
+fn create(name: &str, bodies: &Bodies) -> Value {
     let sent =
         json!({ "required": true, "content": content(&json!({ "$ref": "#/components/schemas/CreateRequest" })) });
-    let create = operation("Creates a transcription", 201, created, error, json!({ "requestBody": sent }));
-    let read = operation("Reads a transcription", 200, job, error, json!({ "parameters": id() }));
-    let mut delete = operation(
-        "Removes a transcription that has ended, with all its data",
-        202,
-        &json!({}),
-        error,
-        json!({ "parameters": id() }),
-    );
-    without_body(&mut delete, "202");
-    [
-        (path.to_owned(), json!({ "post": create, "get": list })),
-        (format!("{path}/{{id}}"), json!({ "get": read, "delete": delete })),
-        (format!("{path}/{{id}}/file"), json!({ "get": audio("Reads the audio of a transcription", error) })),
-    ]
+    let more = json!({ "operationId": format!("create_{name}"), "requestBody": sent });
+    let mut create = operation("Creates a transcription", 201, &bodies.created, &bodies.error, more);
+    create["responses"]["201"]["links"] = json!({
+        "read": link(&format!("read_{name}"), "/id"),
+        "delete": link(&format!("delete_{name}"), "/id"),
+        "audio": link(&format!("read_{name}_audio"), "/id"),
+    });
+    create
 }
 
 fn id() -> Value {
@@ -112,13 +157,13 @@ fn id() -> Value {
 
 /// Where the audio of an upload is that is fetched.
 fn address() -> Value {
-    let url = json!({ "type": "string", "format": "uri" });
-    json!({ "type": "object", "properties": { "audio_url": url }, "required": ["audio_url"] })
+    json!({ "type": "object", "properties": { "audio_url": published::url() }, "required": ["audio_url"] })
 }
 
 /// An operation whose answer is audio, byte for byte as it came.
-fn audio(summary: &str, error: &Value) -> Value {
-    let mut operation = operation(summary, 200, &json!({}), error, json!({ "parameters": id() }));
+fn audio(name: &str, summary: &str, error: &Value) -> Value {
+    let more = json!({ "operationId": name, "parameters": id() });
+    let mut operation = operation(summary, 200, &json!({}), error, more);
     operation["responses"]["200"]["content"] = json!({ "application/octet-stream": {} });
     operation
 }
@@ -147,33 +192,45 @@ fn operation(summary: &str, status: u16, answer: &Value, error: &Value, more: Va
 }
 
 fn form(files: &[&str]) -> Value {
-    let file = json!({ "type": "string", "contentMediaType": "application/octet-stream" });
+    // As tools know a file, and as the standard has it.
+    let file = json!({ "type": "string", "format": "binary", "contentMediaType": "application/octet-stream" });
     let properties: Map<String, Value> = files.iter().map(|name| ((*name).to_owned(), file.clone())).collect();
     let schema = json!({ "type": "object", "properties": properties });
     json!({ "required": true, "content": { "multipart/form-data": { "schema": schema } } })
 }
 
-fn first_form() -> Value {
+/// A file, or the address of one; everything else is text.
+fn first_form(file: &str) -> Value {
     let mut form = form(&["audio", "video"]);
+    let schema = &mut form["content"]["multipart/form-data"]["schema"];
     for name in crate::wire::upgrade::PARAMS {
-        form["content"]["multipart/form-data"]["schema"]["properties"][name] = json!({ "type": "string" });
+        let is_address = name.ends_with("_url");
+        schema["properties"][name] = if is_address { published::url() } else { json!({ "type": "string" }) };
     }
+    schema["properties"]["output_format"] = json!({ "enum": first::OutputFormat::WORDS });
+    schema["anyOf"] = json!([{ "required": [file] }, { "required": [format!("{file}_url")] }]);
     form
 }
 
 /// The query of a list (interface, "Query parameters of both list endpoints").
 fn query() -> Value {
-    let date = json!({ "type": "string" });
+    // One that is there and empty counts as absent, as clients send it.
+    let moment = json!({ "type": "string", "anyOf": [
+        { "format": "date-time" }, { "format": "date" }, { "maxLength": 0 },
+    ] });
     let one = |name: &str, schema: Value| json!({ "name": name, "in": "query", "required": false, "schema": schema });
     let states = json!({ "type": "array", "items": { "enum": ["queued", "processing", "done", "error"] } });
+    // `custom_metadata[key]=value`; an object as JSON text is taken, too.
+    let mut metadata = one("custom_metadata", json!({ "type": "object" }));
+    metadata["style"] = json!("deepObject");
     json!([
         one("offset", json!({ "type": "integer", "minimum": 0, "default": 0 })),
         one("limit", json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT })),
-        one("date", date.clone()),
-        one("before_date", date.clone()),
-        one("after_date", date),
+        one("date", moment.clone()),
+        one("before_date", moment.clone()),
+        one("after_date", moment),
         one("status", states),
-        one("custom_metadata", json!({ "type": "object" })),
+        metadata,
     ])
 }
 

@@ -87,6 +87,7 @@ fn request() -> CreateRequest {
         upload: UploadId::new("file-1"),
         params: map(value!({"diarization": true})),
         metadata: map(value!({RESERVED_KEY: token().to_string()})),
+        callback: None,
     }
 }
 
@@ -510,7 +511,7 @@ async fn a_result_comes_back_byte_for_byte() {
            "result":{{"metadata":{{"audio_duration":275.005542,"number_of_distinct_channels":2}},"transcription":{{}}}} }}"#
     );
     match read(json(200, &body)).await.unwrap() {
-        Reading::Done { raw, audio } => {
+        Reading::Done { raw, audio, .. } => {
             assert_eq!(raw, body.as_bytes());
             assert_eq!(audio, Audio { millis: 275_006, channels: 2, billed: None });
         }

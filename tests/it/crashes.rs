@@ -2,7 +2,7 @@
 //! is lost, nothing is paid twice, nothing half-done is seen, and after two more passes nothing is left
 //! over. And killed at random, for as long as `SCRIBED_KILL_SECONDS` says.
 
-use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running};
+use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, ffmpeg, speech};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
 use scribed::crash::Point;
 use serde_json::Value;
@@ -58,6 +58,17 @@ fn rule(asked: &Asked<'_>, _: &mut Book) -> Act {
     }
 }
 
+/// A service elsewhere, and everything quick.
+fn hosted(url: &str) -> String {
+    format!(
+        "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
+         poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
+         limits = {{ uploads = 2, running = 4, requests_per_second = 1000 }}\n\
+         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
+         [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\n"
+    )
+}
+
 impl Hosted {
     fn new() -> Self {
         Self::on(&std::env::temp_dir())
@@ -66,14 +77,7 @@ impl Hosted {
     fn on(folder: &Path) -> Self {
         let stub = Stub::start(rule);
         let url = stub.url();
-        let config = format!(
-            "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-             poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
-             limits = {{ uploads = 2, running = 4, requests_per_second = 1000 }}\n\
-             [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-             [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\n"
-        );
-        let bed = Bed::on(folder, &config);
+        let bed = Bed::on(folder, &hosted(&url));
         fs::write(bed.path("key"), "a-key").unwrap();
         fs::write(bed.path("inbox/empty.wav"), b"").unwrap();
         fs::write(bed.path("inbox").join(REFUSED), b"refused").unwrap();
@@ -167,25 +171,67 @@ impl Scene for Embedded {
     }
 }
 
+/// A film, of which the sound track alone is sent.
+struct Film {
+    bed: Bed,
+    stub: Stub,
+}
+
+impl Film {
+    fn new() -> Self {
+        let stub = Stub::start(|_, _| Act::Well);
+        let bed = Bed::new(&hosted(&stub.url()).replace("lag", "upload = \"audio\"\nlag"));
+        fs::write(bed.path("key"), "a-key").unwrap();
+        fs::write(bed.path("speech.wav"), speech(0)).unwrap();
+        let (speech, film) = (bed.path("speech.wav"), bed.path("inbox/film.mp4"));
+        let pictures = ["-f", "lavfi", "-t", "1", "-i", "testsrc2=size=160x120:rate=25", "-itsoffset", "0.5", "-i"];
+        let coded = [speech.to_str().unwrap(), "-c:v", "mjpeg", "-c:a", "aac"];
+        ffmpeg(pictures.into_iter().chain(coded), &film);
+        Self { bed, stub }
+    }
+}
+
+impl Scene for Film {
+    fn bed(&self) -> &Bed {
+        &self.bed
+    }
+
+    fn assert_whole(&self) {
+        self.bed.assert_written("film.mp4");
+        let book = self.stub.book();
+        assert_eq!(book.creates.iter().filter(|create| create.accepted).count(), 1);
+        assert!(book.contents.keys().eq(["film.m4a"]), "{:?}", book.contents.keys());
+        assert_eq!(crate::support::bed::files(&self.bed.path("state/spool")), Vec::<PathBuf>::new());
+        let srt = fs::read_to_string(self.bed.path("inbox/film.en.srt")).unwrap();
+        assert!(srt.contains("00:00:00,4") && srt.contains("--> 00:00:01,4"), "{srt}");
+    }
+}
+
 /// The scenes, and which places are looked for in which.
 fn scene(number: usize) -> Box<dyn Scene> {
     match number {
         0 => Box::new(Hosted::new()),
         1 => Box::new(Hosted::lost()),
         2 => Box::new(Embedded::new()),
+        4 => Box::new(Film::new()),
         // In memory, where what is written stands under a temporary name until it is whole.
         _ => Box::new(Hosted::on(Path::new("/dev/shm"))),
     }
 }
 
-const SCENES: usize = 4;
+const SCENES: usize = 5;
 
 fn scenes_of(point: Point) -> &'static [usize] {
     use Point as P;
     match point {
         P::Sighting | P::Sighted | P::Trusting | P::Trusted => &[1],
+        P::Extracting | P::Extracted => &[4],
+        P::Uploading | P::UploadAnswered | P::Intended | P::CreateAnswered | P::ResultKept => &[0, 4],
         P::ShelfNamed | P::ShelfKept | P::ShelfRemoving | P::WholeBegun | P::WholeNamed => &[2],
         P::Accepting | P::Accepted | P::EndResult | P::EndWritten => &[2],
+        P::LedgerWritten | P::VolumeBegun => &[2],
+        // Of a ledger that has seen more: `ledger.rs` kills there.
+        P::VolumeRenewed | P::VolumeRemoved | P::Struck => &[],
         P::OutputBegun | P::OutputsSynced | P::OutputNamed | P::NamesSynced | P::ResultBegun => &[0, 3],
         _ => &[0],
     }

@@ -199,7 +199,7 @@ fn commands_are_answered_while_a_long_list_streams() {
     let mut rows = BufReader::new(listing.stdout.take().unwrap()).lines();
     assert!(rows.next().unwrap().unwrap().contains("\"id\":1,"));
     // Its pipe is full and nobody reads it.
-    assert_eq!(ok(&bed, &["pause", "--json"]).last_object(), json!({"paused": true}));
+    assert_eq!(ok(&bed, &["pause", "--json"]).last_object()["paused"], true);
     assert_eq!(status(&bed)["paused"], true);
     assert_eq!(rows.count(), FILES - 1);
     assert!(listing.wait().unwrap().success());
@@ -238,7 +238,7 @@ fn a_cancelled_job_stays_cancelled_whatever_was_under_way() {
 fn a_pause_holds_over_restarts() {
     let bed = Bed::new(QUICK);
     bed.drop_in(0, "talk.wav");
-    assert_eq!(ok(&bed, &["pause", "--json"]).last_object(), json!({"paused": true}));
+    assert_eq!(ok(&bed, &["pause", "--json"]).last_object()["paused"], true);
     let passed = run(&bed, &["once"]);
     assert_eq!(passed.code, 1, "{passed:?}");
     assert!(passed.stdout.contains("1 waiting for: pause") && passed.stdout.contains("scribed resume"), "{passed:?}");
@@ -248,7 +248,7 @@ fn a_pause_holds_over_restarts() {
     assert_eq!((&said["paused"], &said["waiting_for"]), (&json!(true), &json!({"pause": 1})));
     assert!(stop(running).stderr.contains("paused"));
     let running = daemon(&bed);
-    assert_eq!(ok(&bed, &["resume", "--json"]).last_object(), json!({"paused": false}));
+    assert_eq!(ok(&bed, &["resume", "--json"]).last_object(), json!({"paused": false, "pauses": []}));
     becomes(&bed, "1", "written");
     stop(running);
 }

@@ -6,9 +6,11 @@ use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::calls::Patience;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Failure, Removal, Request, Rules, Taken};
 use scribed::server::index::NextCall;
+use scribed::server::sealed;
 use scribed::server::shelf::{Limits, ShelfError, UNUSED};
 use scribed::wire::result::File;
 use serde_json::json;
+use serde_json::value::RawValue;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -49,6 +51,7 @@ fn rules() -> Rules {
         retention: Duration::from_secs(30 * 24 * 3600),
         webhook: false,
         patience: Patience::default(),
+        volume: 4 << 20,
     }
 }
 
@@ -74,21 +77,21 @@ async fn kept_for(desk: &Desk, bytes: usize, owner: Hash) -> Uuid {
     id
 }
 
-fn accepted(desk: &Desk, upload: Uuid) -> Option<Uuid> {
-    match accepted_for(desk, upload, OWNER) {
+async fn accepted(desk: &Desk, upload: Uuid) -> Option<Uuid> {
+    match accepted_for(desk, upload, OWNER).await {
         Acceptance::Accepted(id) => Some(id),
         _ => None,
     }
 }
 
-fn accepted_for(desk: &Desk, upload: Uuid, owner: Hash) -> Acceptance {
-    desk.accept(Request { owner, audio: Audio::Upload(upload), params: json!({}), metadata: None, callback: None })
-        .unwrap()
+async fn accepted_for(desk: &Desk, upload: Uuid, owner: Hash) -> Acceptance {
+    let (audio, params) = (Audio::Upload(upload), RawValue::from_string("{}".to_owned()).unwrap());
+    desk.accept(Request { owner, audio, params, metadata: None, callback: None }).await.unwrap()
 }
 
 /// Accepts one and ends it well; its id.
 async fn ended(desk: &Desk, at: i64, result: &str) -> Uuid {
-    let id = accepted(desk, kept(desk, 10).await).unwrap();
+    let id = accepted(desk, kept(desk, 10).await).await.unwrap();
     let taken: Taken = desk.take().unwrap();
     assert_eq!(taken.id, id);
     desk.end(&taken, Ended { at: Timestamp(at), failure: None }, Some(result)).unwrap();
@@ -106,7 +109,10 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     let root = TempDir::new().unwrap();
     let desk = open(root.path(), 0).unwrap();
     let uploads = [kept(&desk, 10).await, kept(&desk, 10).await, kept(&desk, 10).await];
-    let ids = uploads.map(|upload| accepted(&desk, upload).unwrap());
+    let mut ids = Vec::new();
+    for upload in uploads {
+        ids.push(accepted(&desk, upload).await.unwrap());
+    }
     let [first, second] = [desk.take().unwrap(), desk.take().unwrap()];
     assert_eq!([first.id, second.id], ids[..2]);
     desk.end(&first, DONE, Some("{\"a\": 1.0}")).unwrap();
@@ -134,7 +140,7 @@ async fn what_was_cut_short_is_cleared_away() {
     let whole = kept(&desk, 10).await;
     let fileless = kept(&desk, 10).await;
     let ended = kept(&desk, 10).await;
-    accepted(&desk, ended).unwrap();
+    accepted(&desk, ended).await.unwrap();
     let label = fs::read(root.path().join(format!("uploads/{ended}.json"))).unwrap();
     desk.end(&desk.take().unwrap(), DONE, Some("{}")).unwrap();
     drop(desk);
@@ -178,17 +184,36 @@ async fn files_of_a_newer_release_are_left_alone() {
 }
 
 #[tokio::test]
+async fn a_ledger_of_a_newer_release_is_left_alone() {
+    for line in [json!({ "v": 2, "id": QUEUED, "wings": true }), json!({ "v": 1, "id": QUEUED, "head": head_of(2) })] {
+        let root = TempDir::new().unwrap();
+        drop(open(root.path(), 0).unwrap());
+        let path = root.path().join("ledger/00000001.log");
+        let mut bytes = Vec::new();
+        sealed::seal(line.to_string().as_bytes(), &mut bytes);
+        fs::write(&path, &bytes).unwrap();
+        let Err(error) = open(root.path(), 0) else { panic!("{line} was taken") };
+        assert!(error.to_string().contains("newer release"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}
+
+fn head_of(version: u32) -> serde_json::Value {
+    json!({ "v": version, "owner": OWNER, "upload": ENDED, "created": 0, "params": {} })
+}
+
+#[tokio::test]
 async fn an_upload_that_nobody_used_goes_after_a_day() {
     let root = TempDir::new().unwrap();
     let desk = open(root.path(), 0).unwrap();
     let [unused, used] = [kept(&desk, 10).await, kept(&desk, 10).await];
-    accepted(&desk, used).unwrap();
+    accepted(&desk, used).await.unwrap();
     desk.shelf.sweep(Timestamp(0).after(UNUSED));
     assert_eq!(desk.shelf.bytes(), 20);
     desk.shelf.sweep(Timestamp(1).after(UNUSED));
     assert_eq!(desk.shelf.bytes(), 10);
-    assert_eq!(accepted(&desk, unused), None);
-    assert!(accepted(&desk, used).is_some());
+    assert_eq!(accepted(&desk, unused).await, None);
+    assert!(accepted(&desk, used).await.is_some());
 }
 
 #[tokio::test]
@@ -216,10 +241,10 @@ async fn a_clock_that_is_set_back_disturbs_no_order() {
     let root = TempDir::new().unwrap();
     let desk = open(root.path(), 1000).unwrap();
     let upload = kept(&desk, 10).await;
-    let first = accepted(&desk, upload).unwrap();
+    let first = accepted(&desk, upload).await.unwrap();
     drop(desk);
     let desk = open(root.path(), 10).unwrap();
-    let second = accepted(&desk, upload).unwrap();
+    let second = accepted(&desk, upload).await.unwrap();
     let [older, newer] = [first, second].map(|id| desk.head(id).unwrap().created);
     assert_eq!((older, newer), (Timestamp(1000), Timestamp(1001)));
     assert_eq!(listed(&desk), [second, first]);
@@ -231,18 +256,21 @@ async fn owners_take_turns_and_each_has_a_limit() {
     let desk = open_with(root.path(), 0, Rules { running: 1, queue: 2, ..rules() }).unwrap();
     let own = kept(&desk, 10).await;
     let others = kept_for(&desk, 10, OTHER).await;
-    let ids: Vec<_> = (0..3).map(|_| accepted(&desk, own).unwrap()).collect();
-    assert_eq!(accepted_for(&desk, own, OWNER), Acceptance::Full(3));
-    let Acceptance::Accepted(other) = accepted_for(&desk, others, OTHER) else { panic!("it has its own limit") };
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(accepted(&desk, own).await.unwrap());
+    }
+    assert_eq!(accepted_for(&desk, own, OWNER).await, Acceptance::Full(3));
+    let Acceptance::Accepted(other) = accepted_for(&desk, others, OTHER).await else { panic!("it has its own limit") };
     let [first, second] = [desk.take().unwrap(), desk.take().unwrap()];
     assert_eq!([first.id, second.id], [ids[0], other], "in turn, although three were there before");
     assert!(desk.take().is_none(), "each has one that runs");
     desk.end(&first, DONE, Some("{}")).unwrap();
     assert_eq!(desk.take().unwrap().id, ids[1]);
-    assert!(matches!(accepted_for(&desk, own, OWNER), Acceptance::Accepted(_)), "one has ended");
+    assert!(matches!(accepted_for(&desk, own, OWNER).await, Acceptance::Accepted(_)), "one has ended");
     drop(desk);
     let desk = open_with(root.path(), 0, Rules { running: 1, queue: 2, ..rules() }).unwrap();
-    assert_eq!(accepted_for(&desk, own, OWNER), Acceptance::Full(3), "counted anew at the start");
+    assert_eq!(accepted_for(&desk, own, OWNER).await, Acceptance::Full(3), "counted anew at the start");
 }
 
 #[tokio::test]
@@ -250,7 +278,7 @@ async fn what_has_ended_can_be_deleted_and_nothing_is_left() {
     let root = TempDir::new().unwrap();
     let desk = open(root.path(), 0).unwrap();
     let upload = kept(&desk, 10).await;
-    let open_one = accepted(&desk, upload).unwrap();
+    let open_one = accepted(&desk, upload).await.unwrap();
     assert_eq!(desk.delete(open_one, &OWNER).unwrap(), Removal::Open);
     let taken = desk.take().unwrap();
     assert_eq!(desk.delete(open_one, &OWNER).unwrap(), Removal::Open);
@@ -324,8 +352,12 @@ async fn records_without_an_owner_are_the_first_keys() {
     let root = TempDir::new().unwrap();
     let desk = open(root.path(), 0).unwrap();
     let upload = kept(&desk, 10).await;
-    let [done, queued] = [ended(&desk, 0, "{}").await, accepted(&desk, upload).unwrap()];
+    let [done, queued] = [ended(&desk, 0, "{}").await, accepted(&desk, upload).await.unwrap()];
+    // As it was written before there was a ledger.
+    let head = serde_json::to_vec(&desk.head(queued).unwrap()).unwrap();
     drop(desk);
+    fs::remove_dir_all(root.path().join("ledger")).unwrap();
+    fs::write(root.path().join(format!("transcriptions/{queued}.json")), head).unwrap();
     for path in [
         format!("transcriptions/{done}.json"),
         format!("transcriptions/{queued}.json"),
@@ -339,7 +371,7 @@ async fn records_without_an_owner_are_the_first_keys() {
     let desk = open_with(root.path(), 0, Rules { first_owner: OTHER, ..rules() }).unwrap();
     assert!(desk.read(done, &OTHER).unwrap().is_some() && desk.read(done, &OWNER).unwrap().is_none());
     assert!(desk.read(queued, &OTHER).unwrap().is_some());
-    assert!(matches!(accepted_for(&desk, upload, OTHER), Acceptance::Accepted(_)));
+    assert!(matches!(accepted_for(&desk, upload, OTHER).await, Acceptance::Accepted(_)));
 }
 
 /// As the first release wrote them.

@@ -56,10 +56,13 @@ async fn an_upload_by_its_address() {
         let body = json!({ "audio_url": url });
         answer(service.ask(Method::POST, "/v2/upload").json(&body).send().await.unwrap()).await
     };
-    let (status, uploaded) = upload(&archive.url("/talk.wav")).await;
+    let (status, uploaded) = upload(&archive.url("/talk.wav?signature=s")).await;
     assert_eq!(status, StatusCode::OK, "{uploaded}");
     assert_eq!(uploaded["audio_metadata"]["filename"], "talk.wav");
     assert_eq!(uploaded["audio_metadata"]["size"], speech().len());
+    assert_eq!(uploaded["audio_metadata"]["source"], archive.url("/talk.wav"), "without what may be a secret");
+    let (_, sent) = service.upload(speech()).await;
+    assert!(sent["audio_metadata"].get("source").is_none(), "what was sent comes from nowhere: {sent}");
     let (_, again) = upload(uploaded["audio_url"].as_str().unwrap()).await;
     assert_eq!(again, uploaded, "our own is known already");
     let own = uploaded["audio_url"].as_str().unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 7] = [
+const WANTED: [(&str, &str); 8] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/tree", "config/meant"),
@@ -14,6 +14,8 @@ const WANTED: [(&str, &str); 7] = [
     ("source/watch", "config/meant"),
     ("source/survey", "config/meant"),
     ("source/intake", "config/schedule"),
+    // Connections are taken and bounded in one way.
+    ("web/receiver", "server/listening"),
 ];
 
 /// Files that measure what a person sees pass, and decide nothing by it.
@@ -61,7 +63,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "cli") => 7,
         ("daemon", _) => 6,
         (_, "control") => 5,
-        (_, "server") => 4,
+        (_, "server" | "web") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
         ("store/contract" | "client/contract" | "clock" | "crash", _) | (_, "wire") => 1,

@@ -48,7 +48,12 @@ pub fn fault(kind: FaultKind, words: &str) -> Fault {
 }
 
 pub fn uploaded(n: u64) -> Event {
-    Event::Uploaded { order: order(n), audio: AUDIO, upload: Upload { id: UploadId::new(format!("u-{n}")), at: START } }
+    Event::Uploaded {
+        order: order(n),
+        audio: AUDIO,
+        upload: Upload { id: UploadId::new(format!("u-{n}")), at: START },
+        sent: None,
+    }
 }
 
 pub fn intended(job: &Job, n: u64) -> Event {

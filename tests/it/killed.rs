@@ -38,17 +38,11 @@ fn moment(chance: &mut fastrand::Rng, running: &mut Running, aimed_at: Option<&P
     const LONGEST_MS: u64 = 2_000;
     let wait = if aimed_at.is_some() { LONGEST_MS } else { chance.u64(..LONGEST_MS) };
     let until = Instant::now() + Duration::from_millis(wait);
-    let accepted = || aimed_at.map_or(0, |desk| fs::read_dir(desk.join("transcriptions")).map_or(0, heads));
+    let accepted = || aimed_at.map_or(0, |desk| Desk::read(desk).bought());
     let before = accepted();
     while Instant::now() < until && accepted() == before && !running.has_ended() {
         std::thread::sleep(Duration::from_micros(200));
     }
-}
-
-fn heads(folder: fs::ReadDir) -> usize {
-    folder
-        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().extension().is_some_and(|end| end == "json")))
-        .count()
 }
 
 /// What was once seen under a final name is whole, and stays as it is.

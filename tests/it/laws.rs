@@ -7,6 +7,7 @@ use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
+use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::store;
 use scribed::store::contract::{
@@ -732,12 +733,20 @@ async fn a_person_has_a_waiting_job_looked_at_again(case: &mut Case) {
 }
 
 async fn a_pause_lasts(case: &mut Case) {
-    assert!(!case.paused().await.unwrap());
-    for paused in [true, false, true] {
-        case.set_paused(paused).await.unwrap();
-        assert_eq!(case.paused().await.unwrap(), paused);
+    assert_eq!(case.pauses().await.unwrap(), Pauses::default());
+    let one = Whose::Source(SourceName::new("a"));
+    let (now, for_ever) = (at(1), Pause { since: at(0), until: None });
+    let for_a_while = Pause { since: at(0), until: Some(at(9)) };
+    for (whose, pause, of_a) in [
+        (&one, Some(for_a_while), true),
+        (&Whose::All, Some(for_ever), true),
+        (&one, None, true),
+        (&Whose::All, None, false),
+    ] {
+        let told = case.set_pause(whose, pause).await.unwrap();
         case.reopen();
-        assert_eq!(case.paused().await.unwrap(), paused);
+        assert_eq!(case.pauses().await.unwrap(), told);
+        assert_eq!(told.of(&SourceName::new("a"), now).is_some(), of_a);
     }
 }
 

@@ -173,3 +173,62 @@ async fn live_transcriptions_are_imported_whole_or_not_at_all() {
     let (_, page) = answer(client.get(url).header("x-service-key", &key).send().await.unwrap()).await;
     assert_eq!(ids(&page).len(), 3, "after a restart, too");
 }
+
+/// A record of a live transcription with so many bytes in its result.
+fn live_of(id: &str, bytes: usize) -> String {
+    json!({ "id": id, "request_id": "G-1", "version": 2, "kind": "live", "status": "done",
+        "created_at": "2026-11-01T10:00:00.000Z", "completed_at": "2026-11-01T11:00:00.000Z", "custom_metadata": null,
+        "error_code": null, "file": null, "request_params": { "encoding": "wav/pcm", "sample_rate": 16000 },
+        "result": { "metadata": { "audio_duration": 1.50 }, "messages": ["x".repeat(bytes)] } })
+    .to_string()
+}
+
+#[tokio::test]
+async fn imports_count_on_the_disk_and_what_does_not_fit_is_refused() {
+    let limits = "disk = \"20kB\"\nupload_limit = \"10kB\"";
+    let bed = Bed::new(&format!("[serve]\nlisten = \"127.0.0.1:0\"\n{limits}\n[[source]]\nfolder = \"inbox\"\n"));
+    let running = Running::start(bed.command(["serve", "--json"]));
+    let line: Value = serde_json::from_str(&running.first_line()).unwrap();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let page = async || {
+        let url = format!("http://{}/", line["listening"].as_str().unwrap());
+        client.get(url).send().await.unwrap().text().await.unwrap()
+    };
+    assert!(page().await.contains("<strong>0 B</strong> of 20 kB"));
+    let import = |records: &[String]| {
+        fs::write(bed.path("live.jsonl"), records.join("\n")).unwrap();
+        bed.run(["serve", "import-live", "live.jsonl", "--json"])
+    };
+    let too_much = import(&[live_of("a", 5_000), live_of("b", 13_000)]);
+    assert_eq!(too_much.code, 1, "{too_much:?}");
+    for words in ["nothing was imported", "of the 20000 bytes", "raise `disk`"] {
+        assert!(too_much.stderr.contains(words), "{too_much:?}");
+    }
+    assert!(page().await.contains("<strong>0 B</strong> of 20 kB"));
+    assert_eq!(import(&[live_of("a", 10_000)]).last_object()["new"], 1);
+    assert!(page().await.contains("<strong>10 kB</strong> of 20 kB"));
+    assert_eq!(import(&[live_of("b", 10_000)]).code, 1, "what is kept counts");
+    assert_eq!(import(&[live_of("a", 10_000)]).last_object()["unchanged"], 1, "what is known takes no room");
+    assert_eq!(bed.temporaries(), [] as [std::path::PathBuf; 0]);
+    drop(running);
+    let running = Running::start(bed.command(["serve", "--json"]));
+    let line: Value = serde_json::from_str(&running.first_line()).unwrap();
+    let again = client.get(format!("http://{}/", line["listening"].as_str().unwrap())).send().await.unwrap();
+    assert!(again.text().await.unwrap().contains(">10 kB</strong>"), "after a restart, too");
+}
+
+#[tokio::test]
+async fn what_a_killed_import_left_goes_unless_one_is_running() {
+    let (service, data) = TestService::canned().await;
+    let left = data.path().join("live/.tmpAbCdEf");
+    fs::write(&left, "half a li").unwrap();
+    service.running.shutdown().await;
+    let importing = fs::File::options().write(true).open(data.path().join("live/lock")).unwrap();
+    importing.try_lock().unwrap();
+    let service = TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;
+    assert!(left.exists(), "somebody may be writing it");
+    service.running.shutdown().await;
+    drop(importing);
+    let _service = TestService::with(options(data.path()), Canned::new(Mood::Hear)).await;
+    assert!(!left.exists());
+}

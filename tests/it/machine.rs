@@ -61,7 +61,7 @@ fn events() -> Vec<Event> {
         Event::Grew { stamp: stamp(9) },
         Event::Settled,
         Event::Probed { params: Hash::of(b"p"), content: None },
-        Event::Uploaded { order: order(1), audio: AUDIO, upload: upload() },
+        Event::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
         Event::UploadLost,
         Event::Intended { intent: intent() },
         Event::Created { transcription: transcription(1) },

@@ -2,16 +2,25 @@
 //! `tests/run.sh` installs what they need.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod abuse;
 mod budget;
+mod callbacks;
 mod calls;
 mod client;
+mod clients;
 mod commands;
 mod crashes;
 mod daemon;
 mod desk;
+mod document;
 mod elsewhere;
+mod extract;
 mod faults;
 mod floors;
+mod fuzzed;
+#[path = "../support/fuzzing.rs"]
+mod fuzzing;
+mod glances;
 mod hostile;
 mod human;
 mod intake;
@@ -19,6 +28,7 @@ mod jobs;
 mod kill;
 mod killed;
 mod laws;
+mod ledger;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod lists;
@@ -27,6 +37,8 @@ mod model;
 mod mounts;
 mod old_data;
 mod once;
+mod page;
+mod pauses;
 mod plan;
 mod power_loss;
 mod producers;

@@ -1,6 +1,6 @@
-//! The two halves of `tests/power-loss.sh`; of no use without it.
+//! The halves of `tests/power-loss.sh`, of the store and of the service's ledger; of no use without it.
 
-use crate::kill;
+use crate::{kill, ledger};
 use scribed::store::sled;
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -35,4 +35,22 @@ fn look() {
     let store = sled::open(&told("POWER_LOSS_LOOK").join("state"));
     let store = store.unwrap_or_else(|error| panic!("does not open: {error}"));
     tokio::runtime::Runtime::new().unwrap().block_on(kill::look(&store, &acknowledged));
+}
+
+/// As [`work`], on the ledger.
+#[test]
+#[ignore = "run by tests/power-loss.sh"]
+fn ledger_work() {
+    let dir = told("POWER_LOSS_WORK");
+    let acks = Mutex::new(OpenOptions::new().create(true).append(true).open(dir.join("acks")).unwrap());
+    let say = move |line: &str| acks.lock().unwrap().write_all(line.as_bytes()).unwrap();
+    ledger::work_together(&dir.join("ledger"), Arc::new(say));
+}
+
+/// As [`look`], on the ledger.
+#[test]
+#[ignore = "run by tests/power-loss.sh"]
+fn ledger_look() {
+    let acks = std::fs::read_to_string(told("POWER_LOSS_ACKS")).unwrap();
+    ledger::look(&told("POWER_LOSS_LOOK").join("ledger"), &acks);
 }

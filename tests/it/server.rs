@@ -164,7 +164,7 @@ async fn paths_and_methods() {
     assert_eq!(service.get("/v2/pre-recorded/").await.1["items"][0]["id"], *id);
     assert_eq!(service.get(&format!("/v2/pre-recorded/{id}/")).await.1["id"], *id);
     let unknown = [
-        (Method::GET, "/"),
+        (Method::POST, "/"),
         (Method::GET, "/v2/cauldron?a=b"),
         (Method::PUT, "/v2/pre-recorded"),
         (Method::GET, "/v2/upload/"),
@@ -212,6 +212,7 @@ async fn lists_and_filters() {
     assert_eq!(found("limit=2&offset=1").await, ids[1..3]);
     assert_eq!(found("limit=1000").await, ids);
     assert_eq!(found("offset=9999999999").await, [] as [&str; 0]);
+    assert_eq!(found("offset=99999999999999999999999").await, [] as [&str; 0], "past every end");
     let (_, third) = service.get(&format!("/v2/pre-recorded/{}", ids[2])).await;
     let at = third["created_at"].as_str().unwrap();
     assert_eq!(found(&format!("after_date={at}")).await, ids[..2]);

@@ -253,6 +253,19 @@ async fn floods_of_headers_and_odd_requests() {
     assert_eq!(service.get("/v2/pre-recorded?status=%ff&date=%00").await.0, StatusCode::BAD_REQUEST);
 }
 
+/// Each bracket was a call in a call: the stack ended, and with it the process.
+#[tokio::test]
+async fn names_in_a_query_have_a_depth() {
+    let (service, _data) = TestService::canned().await;
+    let deep = format!("/v2/pre-recorded?custom_metadata[a{}]=1", "][".repeat(30_000));
+    let (status, refused) = service.get(&deep).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST);
+    let wrong = refused["validation_errors"][0].as_str().unwrap();
+    assert!(wrong.ends_with("must not lie deeper than 32 objects") && wrong.len() < 200, "{wrong}");
+    let fits = format!("/v2/pre-recorded?custom_metadata[a{}]=1", "][b".repeat(31));
+    assert_eq!(service.get(&fits).await.0, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn many_idle_connections_keep_nobody_out() {
     let (service, data) = TestService::canned().await;

@@ -11,15 +11,19 @@ use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
 use crate::sim::service::{End, Record};
 use crate::sim::store::SimStore;
 use crate::sim::world::World;
+use reqwest::Url;
 use scribed::clock::{Clock, Steady};
 use scribed::config::meant::{self, Config};
 use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
+use scribed::domain::hint::{Hint, Seals};
 use scribed::domain::job::{Job, JobKey};
 use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::{Audio, Event, Stage, StageKind};
 use scribed::output::results::Results;
+use scribed::output::spool::Spool;
+use scribed::pipeline::callbacks::Callbacks;
 use scribed::pipeline::engine::{Engine, Parts, Until};
 use scribed::pipeline::purse::{Measure, Purse};
 use scribed::source::folder::full_path;
@@ -27,6 +31,7 @@ use scribed::source::mount::Mount;
 use scribed::source::stamp::{Look, look};
 use scribed::store::contract::{Filter, Store};
 use scribed::store::params::ParamFiles;
+use scribed::wire::params::CallbackMethod;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -127,6 +132,7 @@ impl Sim {
             let done = tokio::select! {
                 biased;
                 () = self.world.crashed.notified() => false,
+                () = self.calls(&engine) => false,
                 ended = engine.run(Until::Stopped, &stop) => {
                     if let Err(error) = &ended {
                         self.wrong(format!("the engine ended: {error}"));
@@ -181,10 +187,12 @@ impl Sim {
             syncs: Arc::default(),
             purse: self.purse(),
             writing: Arc::default(),
+            spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             mounts: self.mounts.clone(),
             terms: *terms,
             retry: self.config.retry,
+            callbacks: Some(Callbacks::new(seals(), Url::parse("https://hook").unwrap(), CallbackMethod::Post)),
             seed: u64::from(life),
         }
     }
@@ -238,7 +246,7 @@ impl Sim {
                 Happening::PersonRevives => self.revive(store).await,
                 Happening::PersonCancels => self.cancel(store, engine).await,
                 Happening::PersonPaysAgain => self.pay_again(store, engine).await,
-                Happening::Hints => self.hint(store).await,
+                Happening::Hints => self.hint(store, engine).await,
                 Happening::IdentityChanges => drop(self.keys.fetch_add(1, Ordering::Relaxed)),
                 Happening::Stops => {
                     self.world.trace("Stops".to_owned());
@@ -335,7 +343,33 @@ impl Sim {
         engine.recall();
     }
 
-    async fn hint(&self, store: &SimStore) {
+    /// The service calls. Whoever is not there is not called again.
+    async fn calls(&self, engine: &Engine) {
+        loop {
+            let next = self.world.service.ledger().next_call(self.world.clock.truth());
+            match next {
+                Ok(address) => {
+                    let hint = seals().open(address.rsplit('/').next().unwrap()).unwrap();
+                    self.world.trace(format!("called: {hint:?}"));
+                    engine.hint(hint);
+                }
+                Err(wait) => {
+                    tokio::select! {
+                        biased;
+                        () = self.world.service.calling.notified() => {}
+                        () = tokio::time::sleep(wait.unwrap_or(PATIENCE)) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forged ones too: of jobs there may be, in rounds there may have been.
+    async fn hint(&self, store: &SimStore, engine: &Engine) {
+        for job in 0..12 {
+            engine.hint(Hint::Callback { job: JobId(job), round: u32::try_from(job % 3).unwrap() });
+            engine.hint(Hint::Webhook(TranscriptionId::new(format!("t-{job}"))));
+        }
         let ids: Vec<String> = self.world.service.ledger().records.iter().map(|record| record.id.clone()).collect();
         for id in ids {
             store.hasten(&TranscriptionId::new(id), self.world.clock.now()).await.unwrap();
@@ -472,6 +506,10 @@ fn shown(what: &Happening) -> String {
 
 async fn jobs(store: &SimStore) -> Vec<Job> {
     store.page(&Filter { limit: usize::MAX, ..Filter::default() }).await.unwrap()
+}
+
+fn seals() -> Seals {
+    Seals::new("the simulation's")
 }
 
 fn key(file: &FilePlan) -> JobKey {
@@ -617,6 +655,7 @@ fn the_worlds_are_eventful() {
         "are left of `budget.total`",
         "of the source media",
         "writes were kept",
+        "called: ",
     ];
     let mut left: Vec<&str> = marks.to_vec();
     for seed in 0..1_000 {

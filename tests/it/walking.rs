@@ -12,6 +12,7 @@ use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::token::Token;
 use scribed::pipeline::walk::{self, WalkFault};
 use scribed::wire::page::ListQuery;
+use scribed::wire::record::Status;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -100,6 +101,7 @@ impl State {
             id: TranscriptionId::new(format!("t{}", self.numbers)),
             created: Some(Timestamp(self.now)),
             token: ours.then(|| token(self.numbers)),
+            status: Status::Done,
         };
         let at = match order {
             Order::NewestFirst => 0,

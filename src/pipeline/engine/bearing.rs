@@ -45,7 +45,7 @@ impl Engine {
             }
             Event::Fetched { audio } => {
                 let mut found = self.found();
-                if found.turnaround.ended(now.since(job.since), Duration::from_millis(audio.millis)) {
+                if found.slowness.ended(now.since(job.since), Duration::from_millis(audio.millis)) {
                     found.running.slowed(self.parts.clock.uptime());
                     let running = found.running.now();
                     tracing::info!(service = %self.service(), running, "transcriptions take ever longer; fewer at once");

@@ -13,7 +13,7 @@ use crate::pipeline::gone::{Missed, sought};
 use crate::pipeline::line::Gate;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::resolve::by_token;
-use crate::pipeline::walk::{self, WalkFault};
+use crate::pipeline::walk::WalkFault;
 use crate::store::contract::Lease;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Engine {
             return Ok(Arc::clone(found));
         }
         *listing = None;
-        let items = walk::run(&*self.parts.client, None, self.parts.terms.walk_limit).await?;
+        let items = self.walk_list(None).await?;
         let (found, doubles) = by_token(items);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
         let found = Arc::new(found);

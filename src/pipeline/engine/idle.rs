@@ -2,7 +2,7 @@
 
 use super::lanes::Lane;
 use super::{Ended, Engine, Patience, Until};
-use crate::domain::fault::Blame;
+use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
@@ -29,7 +29,10 @@ impl Engine {
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.line().is_closed());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
-        let over = spent || nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
+        // However rarely it is asked: what runs at the service is waited for, until it is given up.
+        let awaited = counts.running() > 0 && out.is_none();
+        let idle = nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
+        let over = spent || (idle && !awaited);
         // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
         let trouble = if out.is_some() && !closed && !spent { None } else { self.trouble() };
         Ok(over.then(|| trouble.map_or(Ended::Idle, Ended::ServiceOut)))
@@ -38,20 +41,22 @@ impl Engine {
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
     /// is for the next one: somebody has to do something about it first.
     async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
-        let until = self.parts.clock.now().after(wait);
-        let paused = self.parts.store.paused().await?;
-        let moves = Lane::CLAIMING.into_iter().filter(|(lane, _)| !paused || !lane.rests_when_paused());
-        let shut = self.parts.purse.shut(self.parts.clock.now());
+        let now = self.parts.clock.now();
+        let until = now.after(wait);
+        let pauses = self.parts.store.pauses().await?;
+        let shut = self.parts.purse.shut(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
-        let mut filter = Filter { stages: moves.map(|(_, kind)| kind).collect(), after: None, limit: 1_000 };
+        let is_paused = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
+        let rests = |job: &Job| is_paused(job) || is_shut(job);
+        let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
+        let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
             let jobs = self.parts.store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
-            let brings = |job: &Job| {
-                let comes = job.due.is_some_and(|due| due <= until) && !waits_for_world(job, began);
-                comes && self.owns(&job.group()) && !is_shut(job)
-            };
+            let soon = |job: &Job| job.due.is_some_and(|due| due <= until);
+            let brings =
+                |job: &Job| self.owns(&job.group()) && soon(job) && !rests(job) && !waits_for_world(job, began);
             if jobs.iter().any(brings) {
                 return Ok(true);
             }
@@ -76,5 +81,7 @@ impl Engine {
 }
 
 fn waits_for_world(job: &Job, began: Timestamp) -> bool {
-    job.fault.as_ref().is_some_and(|fault| fault.blame() == Blame::World && fault.at >= began)
+    // Room in the spool is given back by what is under way.
+    let waits = |fault: &Fault| fault.blame() == Blame::World && fault.kind != FaultKind::NoRoom;
+    job.fault.as_ref().is_some_and(|fault| waits(fault) && fault.at >= began)
 }

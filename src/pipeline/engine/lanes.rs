@@ -1,10 +1,15 @@
 //! How much of what runs at once, and what is started now.
 
+use super::glance::{GLANCED_AT_ONCE, WORTH_A_PAGE};
 use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::home::Group;
+use crate::domain::job::Job;
+use crate::domain::names::SourceName;
+use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
+use crate::pipeline::extract::Extractor;
 use crate::pipeline::line::Gate;
 use crate::store::contract::{Of, StoreError};
 use crate::wire::page::ListQuery;
@@ -55,8 +60,8 @@ impl Lane {
 
     /// What a pass does not wait for while the queue is paused. Whoever follows another waits for what it
     /// has bought, or for its turn to buy.
-    pub(super) fn rests_when_paused(self) -> bool {
-        self.submits() || self == Self::Follow
+    pub(super) fn rests_when_paused(job: &Job) -> bool {
+        is_paused(job) || job.stage.kind() == StageKind::Following
     }
 
     /// Work that may take long and is of no use half-done, and that loses nothing by being dropped: it
@@ -110,25 +115,30 @@ impl Engine {
         busy: &mut Busy,
         until: Until,
     ) -> Result<Option<Duration>, StoreError> {
+        self.take_hints().await?;
+        let now = self.parts.clock.now();
         let gate = self.line().gate(self.parts.clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
-        let paused = self.parts.store.paused().await?;
-        let shut = self.parts.purse.shut(self.parts.clock.now());
-        wake = earlier(wake, self.budget_opens());
+        let pauses = self.parts.store.pauses().await?;
+        wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
+        let shut = self.parts.purse.shut(now);
+        wake = earlier(wake, self.parts.purse.opens(now).map(|at| at.since(now)));
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
-            let asks = lane.submits() && (paused || gate == Gate::Asks);
+            let asks = lane.submits() && gate == Gate::Asks;
             if closed || asks || (lane == Lane::Submit && !trusted) {
                 continue;
             }
             let free = self.free(lane, busy).await?;
             if free > 0 {
-                let of = |group: &Group| self.owns(group) && !(lane == Lane::Upload && shut.is_for(&group.source));
-                self.start(lane, kind, &of, free, walks, busy).await?;
-                let due = self.parts.store.next_due(&[kind], &of).await?;
+                let is_shut = |source: &SourceName| lane == Lane::Upload && shut.is_for(source);
+                let rests = |source: &SourceName| lane.submits() && pauses.of(source, now).is_some();
+                let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
+                self.start((lane, kind), &may, free, walks, busy).await?;
+                let due = self.parts.store.next_due(&[kind], &may).await?;
                 let now = self.parts.clock.now();
                 // What is due now and was not claimed waits for room: its end wakes us.
                 let later = due.filter(|due| *due > now).map(|due| due.since(now));
@@ -140,19 +150,29 @@ impl Engine {
 
     async fn start(
         self: &Arc<Self>,
-        lane: Lane,
-        kind: StageKind,
-        of: Of<'_>,
+        (lane, kind): (Lane, StageKind),
+        may: Of<'_>,
         free: usize,
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
-        let n = if lane == Lane::Resolve { RESOLVED_AT_ONCE } else { free };
-        let claims = self.parts.store.claim(&[kind], of, now, now.after(LEASE), n).await?;
+        // Many looks at once are first one look at the list. One glance at a time, and nothing beside it.
+        let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts.clock.uptime());
+        let n = match lane {
+            Lane::Resolve => RESOLVED_AT_ONCE,
+            Lane::Wait if glances => GLANCED_AT_ONCE,
+            _ => free,
+        };
+        let claims = self.parts.store.claim(&[kind], may, now, now.after(LEASE), n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
+            return Ok(());
+        }
+        if glances && claims.len() > WORTH_A_PAGE {
+            let engine = Arc::clone(self);
+            busy.begin(lane, walks.spawn(async move { (lane, engine.glance(claims).await) }));
             return Ok(());
         }
         for claim in claims {
@@ -160,12 +180,6 @@ impl Engine {
             busy.begin(lane, walks.spawn(async move { (lane, engine.walk(claim).await) }));
         }
         Ok(())
-    }
-
-    /// How long until something of a budget is there again.
-    fn budget_opens(&self) -> Option<Duration> {
-        let now = self.parts.clock.now();
-        self.parts.purse.opens(now).map(|at| at.since(now))
     }
 
     /// How many more of this lane may run now.
@@ -177,8 +191,11 @@ impl Engine {
             Lane::Upload => {
                 // Audio must not pile up at the service: no further ahead than what may run.
                 let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
+                // While some are sent, the sound tracks of others are taken out.
+                let extracts = self.extractor.as_ref().map_or(Some(0), Extractor::ahead);
                 let found = self.found();
-                found.uploads.now().min(found.running.now().saturating_sub(ahead))
+                let at_once = extracts.map_or(0, |extracts| found.uploads.now() + extracts);
+                at_once.min(found.running.now().saturating_sub(ahead))
             }
             Lane::Submit => {
                 let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);

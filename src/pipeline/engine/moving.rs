@@ -75,8 +75,9 @@ impl Engine {
                 let (mount, known) = (self.mount(job)?, (*params, *content));
                 self.stays_here(mount)?;
                 let _under_way = self.uploading();
+                let by = (self.extractor.as_ref(), &self.sent_bytes);
                 let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
-                let uploading = upload::run(store, client, clock, mount, job, known, reserving, &self.sent_bytes);
+                let uploading = upload::run(store, client, clock, mount, job, known, reserving, by);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
@@ -86,7 +87,8 @@ impl Engine {
                     return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost)));
                 }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
-                let doors = Doors { store, client, clock, params, purse };
+                let callbacks = self.parts.callbacks.as_ref();
+                let doors = Doors { store, client, clock, params, purse, callbacks };
                 let on_its_way = self.on_its_way(job.id);
                 let submission = submit::run(&doors, mount, lease, job, order, upload).await;
                 drop(on_its_way);
@@ -94,9 +96,7 @@ impl Engine {
             }
             // What is at the service needs no folder: it is awaited whatever became of its source.
             Stage::Submitted { order, transcription } => {
-                let terms = &self.parts.terms;
-                let waited = wait::run(client, clock, results, terms, &self.begun, job, transcription).await;
-                match waited {
+                match wait::run(&self.wait_doors(), job, transcription).await {
                     Err(gone) if gone.kind == FaultKind::Gone => {
                         return self.seek(lease, job, (order, transcription), gone).await;
                     }
@@ -119,6 +119,12 @@ impl Engine {
             }
         };
         Ok(Moved::Outcome(outcome))
+    }
+
+    pub(super) fn wait_doors(&self) -> wait::Doors<'_> {
+        let Parts { client, clock, results, terms, callbacks, .. } = &self.parts;
+        let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
+        wait::Doors { client, clock, results, terms, asking: &self.asking, begun: &self.begun, calls }
     }
 
     /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A
@@ -174,11 +180,12 @@ impl Engine {
                 self.say_over(over);
                 self.got_through(StageKind::Uploaded);
                 self.forget(job.id);
-                let due = now.after(self.parts.terms.poll.min);
+                let due = self.first_look(&job, &transcription, now).await.map_err(Stop::Store)?;
                 let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
                 self.commit(lease, &job).await.map_err(Stop::Store)?;
                 self.bore_create(self.running().await.map_err(Stop::Store)?);
                 self.forget_create(job.id);
+                self.hinted_early(&job);
             }
             Submission::NotAccepted(job, fault) => {
                 let job = self.step(*job, Event::NotAccepted, now)?;

@@ -3,6 +3,7 @@
 
 use super::lanes::{Busy, Lane};
 use super::{Engine, LEASE, Walked, earlier, wait_before};
+use crate::client::contract::Listed;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
@@ -10,7 +11,7 @@ use crate::domain::names::Timestamp;
 use crate::domain::stage::{Event, StageKind};
 use crate::pipeline::line::Gate;
 use crate::pipeline::resolve::{Finding, by_order, by_token, judge, oldest, unproven};
-use crate::pipeline::walk;
+use crate::pipeline::walk::{self, WalkFault};
 use crate::store::contract::{Claimed, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +50,7 @@ impl Engine {
     /// Everything of ours that the service lists is written down; then the store may be believed.
     async fn walk_for_trust(&self) -> Result<(), StoreError> {
         let store = &self.parts.store;
-        match walk::run(&*self.parts.client, None, self.parts.terms.walk_limit).await {
+        match self.walk_list(None).await {
             Ok(items) => {
                 let service = self.service();
                 let (found, doubles) = by_token(items);
@@ -83,6 +84,12 @@ impl Engine {
         Ok(())
     }
 
+    /// Walks the list; not again while the service wants nothing.
+    pub(super) async fn walk_list(&self, oldest: Option<Timestamp>) -> Result<Vec<Listed>, WalkFault> {
+        let may = || matches!(self.line().gate(self.parts.clock.uptime()), Gate::Open | Gate::Asks);
+        walk::run_while(&*self.parts.client, oldest, self.parts.terms.walk_limit, &may).await
+    }
+
     /// All unknown creates in one walk.
     pub(super) async fn resolve(self: Arc<Self>, claims: Vec<Claimed>) -> Result<(), StoreError> {
         let (ripe, unripe) = self.ripe(claims);
@@ -94,7 +101,7 @@ impl Engine {
             return Ok(());
         }
         let jobs: Vec<Job> = ripe.iter().map(|claim| claim.job.clone()).collect();
-        let walking = walk::run(&*self.parts.client, oldest(&jobs), self.parts.terms.walk_limit);
+        let walking = self.walk_list(oldest(&jobs));
         let walked = tokio::select! {
             biased;
             walked = walking => walked,
@@ -137,7 +144,7 @@ impl Engine {
         (ripe, unripe)
     }
 
-    async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
+    pub(super) async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
         loop {
             self.parts.clock.sleep(LEASE / 3).await;
             let until = self.parts.clock.now().after(LEASE);
@@ -198,7 +205,7 @@ impl Engine {
 }
 
 /// One of many that a person took out of the walk's hands: the others go on.
-fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
+pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
     match committed {
         Err(StoreError::LeaseLost(_)) => Ok(()),
         other => other,

@@ -61,6 +61,10 @@ fn what_does_not_end_is_a_named_wait() {
         let reason = outcome.jobs[BAD]["reason"].as_str().unwrap();
         assert!(reason.starts_with("still paused at the service after "), "{reason}");
         assert_eq!(outcome.jobs[BAD]["stage"], "submitted");
+        // The alarm: once in the log, and in `status` as long as it lasts.
+        assert_eq!(outcome.ran.stderr.matches("a transcription does not end").count(), 1, "{:?}", outcome.ran);
+        let status = outcome.bed.run(["status", "--json"]).last_object();
+        assert_eq!(status["waiting_for_a_person"], 1, "{status}");
     };
     let row = always("paused for ever", PAUSED).give_up("1s").check(names_it);
     insta::assert_snapshot!("faults_paused", run(vec![row]));

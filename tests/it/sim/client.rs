@@ -78,7 +78,10 @@ impl Scripted {
         let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).and_then(Token::parse);
         let params = serde_json::Value::Object(request.params.clone()).to_string();
         let accept = |after| {
-            let id = self.service.ledger().accept(asked, after, token.clone(), &request.upload, params.clone());
+            let callback = request.callback.as_ref().map(|callback| callback.url.clone());
+            let (token, params) = (token.clone(), params.clone());
+            let id = self.service.ledger().accept(asked, after, token, &request.upload, params, callback);
+            self.service.calling.notify_one();
             self.world.trace(format!("[{}] {id} will be accepted in {after:?}", self.life));
             id
         };
@@ -180,7 +183,7 @@ impl Client for Scripted {
             Some(record) => match record.end {
                 End::Error(code) => lost(FaultKind::Dead { code }, "the transcription ended in error"),
                 End::Gone => lost(FaultKind::Gone, "404"),
-                _ => Ok(Reading::Done { raw: answer(&record), audio: AUDIO }),
+                _ => Ok(Reading::Done { raw: answer(&record), audio: AUDIO, took: Some(record.ends - record.created) }),
             },
             None => lost(FaultKind::Gone, "404"),
         }
@@ -202,6 +205,7 @@ impl Client for Scripted {
             id: TranscriptionId::new(record.id.clone()),
             created: Some(crate::sim::clock::date(record.created)),
             token: record.token.clone(),
+            status: record.status(now),
         };
         Ok(ListPage { items: all[from..to].iter().map(listed).collect(), more: to < all.len() })
     }

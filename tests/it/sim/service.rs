@@ -6,9 +6,11 @@ use fastrand::Rng;
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::names::{Hash, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::token::Token;
+use scribed::wire::record::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// A transcription, ours or somebody else's.
 #[derive(Clone, Debug)]
@@ -85,11 +87,16 @@ pub struct Ledger {
     pub wrongs: Vec<String>,
     pub requests: u64,
     numbers: u64,
+    /// Callbacks that are still to be made, by when; and the chance of it.
+    calls: BTreeMap<(Duration, u64), String>,
+    call_rng: Rng,
 }
 
 pub struct Service {
     ledger: Mutex<Ledger>,
     pub clock: Arc<SimClock>,
+    /// There may be more calls to be made.
+    pub calling: Notify,
 }
 
 impl Service {
@@ -106,15 +113,27 @@ impl Service {
             wrongs: Vec::new(),
             requests: 0,
             numbers: 0,
+            calls: BTreeMap::new(),
+            call_rng: Rng::with_seed(seed ^ 0xca11),
         };
         for n in 0..ledger.weather.foreign {
             ledger.add_foreign(secs(0), n as u64);
         }
-        Self { ledger: Mutex::new(ledger), clock }
+        Self { ledger: Mutex::new(ledger), clock, calling: Notify::new() }
     }
 
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap()
+    }
+}
+
+impl Record {
+    pub fn status(&self, now: Duration) -> Status {
+        match self.end {
+            _ if self.end == End::Never || self.ends > now => Status::Processing,
+            End::Error(_) => Status::Error,
+            _ => Status::Done,
+        }
     }
 }
 
@@ -214,6 +233,7 @@ impl Ledger {
         token: Option<Token>,
         upload: &UploadId,
         params: String,
+        callback: Option<String>,
     ) -> String {
         let number = self.number();
         let created = asked + after;
@@ -228,6 +248,9 @@ impl Ledger {
         let place = self.rng.u64(..);
         let id = format!("t-{number}");
         self.forgive_vanished(asked, content);
+        if let Some(callback) = callback.filter(|_| end != End::Never) {
+            self.promise_calls(created, created + took, &callback);
+        }
         self.records.push(Record {
             id: id.clone(),
             token,
@@ -242,6 +265,28 @@ impl Ledger {
             place,
         });
         id
+    }
+
+    /// Lost, doubled, early (perhaps before the create is answered), late.
+    fn promise_calls(&mut self, created: Duration, ends: Duration, callback: &str) {
+        let rng = &mut self.call_rng;
+        for _ in 0..[0, 1, 1, 1, 2, 3][rng.usize(0..6)] {
+            let at = match rng.u32(0..10) {
+                0 => created,
+                1 => ends + between(rng, 60, 7200),
+                _ => ends + between(rng, 0, 3),
+            };
+            self.calls.insert((at, rng.u64(..)), callback.to_owned());
+        }
+    }
+
+    /// The next call, or how long until it.
+    pub fn next_call(&mut self, now: Duration) -> Result<String, Option<Duration>> {
+        match self.calls.first_key_value() {
+            Some(((at, _), _)) if *at > now => Err(Some(*at - now)),
+            Some(_) => self.calls.pop_first().map(|(_, callback)| callback).ok_or(None),
+            None => Err(None),
+        }
     }
 
     /// What is neither at the service nor in a store any more nobody can know of.

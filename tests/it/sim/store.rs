@@ -5,6 +5,7 @@ use scribed::domain::budget::{Limit, Over};
 use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::token::Order;
 use scribed::store::contract::{
@@ -178,12 +179,12 @@ impl Store for SimStore {
         self.inner.look_again(job, now).await
     }
 
-    async fn paused(&self) -> Result<bool, StoreError> {
-        self.inner.paused().await
+    async fn pauses(&self) -> Result<Pauses, StoreError> {
+        self.inner.pauses().await
     }
 
-    async fn set_paused(&self, paused: bool) -> Result<(), StoreError> {
-        self.inner.set_paused(paused).await
+    async fn set_pause(&self, whose: &Whose, pause: Option<Pause>) -> Result<Pauses, StoreError> {
+        self.inner.set_pause(whose, pause).await
     }
 
     async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError> {

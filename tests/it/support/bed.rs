@@ -1,6 +1,7 @@
 //! A folder with a `jobs.toml`, recorded speech, and the real binary. What still runs when a test ends
 //! is killed. Nothing waits for a fixed time: everything is polled, up to a deadline.
 
+use scribed::server::sealed::{self, Piece};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -331,10 +332,12 @@ pub struct Desk {
 
 impl Desk {
     pub fn read(data: &Path) -> Self {
-        let records = files(&data.join("transcriptions"));
-        Self {
-            records: records.iter().filter(|path| path.extension() == Some(OsStr::new("json"))).map(record).collect(),
-        }
+        let ended = files(&data.join("transcriptions"));
+        let ended = ended.iter().filter(|path| path.extension() == Some(OsStr::new("json")));
+        let id = |path: &PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let mut heads = ledger(data);
+        heads.extend(ended.map(|path| (id(path), serde_json::from_slice(&fs::read(path).unwrap()).unwrap())));
+        Self { records: heads.values().map(record).collect() }
     }
 
     /// How many transcriptions there are.
@@ -354,8 +357,29 @@ impl Desk {
     }
 }
 
-fn record(path: &PathBuf) -> (String, bool) {
-    let head: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+/// What the ledger says was accepted, by id.
+fn ledger(data: &Path) -> BTreeMap<String, Value> {
+    let mut heads = BTreeMap::new();
+    let mut volumes = files(&data.join("ledger"));
+    volumes.sort();
+    for path in volumes {
+        let bytes = fs::read(path).unwrap();
+        for piece in sealed::pieces(&bytes) {
+            // The last line may be in the middle of being written.
+            let Piece::Whole(range) = piece else { continue };
+            let line: Value = serde_json::from_slice(sealed::open(&bytes[range]).unwrap()).unwrap();
+            let id = line["id"].as_str().unwrap().to_owned();
+            if line["gone"] == true {
+                heads.remove(&id)
+            } else {
+                heads.insert(id, line["head"].clone())
+            };
+        }
+    }
+    heads
+}
+
+fn record(head: &Value) -> (String, bool) {
     let token = head["metadata"]["scribed"].as_str().expect("a token of ours");
     (token.split('.').nth(1).unwrap().to_owned(), !head["ended"]["failure"].is_null())
 }
@@ -372,10 +396,19 @@ pub const SERVICE_KEY: &str = "a-key-that-nobody-may-ever-see-4711";
 
 impl Service {
     pub fn start() -> Self {
+        Self::with("")
+    }
+
+    /// One that calls addresses of this machine.
+    pub fn calling() -> Self {
+        Self::with("fetch_private = true\n")
+    }
+
+    fn with(more: &str) -> Self {
         let bed = Bed::new("");
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         bed.configure(&format!(
-            "[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n[[source]]\nfolder = \"inbox\"\n"
+            "[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n{more}[[source]]\nfolder = \"inbox\"\n"
         ));
         let mut service = Self { bed, port, running: None };
         service.revive();

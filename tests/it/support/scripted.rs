@@ -36,7 +36,7 @@ pub enum Step {
 pub struct Seen {
     /// Request line and headers.
     pub head: String,
-    /// The first MiB of the body.
+    /// The first 4 MiB of the body.
     pub body: Vec<u8>,
     /// Bytes of the body.
     pub length: usize,
@@ -181,7 +181,7 @@ async fn read_head(stream: &mut TcpStream, state: &Mutex<State>) -> Option<(Seen
 }
 
 async fn read_body(stream: &mut TcpStream, state: &Mutex<State>, number: usize, begun: Vec<u8>, length: usize) -> bool {
-    const KEPT: usize = 1 << 20;
+    const KEPT: usize = 4 << 20;
     let mut piece = vec![0; 256 << 10];
     let mut come = begun.len();
     {

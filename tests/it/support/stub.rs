@@ -48,6 +48,8 @@ type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
 pub struct Create {
     pub file: String,
     pub token: String,
+    /// Whom it asks to call; null for nobody.
+    pub callback: Value,
     pub accepted: bool,
 }
 
@@ -56,6 +58,8 @@ pub struct Book {
     /// File names by the id of their upload.
     uploads: BTreeMap<String, String>,
     pub creates: Vec<Create>,
+    /// What came under each name last.
+    pub contents: BTreeMap<String, Vec<u8>>,
     /// What it has, oldest first: the id, the file's name, the metadata, the moment.
     records: Vec<(String, String, Value, Timestamp)>,
     /// When what was asked for.
@@ -109,6 +113,7 @@ impl Book {
     fn upload(&mut self, seen: &Seen, file: &str, base: &str) -> Value {
         let id = format!("u-{}", self.number());
         self.uploads.insert(id.clone(), file.to_owned());
+        self.contents.insert(file.to_owned(), content(seen).to_vec());
         json!({
             "audio_url": format!("{base}/file/{id}"),
             "audio_metadata": {
@@ -231,7 +236,10 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
     };
     if endpoint == Endpoint::Create {
         let token = body(seen)["custom_metadata"]["scribed"].as_str().expect("a token").to_owned();
-        book.creates.push(Create { file: file.clone(), token, accepted: false });
+        let (body, file) = (body(seen), file.clone());
+        assert_eq!(body["callback"].as_bool().unwrap_or(false), body["callback_config"].is_object());
+        let callback = body["callback_config"].clone();
+        book.creates.push(Create { file, token, callback, accepted: false });
     }
     let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
     let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Fuzzes what reads strangers' bytes: the upload's multipart body, the create's JSON, the lists'
+# query. Each target for SECONDS (default 180), or the one that is named:
+#   fuzz/run.sh [SECONDS [TARGET]]
+# What is found is kept below fuzz/artifacts; put it into fuzz/seeds/TARGET, and `cargo test fuzzed`
+# holds it for ever. Any toolchain will do: coverage is measured without a nightly one.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+targets=${2:-multipart create query}
+for target in $targets; do
+  mkdir -p "corpus/$target"
+  cargo fuzz run --fuzz-dir . --sanitizer none "$target" "corpus/$target" "seeds/$target" -- \
+    -max_total_time="${1:-180}" -max_len=65536 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+done

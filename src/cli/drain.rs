@@ -1,0 +1,126 @@
+//! `scribed drain`: pauses, and waits until everything that was submitted has ended and is written.
+
+use crate::cli::args::Drain;
+use crate::cli::entry::Context;
+use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::progress::spinner;
+use crate::cli::signals::on_signal;
+use crate::cli::way::{Way, strange, taken};
+use crate::clock::{Clock, SystemClock};
+use crate::control::request::{Answer, Request, Status};
+use crate::daemon::House;
+use crate::domain::pause::Whose;
+use crate::domain::stage::StageKind;
+use crate::pipeline::engine::{Patience, Until};
+use serde_json::json;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often a daemon is asked how far it is.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Nothing new is uploaded or submitted from now on; returns when nothing is at the service any more.
+///
+/// # Errors
+/// See [`Failure`].
+pub async fn run(context: &Context, args: &Drain) -> Result<u8, Failure> {
+    let stop = on_signal()?;
+    let way = Way::find(&context.config_without_secrets()?)?;
+    let Answer::Paused(_) = way.ask(Request::Pause { whose: Whose::All, millis: None }).await? else {
+        return Err(strange());
+    };
+    let left = if way.has_daemon() {
+        watched(context, &way, args.patience, &stop).await?
+    } else {
+        drop(way);
+        worked(context, args.patience, &stop).await?
+    };
+    context.emit(&json!({ "drained": left == Left::default(), "left": left.moving, "asks": left.asks }))?;
+    tell(context, left, stop.is_cancelled())?;
+    Ok(if left == Left::default() { 0 } else { UNFINISHED })
+}
+
+/// What is not written yet of what was submitted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Left {
+    /// On its way.
+    moving: u64,
+    /// Waits for a person, or is stuck.
+    asks: u64,
+}
+
+impl Left {
+    fn of(status: &Status) -> Self {
+        let bought = [StageKind::Submitting, StageKind::Submitted, StageKind::Fetched];
+        let all: u64 = bought.iter().map(|kind| status.jobs.get(kind).copied().unwrap_or(0)).sum();
+        Self { moving: all.saturating_sub(status.waiting_for_a_person), asks: status.waiting_for_a_person }
+    }
+}
+
+async fn left(way: &Way) -> Result<Left, Failure> {
+    match way.ask(Request::Status).await? {
+        Answer::Status(status) => Ok(Left::of(&status)),
+        _ => Err(strange()),
+    }
+}
+
+/// A daemon does the work.
+async fn watched(context: &Context, way: &Way, patience: Duration, stop: &CancellationToken) -> Result<Left, Failure> {
+    let (began, shown) = (SystemClock.uptime(), spinner(context));
+    loop {
+        let left = left(way).await?;
+        if left.moving == 0 || SystemClock.uptime().since(began) >= patience || stop.is_cancelled() {
+            shown.finish_and_clear();
+            return Ok(left);
+        }
+        shown.set_message(format!("{} are at the service or being written", left.moving));
+        tokio::select! {
+            () = SystemClock.sleep(LOOK) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+}
+
+/// Nobody else does it: a pass that looks for no files.
+async fn worked(context: &Context, patience: Duration, stop: &CancellationToken) -> Result<Left, Failure> {
+    let config = context.config()?;
+    let house = match House::open(&config, false).await {
+        Ok(house) => house,
+        Err(error) => return Err(taken(&config, error.into()).await),
+    };
+    let shown = spinner(context);
+    shown.set_message("what was submitted is awaited and written");
+    let stop = stop.child_token();
+    let until = Until::Idle(Patience { outage: patience, wait: patience });
+    let enough = async {
+        SystemClock.sleep(patience).await;
+        stop.cancel();
+        std::future::pending().await
+    };
+    let ended = tokio::select! {
+        biased;
+        ended = house.engines.run(until, &stop) => ended,
+        ended = enough => ended,
+    };
+    shown.finish_and_clear();
+    house.close().await?;
+    ended?;
+    left(&Way::find(&config)?).await
+}
+
+fn tell(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {
+    match left {
+        Left { moving: 0, asks: 0 } => {
+            context.say("drained: nothing is at the service any more, and everything that came back is written")?;
+        }
+        Left { moving: 0, asks } => context.say(&format!(
+            "drained but for {asks} that are stuck or wait for a person: `scribed jobs` tells which, `scribed retry` \
+             and `scribed cancel` settle them"
+        ))?,
+        Left { moving, .. } if stopped => context.say(&format!("stopped waiting; {moving} are still on their way"))?,
+        Left { moving, .. } => {
+            context.say(&format!("{moving} are still on their way; their `reason` is told by `scribed jobs`"))?;
+        }
+    }
+    context.say("nothing new is uploaded or submitted until `scribed resume`")
+}

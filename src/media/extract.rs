@@ -1,0 +1,443 @@
+//! The sound track of a recording, taken out by ffmpeg: as it is where a service takes its codec, else coded
+//! anew without loss. Never with loss: it could make equal channels differ, which would be paid twice, or
+//! different ones equal.
+
+use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
+use super::ffmpeg::{answer, last_line, on, spawn_error, timed};
+use crate::domain::sent::Codec;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Child;
+
+/// What a file has to offer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// Its sound track alone is smaller than it.
+    Sound(Sound),
+    /// To send anything else than the file gains nothing, or is not possible; in words.
+    Nothing(&'static str),
+    /// Its container lists all its tracks, and none of them is sound.
+    NoSound,
+}
+
+/// A sound track in a file, the one that players choose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sound {
+    /// Among all tracks of the file, from 0.
+    pub track: u32,
+    /// From 1.
+    pub channels: u32,
+    /// Seconds from the file's first picture or sound to its own first sound, never negative.
+    pub start: f64,
+    /// Seconds from its first to its last sound, where the file says that.
+    pub seconds: Option<f64>,
+    /// Seconds of the whole file, where it says that.
+    pub whole: Option<f64>,
+    /// As ffmpeg names it.
+    codec: String,
+    /// Samples a second.
+    rate: u32,
+    /// Bits a second, where the file says that.
+    bit_rate: Option<u64>,
+    /// Whether more than 16 bits of each sample mean something.
+    is_deep: bool,
+}
+
+/// One way to write a sound track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    /// In which codec.
+    pub codec: Codec,
+    /// With the bytes that it has in the file.
+    pub copied: bool,
+}
+
+/// Why a sound track was not taken out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExtractError {
+    /// As with decoding.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// It came to more bytes than there is room for.
+    #[error("its sound track is larger than {0} bytes")]
+    Larger(u64),
+    /// ffmpeg gave up.
+    #[error("ffmpeg could not take its sound track out: {words}")]
+    Failed {
+        /// The last line of its complaint.
+        words: String,
+    },
+    /// The disk of the spool is full.
+    #[error("no space left on the disk")]
+    DiskFull,
+}
+
+/// What the beginning of a file says: whether there is anything to gain is not asked of those of which that is
+/// plain. In words where there is not.
+pub fn plainly_nothing(head: &[u8]) -> Option<&'static str> {
+    let plainly = match head {
+        [b'f', b'L', b'a', b'C', ..] | [b'I', b'D', b'3', ..] | [b'#', b'!', b'A', b'M', b'R', ..] => true,
+        [0x0B, 0x77, ..] | [0xFF, 0xE0..=0xFF, ..] => true,
+        [_, _, _, _, b'f', b't', b'y', b'p', b'M', b'4', b'A' | b'B', b' ', ..] => true,
+        [b'O', b'g', b'g', b'S', ..] => {
+            head.get(28..).is_some_and(|codec| codec.starts_with(b"OpusHead") || codec.starts_with(b"\x01vorbis"))
+        }
+        _ => false,
+    };
+    plainly.then_some(SOUND_ONLY)
+}
+
+const SOUND_ONLY: &str = "it is sound alone, and compressed already";
+
+/// Asks ffprobe what `file` has to offer.
+///
+/// # Errors
+/// Those of [`super::decode::probe`].
+pub async fn look(file: File) -> Result<Found, DecodeError> {
+    let json = ask(file, STREAMS).await?;
+    serde_json::from_slice(&json).map(found).map_err(strange)
+}
+
+const STREAMS: &str = "format=format_name,start_time,duration:stream=index,codec_type,codec_name,channels,sample_rate,\
+                       sample_fmt,start_time,duration,bit_rate:stream_disposition=default,attached_pic:\
+                       stream_tags=DURATION";
+
+async fn ask(file: File, what: &str) -> Result<Vec<u8>, DecodeError> {
+    let spawned = on("ffprobe", file, &[]).args(["-show_entries", what, "-of", "json"]).spawn();
+    let mut child = spawned.map_err(|error| spawn_error("ffprobe", error))?;
+    let tail = tokio::spawn(last_line(child.stderr.take()));
+    let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await?;
+    let words = tail.await.unwrap_or_default();
+    if status.success() { Ok(json) } else { Err(DecodeError::NotMedia { words }) }
+}
+
+fn strange(error: serde_json::Error) -> DecodeError {
+    DecodeError::NotMedia { words: format!("ffprobe answered {error}") }
+}
+
+/// Containers that list every track at their beginning, or in their index.
+const LISTS_ALL: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
+
+fn found(answer: Answer) -> Found {
+    let is_format = |names: &[&str]| answer.format.format_name.split(',').any(|name| names.contains(&name));
+    if is_format(&PLAYLISTS) {
+        return Found::Nothing("it is a list of other files");
+    }
+    let is_picture = |track: &Listed| track.codec_type == "video" && track.disposition.attached_pic == 0;
+    let (has_picture, is_sound) =
+        (answer.streams.iter().any(is_picture), |track: &&Listed| track.codec_type == "audio");
+    let mut sounds = answer.streams.iter().filter(is_sound);
+    let chosen = sounds.clone().find(|track| track.disposition.default == 1).or_else(|| sounds.next());
+    let Some(track) = chosen else {
+        let is_sure = has_picture && is_format(&LISTS_ALL);
+        return if is_sure { Found::NoSound } else { Found::Nothing("ffprobe finds no sound track in it") };
+    };
+    if !has_picture && !is_uncompressed(&track.codec_name) {
+        return Found::Nothing(SOUND_ONLY);
+    }
+    let is_exact = is_format(&EXACT);
+    sound(track, &answer.format, has_picture, is_exact)
+        .map_or(Found::Nothing("ffprobe cannot tell when its sound begins"), Found::Sound)
+}
+
+/// Containers that say of each track how long it is; others tell it of the whole file, or guess.
+const EXACT: [&str; 8] = ["mp4", "matroska", "avi", "wav", "w64", "aiff", "caf", "au"];
+
+fn sound(track: &Listed, format: &Format, has_picture: bool, is_exact: bool) -> Option<Sound> {
+    // Without a picture there is nothing that it could begin later than.
+    let begins = seconds(track.start_time.as_ref()).or((!has_picture).then_some(0.0))?;
+    let start = (begins - seconds(format.start_time.as_ref()).unwrap_or(0.0)).max(0.0);
+    // Matroska says where a track ends, the others how long it is.
+    let ends = track.tags.duration.as_deref().and_then(clock).map(|end| end - begins);
+    Some(Sound {
+        track: track.index,
+        channels: track.channels,
+        start,
+        seconds: seconds(track.duration.as_ref()).or(ends).filter(|seconds| is_exact && *seconds > 0.0),
+        whole: seconds(format.duration.as_ref()),
+        rate: track.sample_rate.as_deref()?.parse().ok()?,
+        bit_rate: track.bit_rate.as_deref().and_then(|rate| rate.parse().ok()),
+        is_deep: is_lossless(&track.codec_name) && !matches!(track.sample_fmt.as_str(), "u8" | "u8p" | "s16" | "s16p"),
+        codec: track.codec_name.clone(),
+    })
+}
+
+fn is_uncompressed(codec: &str) -> bool {
+    codec.starts_with("pcm_") && !matches!(codec, "pcm_alaw" | "pcm_mulaw" | "pcm_vidc")
+}
+
+fn is_lossless(codec: &str) -> bool {
+    codec.starts_with("pcm_") || matches!(codec, "alac" | "truehd" | "mlp" | "wavpack" | "tta" | "ape" | "tak")
+}
+
+impl Sound {
+    /// The ways to write it, the best first.
+    pub fn ways(&self) -> Vec<Way> {
+        // What FLAC can hold; ffmpeg writes no more than 24 bits.
+        let fits = (1..=8).contains(&self.channels) && (1..=655_350).contains(&self.rate);
+        let copy = Codec::parse(&self.codec).map(|codec| Way { codec, copied: true });
+        let anew = fits.then_some(Way { codec: Codec::Flac, copied: false });
+        copy.into_iter().chain(anew).collect()
+    }
+
+    /// How many bytes it comes to at most, as far as that can be told.
+    pub fn estimate(&self, way: Way) -> Option<u64> {
+        const FRAMES: u64 = 1 << 20;
+        let seconds = self.seconds.or(self.whole)?;
+        let rate = match (way.copied, self.bit_rate) {
+            // A container of its own costs a little for each frame.
+            (true, Some(rate)) => rate as f64 * 1.1 / 8.0,
+            // The most that anybody codes speech or music with.
+            (true, None) => f64::from(self.channels.max(1)) * 320_000.0 / 8.0,
+            (false, _) => f64::from(self.rate) * f64::from(self.channels) * if self.is_deep { 3.1 } else { 2.1 },
+        };
+        Some((rate * seconds) as u64 + FRAMES)
+    }
+
+    /// Whether so many seconds are what the file says of its track.
+    pub fn lasts(&self, measured: f64) -> bool {
+        const NEAR: f64 = 0.25;
+        let near = |wanted: f64| NEAR + wanted * 0.002;
+        match (self.seconds, self.whole) {
+            (Some(wanted), _) => (measured - wanted).abs() <= near(wanted),
+            (None, Some(whole)) => measured > 0.0 && measured <= whole + near(whole),
+            (None, None) => measured > 0.0,
+        }
+    }
+}
+
+/// Takes a sound track out of `from` and writes it `into` a file that is empty: at most `limit` bytes.
+///
+/// The track's own first sound comes first, however late it is in the file; a hole in it is filled with
+/// silence where it is coded anew. Dropped, it ends ffmpeg.
+///
+/// # Errors
+/// [`ExtractError`]; what is in `into` is of no use then.
+pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u64) -> Result<(), ExtractError> {
+    let earlier = format!("{:.6}", -sound.start);
+    let mut ffmpeg = on("ffmpeg", from, &["-itsoffset", &earlier]);
+    ffmpeg.args(["-map", &format!("0:{}", sound.track), "-map_metadata", "-1", "-map_chapters", "-1"]);
+    ffmpeg.args(["-vn", "-sn", "-dn", "-fflags", "+bitexact", "-flags", "+bitexact"]);
+    ffmpeg.args(if way.copied { &["-c:a", "copy"] } else { anew(sound) });
+    // Its own standard output, but as a file that it can go back in.
+    ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
+    let mut child = ffmpeg.spawn().map_err(|error| spawn_error("ffmpeg", error))?;
+    restrain(&child, limit);
+    let tail = tokio::spawn(last_line(child.stderr.take()));
+    let status = ended(&mut child, into, limit).await;
+    let words = tail.await.unwrap_or_default();
+    match status {
+        Ok(_) if ["No space left", "quota exceeded"].iter().any(|full| words.contains(full)) => {
+            Err(ExtractError::DiskFull)
+        }
+        // It says that it could not write, and ends as if all were well.
+        Ok(true) if !words.starts_with("Error ") => Ok(()),
+        Ok(_) if words.is_empty() => Err(ExtractError::Failed { words: "it ended without a word".to_owned() }),
+        Ok(_) => Err(ExtractError::Failed { words }),
+        Err(error) => Err(error),
+    }
+}
+
+fn io(error: io::Error) -> ExtractError {
+    DecodeError::Io(error).into()
+}
+
+/// Where a recorder lost sound, silence takes its place, or all that follows would come too early.
+fn anew(sound: &Sound) -> &'static [&'static str] {
+    match sound.is_deep {
+        true => &["-c:a", "flac", "-sample_fmt", "s32", "-af", "aresample=async=1"],
+        false => &["-c:a", "flac", "-sample_fmt", "s16", "-af", "aresample=async=1"],
+    }
+}
+
+fn container(codec: Codec) -> &'static str {
+    match codec {
+        Codec::Aac => "ipod",
+        Codec::Opus | Codec::Vorbis => "ogg",
+        other => other.name(),
+    }
+}
+
+/// Others come first, and a file cannot grow past `limit` even when nobody watches any more. Where the system
+/// does not allow to say so, it is watched all the same.
+fn restrain(child: &Child, limit: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit, setpriority_process};
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let _ = setpriority_process(pid, 10);
+    if pid.is_some() {
+        let _ = prlimit(pid, Resource::Fsize, Rlimit { current: Some(limit), maximum: Some(limit) });
+    }
+}
+
+/// Whether it ended well. It is ended where it writes too much, or nothing for too long.
+async fn ended(child: &mut Child, into: &File, limit: u64) -> Result<bool, ExtractError> {
+    const STEP: Duration = Duration::from_millis(200);
+    let (mut before, mut quiet) = (0, Duration::ZERO);
+    loop {
+        let waited = tokio::time::timeout(STEP, child.wait()).await;
+        let length = into.metadata().map_err(io)?.len();
+        let broke = match waited {
+            Ok(status) if length < limit => return Ok(status.map_err(io)?.success()),
+            _ if length >= limit => Some(ExtractError::Larger(limit)),
+            _ => (quiet >= INACTIVITY).then(|| DecodeError::TimedOut { program: "ffmpeg", after: INACTIVITY }.into()),
+        };
+        if let Some(error) = broke {
+            child.kill().await.map_err(io)?;
+            return Err(error);
+        }
+        quiet = if length == before { quiet + STEP } else { Duration::ZERO };
+        before = length;
+    }
+}
+
+/// What there really is in a file that was written here: seconds and channels.
+///
+/// # Errors
+/// Those of [`look`], and [`DecodeError::NoAudio`].
+pub async fn measure(file: File) -> Result<(f64, u32), DecodeError> {
+    let json = ask(file, "format=duration:stream=codec_type,channels,duration").await?;
+    let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
+    let track = answer.streams.first().filter(|track| track.codec_type == "audio").ok_or(DecodeError::NoAudio)?;
+    let lasts = seconds(track.duration.as_ref()).or_else(|| seconds(answer.format.duration.as_ref()));
+    Ok((lasts.unwrap_or(0.0), track.channels))
+}
+
+/// Another reader of an open file, at its beginning.
+///
+/// # Errors
+/// What the system says.
+pub fn reopened(file: &File) -> io::Result<File> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    File::open(Path::new(&path)).and_then(|mut file| file.rewind().map(|()| file))
+}
+
+/// Programs of these that do not run.
+pub fn missing_programs() -> Vec<&'static str> {
+    let runs = |program: &str| {
+        let mut command = std::process::Command::new(program);
+        let quiet = command.arg("-version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        quiet.status().is_ok_and(|status| status.success())
+    };
+    ["ffmpeg", "ffprobe"].into_iter().filter(|program| !runs(program)).collect()
+}
+
+fn seconds(text: Option<&String>) -> Option<f64> {
+    text?.parse::<f64>().ok().filter(|seconds| seconds.is_finite())
+}
+
+/// `01:02:03.5` in seconds.
+fn clock(text: &str) -> Option<f64> {
+    let parts = text.split(':').map(|part| part.parse::<f64>().ok()).collect::<Option<Vec<_>>>()?;
+    (parts.len() == 3).then(|| parts.iter().fold(0.0, |sum, part| sum * 60.0 + part))
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    streams: Vec<Listed>,
+    #[serde(default)]
+    format: Format,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Format {
+    format_name: String,
+    start_time: Option<String>,
+    duration: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Listed {
+    index: u32,
+    codec_type: String,
+    codec_name: String,
+    channels: u32,
+    sample_rate: Option<String>,
+    sample_fmt: String,
+    start_time: Option<String>,
+    duration: Option<String>,
+    bit_rate: Option<String>,
+    disposition: Disposition,
+    tags: Tags,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Disposition {
+    default: u8,
+    attached_pic: u8,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tags {
+    #[serde(rename = "DURATION")]
+    duration: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(json: &str) -> Found {
+        found(serde_json::from_str(json).unwrap())
+    }
+
+    const SOUND: &str = r#"{"index": 1, "codec_type": "audio", "codec_name": "aac", "channels": 2, "sample_rate": "48000",
+        "sample_fmt": "fltp", "start_time": "1.476009", "duration": "3.0"}"#;
+    const PICTURE: &str = r#"{"index": 0, "codec_type": "video", "codec_name": "h264", "disposition": {"default": 1}}"#;
+
+    fn file(format: &str, streams: &[&str]) -> Found {
+        let streams = streams.join(", ");
+        of(&format!(
+            r#"{{"format": {{"format_name": "{format}", "start_time": "-0.5", "duration": "9"}}, "streams": [{streams}]}}"#
+        ))
+    }
+
+    #[test]
+    fn sound_begins_so_long_after_the_file_and_is_copied_where_it_can_be() {
+        let Found::Sound(sound) = file("mov,mp4", &[PICTURE, SOUND]) else { panic!("there is sound") };
+        assert!((sound.start - 1.976_009).abs() < 1e-9 && sound.track == 1, "{sound:?}");
+        let [copy, anew] = [(Codec::Aac, true), (Codec::Flac, false)].map(|(codec, copied)| Way { codec, copied });
+        assert_eq!(sound.ways(), [copy, anew]);
+        assert_eq!(Sound { channels: 9, codec: "pcm_s16le".to_owned(), ..sound.clone() }.ways(), []);
+        assert_eq!([3.2, 2.8, 3.3, 2.7].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
+        // What a container only guesses is a bound.
+        let Found::Sound(sound) = file("asf", &[PICTURE, SOUND]) else { panic!("there is sound") };
+        assert_eq!([1.0, 9.2, 9.4, 0.0].map(|seconds| sound.lasts(seconds)), [true, true, false, false]);
+    }
+
+    #[test]
+    fn what_cannot_gain_or_cannot_be_placed_is_left_as_it_is() {
+        let cover = PICTURE.replace("\"default\": 1", "\"attached_pic\": 1");
+        assert_eq!(file("mov,mp4", &[SOUND, &cover]), Found::Nothing(SOUND_ONLY));
+        let timeless = SOUND.replace("1.476009", "N/A");
+        assert!(
+            matches!(file("matroska", &[PICTURE, &timeless]), Found::Nothing(why) if why.contains("when its sound"))
+        );
+        let plain = timeless.replace("aac", "pcm_s24le").replace("fltp", "s32");
+        assert!(matches!(file("wav", &[&plain]), Found::Sound(Sound { is_deep: true, .. })));
+        assert!(matches!(file("concat", &[PICTURE, SOUND]), Found::Nothing(why) if why.contains("other files")));
+        assert_eq!(file("mov,mp4", &[PICTURE]), Found::NoSound);
+        // A stream lists its tracks as it goes on: one may come yet.
+        assert!(matches!(file("mpegts", &[PICTURE]), Found::Nothing(_)));
+    }
+
+    #[test]
+    fn nobody_is_asked_about_what_plainly_gains_nothing() {
+        let ogg = |codec: &[u8]| [&b"OggS"[..], &[0; 24], codec].concat();
+        for head in [&b"fLaC"[..], b"ID3\x04", b"\xff\xfb\x90", b"\x0b\x77", b"\0\0\0\x20ftypM4A ", &ogg(b"OpusHead")] {
+            assert!(plainly_nothing(head).is_some(), "{head:?}");
+        }
+        for head in [&b""[..], b"RIFF", b"\0\0\0\x20ftypisom", b"\x1a\x45\xdf\xa3", &ogg(b"\x80theora"), b"G@\0"] {
+            assert_eq!(plainly_nothing(head), None, "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Hints from outside: a look comes sooner. What is said is never believed, and what is lost is found by
+//! asking.
+
+use super::Engine;
+use crate::domain::hint::Hint;
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::domain::stage::{Stage, StageKind};
+use crate::store::contract::StoreError;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Hints that wait to be looked into; equal ones are one.
+const MOST_WAITING: usize = 10_000;
+
+/// Hints that came before their transcription was written down, and what is said of those of others.
+const MOST_EARLY: usize = 1_000;
+
+#[derive(Default)]
+pub(super) struct Hints(Mutex<Inbox>);
+
+#[derive(Default)]
+struct Inbox {
+    waiting: BTreeSet<Hint>,
+    early: VecDeque<Hint>,
+}
+
+impl Hints {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keep_early(&self, hint: Hint) {
+        let mut inbox = self.inbox();
+        if inbox.early.contains(&hint) {
+            return;
+        }
+        if inbox.early.len() == MOST_EARLY {
+            inbox.early.pop_front();
+        }
+        inbox.early.push_back(hint);
+    }
+
+    /// Whether one of these came early; they are forgotten with it.
+    fn take_early(&self, hints: &[Hint; 2]) -> bool {
+        let mut inbox = self.inbox();
+        let before = inbox.early.len();
+        inbox.early.retain(|early| !hints.contains(early));
+        inbox.early.len() < before
+    }
+}
+
+impl Engine {
+    /// Somebody says that something has ended. It is looked into at the engine's next turn, which is at
+    /// once. `false` where too many wait already: whoever said it may say it again.
+    pub fn hint(&self, hint: Hint) -> bool {
+        let mut inbox = self.hints.inbox();
+        if inbox.waiting.len() >= MOST_WAITING && !inbox.waiting.contains(&hint) {
+            return false;
+        }
+        inbox.waiting.insert(hint);
+        drop(inbox);
+        self.nudge();
+        true
+    }
+
+    /// Whether callbacks are seen to come: then little is asked.
+    pub fn callbacks_work(&self) -> bool {
+        self.asking.callbacks_work()
+    }
+
+    /// Brings the looks forward that are hinted at.
+    pub(super) async fn take_hints(&self) -> Result<(), StoreError> {
+        let waiting = std::mem::take(&mut self.hints.inbox().waiting);
+        for hint in waiting {
+            match &hint {
+                Hint::Callback { job, round } => self.called(*job, *round, &hint).await?,
+                Hint::Webhook(transcription) => self.heard_of(transcription, &hint).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn called(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
+        // Before it is looked at: whoever writes the transcription down looks here afterwards.
+        self.hints.keep_early(hint.clone());
+        let job = self.parts.store.job(id).await?.filter(|job| job.round == round);
+        // Every engine hears it; one of them knows the job.
+        if job.as_ref().is_some_and(|job| !self.owns(&job.group())) {
+            self.hints.take_early(&[hint.clone(), hint.clone()]);
+            return Ok(());
+        }
+        let is_on_its_way = |job: &Job| matches!(job.stage.kind(), StageKind::Uploaded | StageKind::Submitting);
+        if job.as_ref().is_some_and(is_on_its_way) {
+            return Ok(());
+        }
+        self.hints.take_early(&[hint.clone(), hint.clone()]);
+        match job {
+            Some(Job { stage: Stage::Submitted { transcription, .. }, .. }) => {
+                self.bring_forward(id, &transcription).await.map(drop)
+            }
+            _ => {
+                self.asking.hinted_late(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// A webhook tells of all that ends under our account, and knows the service's names only.
+    async fn heard_of(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
+        self.hints.keep_early(hint.clone());
+        if self.parts.store.hasten(transcription, self.parts.clock.now()).await? {
+            self.hints.take_early(&[hint.clone(), hint.clone()]);
+        }
+        Ok(())
+    }
+
+    async fn bring_forward(&self, job: JobId, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        let at = self.asking.hinted(job, self.parts.clock.now());
+        self.parts.store.hasten(transcription, at).await
+    }
+
+    /// When a job whose create was just accepted is looked at first.
+    pub(super) async fn first_look(
+        &self,
+        job: &Job,
+        transcription: &TranscriptionId,
+        now: Timestamp,
+    ) -> Result<Timestamp, StoreError> {
+        let (service, poll) = (&self.parts.client.identity().service, &self.parts.terms.poll);
+        let audio = job.stage.audio().unwrap_or_default();
+        let beside = u64::try_from(self.running().await?).unwrap_or(u64::MAX).saturating_sub(1);
+        let wait = self.asking.accepted(job.id, service, audio, beside, poll);
+        let early = self.hints.take_early(&early_hints(job, transcription));
+        Ok(if early { self.asking.hinted(job.id, now) } else { self.asking.moment(now, wait) })
+    }
+
+    /// What came while the answer to a create was being written down.
+    pub(super) fn hinted_early(&self, job: &Job) {
+        let Some(transcription) = job.stage.transcription() else { return };
+        if self.hints.take_early(&early_hints(job, transcription)) {
+            self.hint(Hint::Callback { job: job.id, round: job.round });
+        }
+    }
+}
+
+fn early_hints(job: &Job, transcription: &TranscriptionId) -> [Hint; 2] {
+    [Hint::Callback { job: job.id, round: job.round }, Hint::Webhook(transcription.clone())]
+}

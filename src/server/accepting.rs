@@ -1,0 +1,114 @@
+//! How a create is accepted: it becomes durable in the ledger, together with all that come at the same time.
+
+use crate::crash::{self, Point};
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::desk::Desk;
+use crate::server::head::{Callee, Head};
+use crate::server::index::{Entry, Waits};
+use crate::server::ledger::Line;
+use crate::wire::record::Status;
+use crate::wire::result::File;
+use serde_json::value::RawValue;
+use std::io;
+use uuid::Uuid;
+
+/// What a create asks for, once it is checked.
+#[derive(Debug)]
+pub struct Request {
+    /// Whose it is.
+    pub owner: Hash,
+    /// What it is made from.
+    pub audio: Audio,
+    /// The parameters as the record will show them, an object.
+    pub params: Box<RawValue>,
+    /// As it was sent.
+    pub metadata: Option<Box<RawValue>>,
+    /// Who wants to be called about its end.
+    pub callback: Option<Callee>,
+}
+
+/// Where the audio of a create is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Audio {
+    /// Here.
+    Upload(Uuid),
+    /// At this address, http or https.
+    Elsewhere(String),
+}
+
+/// What became of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Accepted, durably.
+    Accepted(Uuid),
+    /// The owner has no such upload.
+    NoUpload,
+    /// So many of the owner's have not ended already.
+    Full(usize),
+}
+
+/// What a create is made from.
+struct Made {
+    upload: Uuid,
+    file: File,
+    source: Option<String>,
+}
+
+impl Desk {
+    /// Accepts a create; durable when it returns [`Acceptance::Accepted`]. To be seen to its end: left in
+    /// the middle, what was accepted may be found at the next start only.
+    ///
+    /// # Errors
+    /// Those of the file system; then nothing was accepted.
+    pub async fn accept(&self, request: Request) -> io::Result<Acceptance> {
+        let (id, owner) = (Uuid::new_v4(), request.owner);
+        let Some(made) = self.made_from(id, &request) else { return Ok(Acceptance::NoUpload) };
+        let (upload, waits) = (made.upload, made.waits());
+        let most = self.rules.running.saturating_add(self.rules.queue);
+        let Some(created) = self.index().reserve(owner, most, self.clock.now()) else {
+            self.shelf.give_back(upload);
+            return Ok(Acceptance::Full(most));
+        };
+        let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
+        let entry = Entry { id, owner, upload, status, ended, metadata, bytes: 0 };
+        crash::point(Point::Accepting);
+        if let Err(error) = self.write_down(id, head(request, made, created)).await {
+            self.shelf.give_back(upload);
+            self.index().give_back(owner);
+            return Err(error);
+        }
+        crash::point(Point::Accepted);
+        self.index().accept(created, entry, waits);
+        self.ring(waits);
+        Ok(Acceptance::Accepted(id))
+    }
+
+    /// Holds the upload of a request; `None` when there is none.
+    fn made_from(&self, id: Uuid, request: &Request) -> Option<Made> {
+        match &request.audio {
+            Audio::Upload(upload) => {
+                let file = self.shelf.hold(*upload, &request.owner)?;
+                Some(Made { upload: *upload, file, source: None })
+            }
+            // What is fetched gets the transcription's id: after a crash it is found again.
+            Audio::Elsewhere(url) => Some(Made { upload: id, file: File::default(), source: Some(url.clone()) }),
+        }
+    }
+
+    async fn write_down(&self, id: Uuid, head: Head<Box<RawValue>>) -> io::Result<()> {
+        self.committer.write(Line::accepted(id, &head)?).await
+    }
+}
+
+impl Made {
+    fn waits(&self) -> Waits {
+        if self.source.is_some() { Waits::ToBeFetched } else { Waits::ToBeHeard }
+    }
+}
+
+fn head(request: Request, made: Made, created: Timestamp) -> Head<Box<RawValue>> {
+    let Request { owner, params, metadata, callback, .. } = request;
+    let Made { upload, file, source } = made;
+    let (ended, calls) = (None, Vec::new());
+    Head { v: 1, owner, upload: upload.to_string(), source, created, ended, file, params, metadata, callback, calls }
+}

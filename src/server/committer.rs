@@ -1,0 +1,226 @@
+//! Whoever waits for the ledger: all who wait at once are written with one sync, by threads of its own.
+
+use crate::server::ledger::{Ledger, Line};
+use crate::server::pen::Pen;
+use std::io;
+use std::sync::mpsc;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use tokio::sync::oneshot;
+
+/// Syncs at once. A disk that is kept busy answers each of them sooner.
+const SYNCS: usize = 4;
+
+/// So many at least wait before another sync is begun beside one that is under way: each costs the
+/// processor as much as a few creates.
+const WORTH_A_SYNC: usize = 8;
+
+/// And this part of those that are being synced: so their number grows with the crowd, not that of the syncs.
+const SHARE: usize = 2;
+
+/// Bytes that are written with one sync, about.
+const BATCH: usize = 1 << 20;
+
+/// Takes lines for the ledger. Dropped, it writes what it has taken, and then stops.
+pub struct Committer {
+    queue: Arc<Queue>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    rung: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Order>,
+    /// Lines that are being synced.
+    syncing: usize,
+    /// Something can be cleared away.
+    untidy: bool,
+    tidying: bool,
+    closed: bool,
+}
+
+struct Order {
+    line: Line,
+    told: Told,
+}
+
+/// Who waits for the answer.
+type Told = Box<dyn FnOnce(io::Result<()>) + Send>;
+
+/// What a thread does next.
+enum Task {
+    Write(Vec<Order>),
+    Tidy,
+    Stop,
+}
+
+impl Committer {
+    /// Begins to write to a ledger.
+    ///
+    /// # Errors
+    /// The system has no more threads.
+    pub fn start(ledger: &Arc<Ledger>) -> io::Result<Self> {
+        let mut committer = Self { queue: Arc::default(), threads: Vec::new() };
+        for _ in 0..SYNCS {
+            let (queue, pen) = (Arc::clone(&committer.queue), Pen::new(Arc::clone(ledger)));
+            let thread = thread::Builder::new().name("ledger".to_owned()).spawn(move || work(&queue, pen))?;
+            committer.threads.push(thread);
+        }
+        Ok(committer)
+    }
+
+    /// Has a line written; durable when the answer is there. Once it was asked for it is done, whether
+    /// somebody waits for the answer or not.
+    ///
+    /// # Errors
+    /// Those of the file system: then the line is not there.
+    pub async fn write(&self, line: Line) -> io::Result<()> {
+        let (told, answer) = oneshot::channel();
+        // Nobody may be waiting any more.
+        self.order(line, Box::new(|written| drop(told.send(written))));
+        answer.await.unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// As [`write`](Self::write), for a thread that may wait.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_and_wait(&self, line: Line) -> io::Result<()> {
+        let (told, answer) = mpsc::sync_channel(1);
+        self.order(line, Box::new(move |written| drop(told.send(written))));
+        answer.recv().unwrap_or_else(|_| Err(stopped()))
+    }
+
+    /// Dropped with the order, `told` says that the ledger is not written any more.
+    fn order(&self, line: Line, told: Told) {
+        let mut state = self.queue.state();
+        if state.closed {
+            return;
+        }
+        state.waiting.push(Order { line, told });
+        // Who comes next finds somebody who is awake already.
+        let rings = state.waiting.len() == state.worth_a_sync();
+        drop(state);
+        if rings {
+            self.queue.rung.notify_one();
+        }
+    }
+
+    /// Has cleared away what is not needed any more, some time soon.
+    pub fn tidy(&self) {
+        self.queue.state().untidy = true;
+        self.queue.rung.notify_one();
+    }
+
+    /// Writes what was taken, takes no more, and stops.
+    pub fn close(&mut self) {
+        self.queue.state().closed = true;
+        self.queue.rung.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic in it was told when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn stopped() -> io::Error {
+    io::Error::other("the ledger is not written any more")
+}
+
+impl State {
+    /// How many must wait before they are synced.
+    fn worth_a_sync(&self) -> usize {
+        if self.syncing == 0 { 1 } else { WORTH_A_SYNC.max(self.syncing / SHARE) }
+    }
+
+    fn next(&mut self) -> Option<Task> {
+        if self.waiting.len() >= self.worth_a_sync() {
+            let mut bytes = 0;
+            let fits = |order: &&Order| {
+                let fits = bytes < BATCH;
+                bytes += order.line.size();
+                fits
+            };
+            let count = self.waiting.iter().take_while(fits).count();
+            self.syncing += count;
+            return Some(Task::Write(self.waiting.drain(..count).collect()));
+        }
+        if self.untidy && !self.tidying {
+            (self.untidy, self.tidying) = (false, true);
+            return Some(Task::Tidy);
+        }
+        self.closed.then_some(Task::Stop)
+    }
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self) -> Task {
+        let mut state = self.state();
+        loop {
+            if let Some(task) = state.next() {
+                return task;
+            }
+            state = self.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn work(queue: &Queue, mut pen: Pen) {
+    let _last_will = LastWill(queue);
+    loop {
+        match queue.wait() {
+            Task::Write(orders) => {
+                let count = orders.len();
+                write(&mut pen, orders);
+                let mut state = queue.state();
+                state.syncing -= count;
+                state.untidy |= pen.wants_room();
+            }
+            Task::Tidy => {
+                if let Err(error) = pen.tidy() {
+                    tracing::warn!(%error, "the ledger could not be cleared of what is not needed; it is tried again");
+                }
+                queue.state().tidying = false;
+            }
+            Task::Stop => return,
+        }
+    }
+}
+
+fn write(pen: &mut Pen, orders: Vec<Order>) {
+    let (lines, told): (Vec<Line>, Vec<_>) = orders.into_iter().map(|order| (order.line, order.told)).unzip();
+    let written = pen.write(&lines);
+    for told in told {
+        told(written.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string())));
+    }
+}
+
+/// After a panic nobody may wait for ever.
+struct LastWill<'a>(&'a Queue);
+
+impl Drop for LastWill<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let mut state = self.0.state();
+            state.closed = true;
+            state.waiting.clear();
+            drop(state);
+            self.0.rung.notify_all();
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The ledger: accepted creates that have not ended, one after the other in a few files, so that many
+//! become durable by one sync. A transcription that ends gets a file of its own; then its record here is
+//! of no use any more (see `book`).
+
+use crate::crash::{self, Point};
+use crate::server::book::{Book, Place};
+use crate::server::files;
+use crate::server::head::Head;
+use crate::server::sealed::{self, BLANK};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tempfile::NamedTempFile;
+use uuid::Uuid;
+
+/// The ledger of one desk. Read by everybody, written with a [`Pen`](crate::server::pen::Pen).
+pub struct Ledger {
+    pub(super) folder: PathBuf,
+    /// Bytes from which on another volume is begun.
+    pub(super) limit: u64,
+    book: Mutex<Book>,
+    end: Mutex<End>,
+}
+
+/// Where the next line goes.
+pub(super) struct End {
+    pub(super) volume: u64,
+    pub(super) at: u64,
+    /// What was refused and may lie there all the same.
+    pub(super) refused: Vec<Place>,
+    /// The volume after this one lies ready.
+    prepared: bool,
+}
+
+impl Ledger {
+    /// One whose volumes hold what the book says; `last` is the newest volume and the end of what is
+    /// written in it. Without one the first is begun.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn new(folder: PathBuf, limit: u64, book: Book, last: Option<(u64, u64)>) -> io::Result<Self> {
+        let (volume, at) = last.unwrap_or((0, limit));
+        let end = End { volume, at, refused: Vec::new(), prepared: false };
+        let ledger = Self { folder, limit, book: Mutex::new(book), end: Mutex::new(end) };
+        ledger.begin(&mut ledger.end())?;
+        Ok(ledger)
+    }
+
+    /// What was accepted, where it is needed still; else `None`.
+    ///
+    /// # Errors
+    /// Those of the file system, and `InvalidData` where the record is damaged.
+    pub fn read(&self, id: Uuid) -> io::Result<Option<Head>> {
+        let Some((place, file)) = self.find(id)? else { return Ok(None) };
+        let sealed = self.read_at(place, &file)?;
+        let json = sealed::open(&sealed).unwrap_or_default();
+        Ok(serde_json::from_slice::<Written<Head>>(json)?.head)
+    }
+
+    /// Opened while the book is held: a volume is out of the book before it is removed.
+    fn find(&self, id: Uuid) -> io::Result<Option<(Place, File)>> {
+        let book = self.book();
+        let Some(place) = book.find(id) else { return Ok(None) };
+        Ok(Some((place, File::open(self.path(place.volume))?)))
+    }
+
+    pub(super) fn read_at(&self, place: Place, file: &File) -> io::Result<Vec<u8>> {
+        let mut sealed = vec![0; usize::try_from(place.len).map_err(io::Error::other)?];
+        file.read_exact_at(&mut sealed, place.at)?;
+        if sealed::open(&sealed).is_none() {
+            let words = format!("{} is damaged at byte {}", self.path(place.volume).display(), place.at);
+            return Err(io::Error::new(io::ErrorKind::InvalidData, words));
+        }
+        Ok(sealed)
+    }
+
+    /// A transcription has a file of its own. Whether something can be cleared away by it.
+    pub fn settle(&self, id: Uuid) -> bool {
+        self.book().settle(id)
+    }
+
+    /// Whether a record would be found at the next start.
+    pub fn holds(&self, id: Uuid) -> bool {
+        self.book().holds(id)
+    }
+
+    /// Whose records are needed, in no order.
+    pub fn needed(&self) -> Vec<Uuid> {
+        self.book().needed()
+    }
+
+    pub(super) fn path(&self, volume: u64) -> PathBuf {
+        path(&self.folder, volume)
+    }
+
+    /// Begins another volume, if the newest one is full. The old one stays: it is not tidied before all
+    /// who write to it are through.
+    pub(super) fn begin(&self, end: &mut End) -> io::Result<()> {
+        if end.at < self.limit {
+            return Ok(());
+        }
+        if !end.prepared {
+            self.name(&self.make()?, end.volume + 1)?;
+        }
+        (end.volume, end.at, end.prepared) = (end.volume + 1, 0, false);
+        self.book().has(end.volume, 0);
+        Ok(())
+    }
+
+    /// A volume of zeros that has no name yet: a sync that changes no length has less to write than one
+    /// that does.
+    fn make(&self) -> io::Result<NamedTempFile> {
+        let file = files::temporary(&self.folder)?;
+        file.as_file().write_all_at(&vec![0; usize::try_from(self.limit).map_err(io::Error::other)?], 0)?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    }
+
+    fn name(&self, file: &NamedTempFile, volume: u64) -> io::Result<()> {
+        fs::rename(file.path(), self.path(volume))?;
+        crash::point(Point::VolumeBegun);
+        files::sync_folder(&self.folder)
+    }
+
+    /// Whether the next volume should be made, before somebody has to wait for it.
+    pub(super) fn wants_room(&self) -> bool {
+        let end = self.end();
+        !end.prepared && end.at > self.limit / 2
+    }
+
+    /// Makes the next volume, if it is time for it. One at a time.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        if !self.wants_room() {
+            return Ok(());
+        }
+        let file = self.make()?;
+        let mut end = self.end();
+        // Somebody may have been faster: what is written in there must not be lost under this one.
+        if !end.prepared {
+            self.name(&file, end.volume + 1)?;
+            end.prepared = true;
+        }
+        Ok(())
+    }
+
+    /// What was refused must not come back: before it is blotted out nothing else is written.
+    pub(super) fn blot(&self, end: &mut End) -> io::Result<()> {
+        while let Some(place) = end.refused.last() {
+            match OpenOptions::new().write(true).open(self.path(place.volume)) {
+                Ok(file) => blot(&file, place.at, place.len)?,
+                // Nothing there was needed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            end.refused.pop();
+        }
+        Ok(())
+    }
+
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn end(&self) -> MutexGuard<'_, End> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a volume is.
+pub fn path(folder: &Path, volume: u64) -> PathBuf {
+    folder.join(format!("{volume:08}.log"))
+}
+
+/// Writes blanks over something, durably.
+///
+/// # Errors
+/// Those of the file system.
+pub fn blot(file: &File, at: u64, len: u64) -> io::Result<()> {
+    file.write_all_at(&vec![BLANK; usize::try_from(len).map_err(io::Error::other)?], at)?;
+    file.sync_data()
+}
+
+/// One line of the ledger.
+#[derive(Debug)]
+pub struct Line {
+    pub(super) id: Uuid,
+    /// Whether it is gone; else a create is accepted.
+    pub(super) gone: bool,
+    pub(super) json: Vec<u8>,
+}
+
+impl Line {
+    /// A create is accepted.
+    ///
+    /// # Errors
+    /// None that a head could cause.
+    pub fn accepted(id: Uuid, head: &Head<Box<RawValue>>) -> serde_json::Result<Self> {
+        let json = serde_json::to_vec(&Written { v: 1, id: id.to_string(), head: Some(head), gone: false })?;
+        Ok(Self { id, gone: false, json })
+    }
+
+    /// Bytes, about.
+    pub fn size(&self) -> usize {
+        self.json.len()
+    }
+
+    /// A transcription is gone, with all that was kept of it.
+    pub fn gone(id: Uuid) -> Self {
+        Self { id, gone: true, json: format!("{{\"v\":1,\"id\":\"{id}\",\"gone\":true}}").into_bytes() }
+    }
+}
+
+/// A line as JSON. `H` is what is wanted of the head.
+#[derive(Serialize, Deserialize)]
+pub struct Written<H> {
+    /// 1.
+    pub v: u32,
+    /// The transcription.
+    pub id: String,
+    /// What was accepted.
+    #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
+    pub head: Option<H>,
+    /// It is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gone: bool,
+}

@@ -1,0 +1,176 @@
+//! Who writes the ledger.
+
+use crate::crash::{self, Point};
+use crate::server::book::{Book, Place, Tidying};
+use crate::server::files;
+use crate::server::ledger::{Ledger, Line};
+use crate::server::sealed;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+/// Volumes of what is not needed that may lie around.
+const SLACK: u64 = 2;
+
+/// Writes to the newest volume. Several may: each has the file open for itself, so that each hears of
+/// what goes wrong with it.
+pub struct Pen {
+    ledger: Arc<Ledger>,
+    open: Option<(u64, File)>,
+}
+
+impl Pen {
+    /// One that has written nothing yet.
+    pub fn new(ledger: Arc<Ledger>) -> Self {
+        Self { ledger, open: None }
+    }
+
+    /// Writes lines behind each other, with one sync. They are durable when it returns.
+    ///
+    /// # Errors
+    /// Those of the file system; then none of them is there.
+    pub fn write(&mut self, lines: &[Line]) -> io::Result<()> {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(lines.len()));
+        for line in lines {
+            sealed::seal(&line.json, &mut bytes);
+            ends.push(bytes.len() as u64);
+        }
+        self.append(&bytes, |book, all| {
+            let mut at = all.at;
+            for (line, end) in lines.iter().zip(ends) {
+                let place = Place { at, len: all.at + end - at, ..all };
+                at = all.at + end;
+                if line.gone { book.strike(line.id) } else { book.put(line.id, place) }
+            }
+        })
+    }
+
+    /// Makes bytes durable, and then has the book told where they are. Others may write behind them
+    /// meanwhile, and sync at the same time.
+    fn append(&mut self, bytes: &[u8], tell: impl FnOnce(&mut Book, Place)) -> io::Result<()> {
+        let ledger = Arc::clone(&self.ledger);
+        let (place, written) = self.put_down(bytes)?;
+        crash::point(Point::LedgerWritten);
+        let synced = written.and_then(|()| self.file(place.volume)?.sync_data());
+        let mut book = ledger.book();
+        if synced.is_ok() {
+            tell(&mut book, place);
+        }
+        book.end_writing(place.volume);
+        drop(book);
+        synced.inspect_err(|_| {
+            let mut end = ledger.end();
+            end.refused.push(place);
+            // Should this fail too, it is tried again before the next lines.
+            let _ = ledger.blot(&mut end);
+        })
+    }
+
+    /// Where bytes were put, and whether that went well: if not, some of them may stand there.
+    fn put_down(&mut self, bytes: &[u8]) -> io::Result<(Place, io::Result<()>)> {
+        let ledger = Arc::clone(&self.ledger);
+        let mut end = ledger.end();
+        ledger.blot(&mut end)?;
+        ledger.begin(&mut end)?;
+        let place = Place { volume: end.volume, at: end.at, len: bytes.len() as u64 };
+        let written = self.file(place.volume)?.write_all_at(bytes, place.at);
+        end.at += place.len;
+        let mut book = ledger.book();
+        book.has(place.volume, end.at);
+        book.begin_writing(place.volume);
+        Ok((place, written))
+    }
+
+    /// Whether [`tidy`](Self::tidy) has something to make ready.
+    pub fn wants_room(&self) -> bool {
+        self.ledger.wants_room()
+    }
+
+    fn file(&mut self, volume: u64) -> io::Result<&File> {
+        if self.open.as_ref().is_none_or(|(number, _)| *number != volume) {
+            self.open = Some((volume, OpenOptions::new().write(true).open(self.ledger.path(volume))?));
+        }
+        self.open.as_ref().map(|(_, file)| file).ok_or_else(|| io::Error::other("no volume is open"))
+    }
+
+    /// Makes the next volume ready, and clears away what is not needed any more. One pen at a time.
+    ///
+    /// # Errors
+    /// Those of the file system; it may be repeated.
+    pub fn tidy(&mut self) -> io::Result<()> {
+        self.ledger.prepare()?;
+        loop {
+            let next = self.ledger.book().tidying(self.ledger.limit * SLACK);
+            match next {
+                Some(Tidying::Remove(volume)) => self.remove(volume)?,
+                Some(Tidying::Renew(volume)) => self.renew(volume)?,
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn remove(&self, volume: u64) -> io::Result<()> {
+        files::remove(&self.ledger.path(volume))?;
+        crash::point(Point::VolumeRemoved);
+        // In their order on the disk too: what says that a record is gone goes after it.
+        files::sync_folder(&self.ledger.folder)?;
+        self.ledger.book().remove(volume);
+        Ok(())
+    }
+
+    /// Writes what is needed of a volume again.
+    fn renew(&mut self, volume: u64) -> io::Result<()> {
+        let needed = self.ledger.book().needed_in(volume);
+        let file = File::open(self.ledger.path(volume))?;
+        let mut bytes = Vec::new();
+        for (_, place) in &needed {
+            bytes.extend_from_slice(&self.ledger.read_at(*place, &file)?);
+        }
+        let mut gone = Vec::new();
+        self.append(&bytes, |book, all| {
+            crash::point(Point::VolumeRenewed);
+            let mut at = all.at;
+            for (id, Place { len, .. }) in needed {
+                book.put(id, Place { at, len, ..all });
+                at += len;
+                // It went while it was written again: what says so must stand behind it.
+                gone.extend((!book.holds(id)).then(|| Line::gone(id)));
+            }
+        })?;
+        if gone.is_empty() { Ok(()) } else { self.write(&gone) }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::server::{ledger, recovery};
+    use uuid::Uuid;
+
+    /// As if all of it had been written, and the sync had failed.
+    #[test]
+    fn what_was_refused_does_not_come_back_and_what_stands_around_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 1 << 20).unwrap());
+        let line = |id: u128| {
+            let json = format!("{{\"v\":1,\"id\":\"{}\"}}", Uuid::from_u128(id));
+            Line { id: Uuid::from_u128(id), gone: false, json: json.into_bytes() }
+        };
+        Pen::new(Arc::clone(&ledger)).write(&[line(1)]).unwrap();
+        let volume = ledger::path(folder.path(), 1);
+        let mut bytes = Vec::new();
+        sealed::seal(&line(2).json, &mut bytes);
+        OpenOptions::new().write(true).open(&volume).unwrap().write_all_at(&bytes, ledger.end().at).unwrap();
+        let cannot_write = File::open(&volume).unwrap();
+        let mut pen = Pen { ledger: Arc::clone(&ledger), open: Some((1, cannot_write)) };
+        assert!(pen.write(&[line(2)]).is_err());
+        Pen::new(Arc::clone(&ledger)).write(&[line(3)]).unwrap();
+        drop(ledger);
+        let ledger = recovery::open(folder.path().to_owned(), 1 << 20).unwrap();
+        let mut found = ledger.needed();
+        found.sort();
+        assert_eq!(found, [1, 3].map(Uuid::from_u128));
+    }
+}

@@ -1,0 +1,123 @@
+//! What a ledger's folder holds after whatever befell it: a process that was killed, power that failed in
+//! the middle of a write, a disk that gives back something else than it was given.
+
+use crate::server::book::{Book, Place};
+use crate::server::files;
+use crate::server::ledger::{self, Ledger, Written, blot};
+use crate::server::opening::DeskError;
+use crate::server::sealed::{self, BLANK, Piece};
+use serde::de::IgnoredAny;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use uuid::Uuid;
+
+/// Opens the ledger in a folder, made if it is not there. What is in it is durable when it returns.
+///
+/// What is damaged is blotted out; what may have been a record is set aside in a file beside the volume
+/// and told in the log, no error.
+///
+/// # Errors
+/// Those of the file system, and a line that a newer release wrote.
+pub fn open(folder: PathBuf, limit: u64) -> Result<Ledger, DeskError> {
+    let failed = |error| DeskError::Io { path: folder.clone(), error };
+    files::make_folder(&folder).map_err(failed)?;
+    files::sweep(&folder).map_err(failed)?;
+    let (mut book, mut last) = (Book::default(), None);
+    for volume in volumes(&folder).map_err(failed)? {
+        let path = ledger::path(&folder, volume);
+        let bytes = fs::read(&path).map_err(failed)?;
+        let lines = read(&bytes);
+        if let Some(version) = lines.newer {
+            return Err(DeskError::Newer { path, version });
+        }
+        mend(&path, &bytes, &lines.damaged).map_err(failed)?;
+        note(&mut book, volume, &lines.sound);
+        let end = lines.sound.last().map_or(0, |(range, ..)| range.end as u64);
+        book.has(volume, end);
+        last = Some((volume, end));
+    }
+    let own = folder.clone();
+    Ledger::new(own, limit, book, last).map_err(failed)
+}
+
+/// The lines of a volume.
+#[derive(Default)]
+struct Lines {
+    /// Where each is, its id, and whether that is gone.
+    sound: Vec<(Range<usize>, Uuid, bool)>,
+    damaged: Vec<Range<usize>>,
+    /// The version of a line that is newer than this release.
+    newer: Option<u32>,
+}
+
+fn read(bytes: &[u8]) -> Lines {
+    let mut lines = Lines::default();
+    for piece in sealed::pieces(bytes) {
+        let Piece::Whole(range) = piece else {
+            let Piece::Damaged(range) = piece else { continue };
+            lines.damaged.push(range);
+            continue;
+        };
+        let json = sealed::open(&bytes[range.clone()]).unwrap_or_default();
+        match serde_json::from_slice::<Written<IgnoredAny>>(json) {
+            Ok(line) if line.v != 1 => lines.newer = Some(line.v),
+            Ok(line) => match files::parse_id(&line.id) {
+                Some(id) => lines.sound.push((range, id, line.gone)),
+                None => lines.damaged.push(range),
+            },
+            Err(_) => lines.damaged.push(range),
+        }
+    }
+    lines
+}
+
+fn note(book: &mut Book, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
+    for (range, id, gone) in lines {
+        if *gone {
+            book.strike(*id);
+        } else {
+            book.put(*id, Place { volume, at: range.start as u64, len: range.len() as u64 });
+        }
+    }
+}
+
+/// Sets aside and blots out what is damaged. All of the volume is durable when it returns.
+fn mend(path: &Path, bytes: &[u8], damaged: &[Range<usize>]) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    for range in damaged {
+        let lost = &bytes[range.clone()];
+        // Without the end of a line it is less than a record: it was being written when the power failed,
+        // and nobody was told that it is accepted.
+        if lost.contains(&BLANK) {
+            let aside = path.with_extension(format!("{}.damaged", range.start));
+            files::write_whole(&aside, lost)?;
+            tracing::error!(
+                volume = %path.display(), at = range.start, bytes = lost.len(), aside = %aside.display(),
+                "a damaged piece of the ledger is set aside; a transcription that had not ended may be in it"
+            );
+        } else {
+            tracing::warn!(
+                volume = %path.display(), at = range.start, bytes = lost.len(),
+                "a create that was being written when this machine stopped is dropped; nobody was told that it is accepted"
+            );
+        }
+        blot(&file, range.start as u64, range.len() as u64)?;
+    }
+    // What a killed process had written and not synced is taken as accepted.
+    file.sync_all()
+}
+
+/// The numbers of the volumes in a folder, oldest first.
+fn volumes(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(".log")?.parse().ok());
+        // Only in the spelling that they are written in.
+        numbers.extend(number.filter(|number| ledger::path(folder, *number).file_name() == Some(name.as_os_str())));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}

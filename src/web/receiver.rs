@@ -1,0 +1,170 @@
+//! The receiver of callbacks and of the service's webhook. Both are hints: whoever is let in brings a look
+//! forward, and nothing of what is said is believed.
+//!
+//! Whoever does not have the address learns nothing, not even that he was near: everything else is the same
+//! 404, before a byte of its body is read. The callback's body, which may hold a whole result, is not kept:
+//! its address says all that is needed. Of a webhook's only the id is read.
+
+use crate::domain::hint::{Hint, Seals};
+use crate::domain::names::TranscriptionId;
+use crate::pipeline::callbacks::{CALLBACK_PATH, WEBHOOK_PATH};
+use crate::server::listening::{self, Manners};
+use crate::wire::event::{CREATED, Event};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of a webhook's body.
+const BODY: usize = 64 << 10;
+
+/// Bytes of a callback's body that are taken from the sender, to be thrown away; then the connection ends.
+const THROWN_AWAY: u64 = 256 << 20;
+
+/// How long a body may take.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// Connections at once, and how long one may be idle or take for its head. Whoever holds all of them keeps
+/// hints out, and only that.
+const MANNERS: Manners = Manners { connections: 256, head: Duration::from_secs(10) };
+
+/// How long requests that are being served may take to end.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// What came in since the start.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Hints that were taken up.
+    pub taken: AtomicU64,
+    /// Requests to addresses that are none of ours.
+    pub strange: AtomicU64,
+    /// Ours, but not taken: too many wait, or nothing that can be read.
+    pub refused: AtomicU64,
+}
+
+/// Takes a hint up; `false` where too many wait.
+pub type Take = Arc<dyn Fn(Hint) -> bool + Send + Sync>;
+
+struct Receiver {
+    seals: Seals,
+    webhook: bool,
+    take: Take,
+    counts: Arc<Counts>,
+}
+
+/// The receiver while it listens. Dropped, it stops at once.
+pub struct Receiving {
+    /// What came in.
+    pub counts: Arc<Counts>,
+    closing: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+/// Listens.
+///
+/// # Errors
+/// Those of the system: the address is taken, or is none of this machine's.
+pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
+
+/// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is known.
+pub fn start(listener: TcpListener, seals: Seals, webhook: bool, take: Take) -> Receiving {
+    let counts = Arc::<Counts>::default();
+    let receiver = Arc::new(Receiver { seals, webhook, take, counts: Arc::clone(&counts) });
+    let closing = CancellationToken::new();
+    let router = Router::new().fallback(receive).with_state(receiver);
+    let serving = tokio::spawn(listening::serve(listener, router, MANNERS, closing.clone()));
+    Receiving { counts, closing, serving }
+}
+
+impl Receiving {
+    /// Takes no more, and lets those end that are being served.
+    pub async fn shutdown(mut self) {
+        self.closing.cancel();
+        let _ = tokio::time::timeout(CLOSING, &mut self.serving).await;
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Response {
+    let counted = &receiver.counts;
+    let told = matches!(*request.method(), Method::POST | Method::PUT);
+    // A proxy may take a part of the path off, or put one before it.
+    let mut parts = request.uri().path().rsplit('/');
+    let (last, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let answer = match kind {
+        CALLBACK_PATH if told => match receiver.seals.open(last) {
+            Some(hint) => receiver.callback(hint, request.into_body()).await,
+            None => StatusCode::NOT_FOUND,
+        },
+        WEBHOOK_PATH if told && receiver.webhook && receiver.seals.is_webhook(last) => {
+            receiver.webhook(request.into_body()).await
+        }
+        _ => StatusCode::NOT_FOUND,
+    };
+    let count = match answer {
+        StatusCode::NO_CONTENT => &counted.taken,
+        StatusCode::NOT_FOUND => &counted.strange,
+        _ => &counted.refused,
+    };
+    count.fetch_add(1, Ordering::Relaxed);
+    match answer {
+        StatusCode::SERVICE_UNAVAILABLE => (answer, [(header::RETRY_AFTER, "60")]).into_response(),
+        _ => answer.into_response(),
+    }
+}
+
+impl Receiver {
+    /// Taken up before its body has come: the address is proof enough that somebody was told to call it.
+    async fn callback(&self, hint: Hint, body: Body) -> StatusCode {
+        if !(self.take)(hint) {
+            return StatusCode::SERVICE_UNAVAILABLE;
+        }
+        // A sender that is cut off would call again.
+        let throw = async {
+            let (mut pieces, mut bytes) = (body.into_data_stream(), 0_u64);
+            while let Some(Ok(piece)) = pieces.next().await {
+                bytes += piece.len() as u64;
+                if bytes > THROWN_AWAY {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(BODY_TIME, throw).await;
+        StatusCode::NO_CONTENT
+    }
+
+    async fn webhook(&self, body: Body) -> StatusCode {
+        let Ok(read) = tokio::time::timeout(BODY_TIME, to_bytes(body, BODY)).await else {
+            return StatusCode::REQUEST_TIMEOUT;
+        };
+        let Ok(bytes) = read else { return StatusCode::PAYLOAD_TOO_LARGE };
+        let Ok(event) = serde_json::from_slice::<Event>(&bytes) else { return StatusCode::BAD_REQUEST };
+        // That something was accepted is no news: it was our own create, or somebody else's.
+        if event.event == CREATED {
+            return StatusCode::NO_CONTENT;
+        }
+        let id = event.id().filter(|id| !id.is_empty() && id.len() <= 200);
+        match id.map(|id| (self.take)(Hint::Webhook(TranscriptionId::new(id)))) {
+            Some(true) => StatusCode::NO_CONTENT,
+            Some(false) => StatusCode::SERVICE_UNAVAILABLE,
+            None => StatusCode::BAD_REQUEST,
+        }
+    }
+}

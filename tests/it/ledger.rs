@@ -1,0 +1,409 @@
+//! The desk over its ledger: random orders against a model, a kill at every step of the ledger's own, and
+//! what becomes of a volume that is torn or damaged. Volumes are tiny here, so that they come and go.
+
+use proptest::prelude::*;
+use scribed::clock::SystemClock;
+use scribed::crash::Point;
+use scribed::domain::names::{Hash, Timestamp};
+use scribed::server::calls::Patience;
+use scribed::server::committer::Committer;
+use scribed::server::desk::{Acceptance, Audio, Desk, Ended, Removal, Request, Rules, Taken};
+use scribed::server::head::Head;
+use scribed::server::ledger::Line;
+use scribed::server::recovery;
+use scribed::server::sealed::{self, Piece};
+use scribed::server::shelf::Limits;
+use scribed::wire::result::File;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+const OWNER: Hash = Hash([7; 32]);
+const VOLUME: u64 = 1_000;
+
+fn open(root: &Path) -> Desk {
+    open_with(root, VOLUME)
+}
+
+fn open_with(root: &Path, volume: u64) -> Desk {
+    let rules = Rules {
+        limits: Limits { upload: 1 << 20, disk: 1 << 30 },
+        first_owner: OWNER,
+        running: 1_000_000,
+        queue: 1_000_000,
+        retention: Duration::from_secs(1 << 30),
+        webhook: false,
+        patience: Patience::default(),
+        volume,
+    };
+    Desk::open(root, rules, Arc::new(SystemClock)).unwrap()
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+/// A create of its own, told apart by its number. The audio lies elsewhere: nothing else is written for it.
+async fn accepted(desk: &Desk, number: u64) -> Uuid {
+    let audio = Audio::Elsewhere("http://a/".to_owned());
+    let params = to_raw_value(&json!({ "number": number })).unwrap();
+    let asked = desk.accept(Request { owner: OWNER, audio, params, metadata: None, callback: None }).await;
+    match asked.unwrap() {
+        Acceptance::Accepted(id) => id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn end(desk: &Desk, taken: &Taken, well: bool) {
+    let failure = (!well).then(|| scribed::server::desk::Failure { code: 422, message: "no sound".to_owned() });
+    desk.end(taken, Ended { at: desk.ending(taken), failure }, well.then_some("{}")).unwrap();
+}
+
+/// What is there: the number of each, and whether it has ended.
+fn found(desk: &Desk) -> BTreeMap<Uuid, (u64, bool)> {
+    let listed = desk.list(&OWNER, &Default::default(), usize::MAX);
+    let one = |id: Uuid| {
+        let head = desk.read(id, &OWNER).unwrap().unwrap().head;
+        (id, (head.params["number"].as_u64().unwrap(), head.ended.is_some()))
+    };
+    listed.into_iter().map(|(_, id)| one(id)).collect()
+}
+
+fn volumes(root: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(root.join("ledger")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "log"));
+    paths.sort();
+    paths
+}
+
+#[derive(Debug, Clone)]
+enum Act {
+    Accept,
+    Take,
+    End(prop::sample::Index, bool),
+    Delete(prop::sample::Index),
+    Reopen,
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        6 => Just(Act::Accept),
+        4 => Just(Act::Take),
+        4 => (any::<prop::sample::Index>(), any::<bool>()).prop_map(|(which, well)| Act::End(which, well)),
+        2 => any::<prop::sample::Index>().prop_map(Act::Delete),
+        1 => Just(Act::Reopen),
+    ];
+    prop::collection::vec(act, 1..120)
+}
+
+/// The desk, and what must be there.
+struct Case {
+    root: TempDir,
+    desk: Option<Desk>,
+    model: BTreeMap<Uuid, (u64, bool)>,
+    taken: Vec<Taken>,
+    number: u64,
+}
+
+impl Case {
+    fn new() -> Self {
+        let root = TempDir::new_in("/dev/shm").unwrap();
+        let desk = Some(open(root.path()));
+        Self { root, desk, model: BTreeMap::new(), taken: Vec::new(), number: 0 }
+    }
+
+    async fn act(&mut self, act: Act) {
+        let desk = self.desk.as_ref().unwrap();
+        match act {
+            Act::Accept => {
+                self.number += 1;
+                self.model.insert(accepted(desk, self.number).await, (self.number, false));
+            }
+            Act::Take => self.taken.extend(desk.take_to_fetch()),
+            Act::End(which, well) if !self.taken.is_empty() => {
+                let taken = self.taken.swap_remove(which.index(self.taken.len()));
+                end(desk, &taken, well);
+                self.model.get_mut(&taken.id).unwrap().1 = true;
+            }
+            Act::Delete(which) if !self.model.is_empty() => {
+                let (id, (_, ended)) = self.model.iter().nth(which.index(self.model.len())).unwrap();
+                let (id, ended) = (*id, *ended);
+                let removal = desk.delete(id, &OWNER).unwrap();
+                assert_eq!(removal, if ended { Removal::Removed } else { Removal::Open });
+                if ended {
+                    self.model.remove(&id);
+                }
+            }
+            Act::Reopen => {
+                self.taken.clear();
+                self.desk = None;
+                let desk = open(self.root.path());
+                assert_eq!(found(&desk), self.model);
+                self.desk = Some(desk);
+            }
+            Act::End(..) | Act::Delete(_) => {}
+        }
+    }
+
+    /// Beside what is needed as much again and a few volumes at most lie there.
+    fn assert_bounded(&self) {
+        let longest = VOLUME * 2;
+        let needed = self.model.values().filter(|(_, ended)| !ended).count() as u64 * 500;
+        let bytes = || {
+            volumes(self.root.path()).iter().map(|path| fs::metadata(path).map_or(0, |file| file.len())).sum::<u64>()
+        };
+        crate::support::bed::eventually("it is tidied", || bytes() <= needed * 2 + longest * 4);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_done_the_next_start_finds_it(acts in acts()) {
+        runtime().block_on(async {
+            let mut case = Case::new();
+            for act in acts {
+                case.act(act).await;
+            }
+            assert_eq!(found(case.desk.as_ref().unwrap()), case.model);
+            case.act(Act::Reopen).await;
+            case.assert_bounded();
+        });
+    }
+}
+
+/// Set for the child: the desk's directory.
+const CHILD: &str = "SCRIBED_TEST_LEDGER_DIR";
+
+/// What the child says before it does something, and when it is done.
+fn say(word: &str, id: impl std::fmt::Display, number: u64) {
+    std::io::stdout().lock().write_all(format!("ledger {word} {id} {number} .\n").as_bytes()).unwrap();
+}
+
+/// Accepts, ends and deletes, so that every step of the ledger comes by.
+fn work(root: &Path) {
+    let desk = open(root);
+    let runtime = runtime();
+    let mut ended = Vec::new();
+    for number in 0..60 {
+        say("accepting", "-", number);
+        let id = runtime.block_on(accepted(&desk, number));
+        say("accepted", id, number);
+        // Every tenth stays open: in its volume something is needed.
+        let Some(taken) = desk.take_to_fetch().filter(|taken| taken.id == id && number % 10 != 0) else { continue };
+        end(&desk, &taken, number % 2 == 0);
+        say("ended", id, number);
+        ended.push((id, number));
+        if number % 3 == 0 {
+            let (id, number) = ended.remove(0);
+            say("deleting", id, number);
+            desk.delete(id, &OWNER).unwrap();
+            say("deleted", id, number);
+        }
+    }
+}
+
+/// Runs the child until it dies at a place; what it said. `None` where it came to its end.
+fn killed_at(root: &Path, place: &str) -> Option<Vec<(String, String, u64)>> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ledger::killed_at_every_step_nothing_is_lost_and_nothing_comes_back", "--nocapture"])
+        .env(CHILD, root)
+        .env("SCRIBED_CRASH_AT", place)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.filter_map(|line| {
+        // A line may be torn: only one with its end counts. The harness may stand before it.
+        let words = line.split_once("ledger ")?.1.strip_suffix(" .")?.to_owned();
+        let [word, id, number] = words.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        Some((word.to_owned(), id.to_owned(), number.parse().ok()?))
+    });
+    let said = said.collect();
+    (!child.wait().unwrap().success()).then_some(said)
+}
+
+fn assert_all_there(root: &Path, said: &[(String, String, u64)], place: &str) {
+    let desk = open(root);
+    let found = found(&desk);
+    let of = |word: &str| -> BTreeSet<u64> {
+        said.iter().filter(|(said, ..)| said == word).map(|(_, _, number)| *number).collect()
+    };
+    let (accepting, accepted, ended) = (of("accepting"), of("accepted"), of("ended"));
+    let (deleting, deleted) = (of("deleting"), of("deleted"));
+    let there: BTreeMap<u64, bool> = found.values().copied().collect();
+    assert_eq!(there.len(), found.len(), "{place}: one is there twice");
+    for number in accepted.difference(&deleting) {
+        let is_ended = there.get(number).unwrap_or_else(|| panic!("{place}: {number} is lost"));
+        assert!(*is_ended || !ended.contains(number), "{place}: the end of {number} is lost");
+    }
+    assert!(there.keys().all(|number| accepting.contains(number) && !deleted.contains(number)), "{place}: {there:?}");
+    // And it goes on.
+    runtime().block_on(self::accepted(&desk, 1_000));
+}
+
+#[test]
+fn killed_at_every_step_nothing_is_lost_and_nothing_comes_back() {
+    use Point as P;
+    if let Some(root) = std::env::var_os(CHILD) {
+        return work(Path::new(&root));
+    }
+    let points =
+        [P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck, P::Accepting, P::Accepted];
+    let points = points.into_iter().chain([P::EndResult, P::EndWritten, P::WholeBegun, P::WholeNamed]);
+    for point in points {
+        for turn in [1, 2, 5] {
+            let root = TempDir::new_in("/dev/shm").unwrap();
+            let place = format!("{}:{turn}", point.name());
+            match killed_at(root.path(), &place) {
+                Some(said) => assert_all_there(root.path(), &said, &place),
+                None => assert!(turn > 1, "nobody comes by {place}"),
+            }
+        }
+    }
+}
+
+/// A volume in which there is room.
+const LARGE: u64 = 1 << 16;
+
+/// Three that have not ended, and where their lines end in the one volume.
+fn three(root: &Path) -> (Vec<Uuid>, PathBuf, Vec<usize>) {
+    let (desk, runtime) = (open_with(root, LARGE), runtime());
+    let ids = (0..3).map(|number| runtime.block_on(accepted(&desk, number))).collect();
+    let path = root.join("ledger/00000001.log");
+    let mut ends = vec![0];
+    for piece in sealed::pieces(&fs::read(&path).unwrap()) {
+        let Piece::Whole(range) = piece else { panic!("{piece:?}") };
+        ends.push(range.end);
+    }
+    (ids, path, ends)
+}
+
+#[test]
+fn a_damaged_line_is_set_aside_and_the_rest_lives() {
+    for hit in 0..3 {
+        let root = TempDir::new().unwrap();
+        let (ids, path, ends) = three(root.path());
+        let mut bytes = fs::read(&path).unwrap();
+        let lost = bytes[ends[hit]..ends[hit + 1]].to_vec();
+        bytes[ends[hit] + 60] ^= 4;
+        fs::write(&path, &bytes).unwrap();
+        for _ in 0..2 {
+            let left: BTreeSet<Uuid> = found(&open_with(root.path(), LARGE)).into_keys().collect();
+            let wanted = ids.iter().enumerate().filter(|(number, _)| *number != hit).map(|(_, id)| *id);
+            assert_eq!(left, wanted.collect());
+        }
+        let aside = root.path().join(format!("ledger/00000001.{}.damaged", ends[hit]));
+        let aside = fs::read(aside).unwrap();
+        assert!(aside.len() == lost.len() && aside != lost);
+        assert_eq!(fs::read_dir(root.path().join("ledger")).unwrap().count(), 2, "set aside once");
+    }
+}
+
+/// Power that failed in the middle of a write, wherever it was cut.
+#[test]
+fn a_torn_end_is_cut_off_and_what_was_before_it_lives() {
+    let root = TempDir::new().unwrap();
+    let (ids, path, ends) = three(root.path());
+    let bytes = fs::read(&path).unwrap();
+    for cut in (ends[2]..ends[3]).step_by(7) {
+        for tail in [&b""[..], &[0; 300]] {
+            fs::write(&path, [&bytes[..cut], tail].concat()).unwrap();
+            let desk = open_with(root.path(), LARGE);
+            assert_eq!(found(&desk).into_keys().collect::<BTreeSet<_>>(), ids[..2].iter().copied().collect());
+        }
+    }
+    let desk = open_with(root.path(), LARGE);
+    let third = runtime().block_on(accepted(&desk, 7));
+    drop(desk);
+    assert!(found(&open_with(root.path(), LARGE)).contains_key(&third), "it goes on where it was cut");
+    assert_eq!(fs::read_dir(root.path().join("ledger")).unwrap().count(), 1, "half a line is nothing to be kept");
+}
+
+/// What the line of an accepted create is, for ever.
+#[test]
+fn a_ledger_of_format_1() {
+    let root = TempDir::new().unwrap();
+    drop(open(root.path()));
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/v1/desk/ledger.log");
+    fs::copy(&from, root.path().join("ledger/00000001.log")).unwrap();
+    let desk = open(root.path());
+    let left: Vec<_> = found(&desk).into_keys().map(|id| id.to_string()).collect();
+    assert_eq!(left, ["6f2f9d5e-6a39-4a8e-8a0a-0d5f9a5b0c03"], "the other one is gone");
+    let head = desk.head(left[0].parse().unwrap()).unwrap();
+    assert_eq!(head.metadata.unwrap().get(), "{\"a\":\n 1}", "to the letter");
+    let first = sealed::pieces(&fs::read(from).unwrap());
+    assert_eq!(first.len(), 3, "{first:?}");
+}
+
+/// Many write lines at once, and say before and after what they do.
+pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
+    let ledger = Arc::new(recovery::open(folder.to_owned(), VOLUME).unwrap());
+    let committer = Arc::new(Committer::start(&ledger).unwrap());
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let one = |number: usize| {
+            let (ledger, committer, say) = (Arc::clone(&ledger), Arc::clone(&committer), Arc::clone(&say));
+            tokio::spawn(async move {
+                for round in 0..20 {
+                    let id = Uuid::new_v4();
+                    committer.write(Line::accepted(id, &head()).unwrap()).await.unwrap();
+                    say(&format!("wrote {id} .\n"));
+                    if (number + round).is_multiple_of(8) {
+                        continue;
+                    }
+                    say(&format!("settling {id} .\n"));
+                    if ledger.settle(id) {
+                        committer.tidy();
+                    }
+                    if round % 2 == 0 {
+                        committer.write(Line::gone(id)).await.unwrap();
+                        say(&format!("gone {id} .\n"));
+                    }
+                }
+            })
+        };
+        for task in (0..16).map(one).collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+    });
+}
+
+fn head() -> Head<Box<RawValue>> {
+    let params = RawValue::from_string("{}".to_owned()).unwrap();
+    let (source, ended, metadata, callback) = (None, None, None, None);
+    let (created, file, calls) = (Timestamp(0), File::default(), Vec::new());
+    Head { v: 1, owner: OWNER, upload: String::new(), source, created, ended, file, params, metadata, callback, calls }
+}
+
+/// Whether all is there that must be, and nothing that must not.
+pub fn look(folder: &Path, acks: &str) {
+    let ledger = recovery::open(folder.to_owned(), VOLUME).unwrap_or_else(|error| panic!("does not open: {error}"));
+    let there: BTreeSet<String> = ledger.needed().into_iter().map(|id| id.to_string()).collect();
+    let of = |word: &str| -> BTreeSet<String> {
+        let ids = acks.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')?.strip_suffix(" ."));
+        ids.map(str::to_owned).collect()
+    };
+    let (wrote, settling, gone) = (of("wrote"), of("settling"), of("gone"));
+    let lost: Vec<_> = wrote.difference(&settling).filter(|id| !there.contains(*id)).collect();
+    assert!(lost.is_empty(), "lost: {lost:?}");
+    let back: Vec<_> = gone.intersection(&there).collect();
+    assert!(back.is_empty(), "came back: {back:?}");
+}
+
+#[test]
+fn many_who_write_at_once_find_it_all_again() {
+    let folder = TempDir::new_in("/dev/shm").unwrap();
+    let said = Arc::new(std::sync::Mutex::new(String::new()));
+    let own = Arc::clone(&said);
+    work_together(folder.path(), Arc::new(move |line: &str| own.lock().unwrap().push_str(line)));
+    look(folder.path(), &said.lock().unwrap());
+}
