@@ -125,7 +125,7 @@ impl House {
         let unsent = Arc::clone(&spool);
         tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
         let homes = Arc::new(config.homes());
-        let (syncs, writing) = (Arc::default(), Arc::default());
+        let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::default());
         let engine = |client: &Arc<dyn Client>| {
             let service = &client.identity().service;
             Arc::new(Engine::new(Parts {
@@ -138,6 +138,7 @@ impl House {
                 syncs: Arc::clone(&syncs),
                 purse: Arc::clone(&purse),
                 writing: Arc::clone(&writing),
+                passing: Arc::clone(&passing),
                 spool: Arc::clone(&spool),
                 mounts: mounts.clone(),
                 terms: *config.services[service].terms(),
@@ -146,7 +147,7 @@ impl House {
                 seed: fastrand::u64(..),
             }))
         };
-        let engines = Engines::new(clients.iter().map(engine));
+        let engines = Engines::new(clients.iter().map(engine), Arc::clone(&passing));
         let receiving = ear.map(|ear| ear.start(&engines));
         Ok(Self { store, engines, clients, homes, mounts, purse, clock, embedded, receiving, born })
     }

@@ -70,6 +70,8 @@ pub struct Parts {
     pub syncs: Arc<Syncs>,
     /// What may still be bought; one for all engines.
     pub purse: Arc<Purse>,
+    /// Where jobs are passed on to another engine.
+    pub passing: Arc<Passing>,
     /// The names that are being written, by any engine.
     pub writing: Arc<Writing>,
     /// Where sound tracks wait to be sent.
@@ -168,6 +170,31 @@ pub struct Bears {
     pub running: (usize, usize),
     /// Requests a second: agreed, found. `None` where nothing limits them.
     pub requests_per_second: Option<(f64, f64)>,
+}
+
+/// Tells all engines of jobs that became another one's business: their source has another service now, and
+/// what they had at the old one is worth nothing any more.
+#[derive(Debug, Default)]
+pub struct Passing {
+    passed: AtomicU64,
+    bell: Notify,
+}
+
+impl Passing {
+    /// How many were passed on so far.
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
+    /// Returns when one was passed on since this was last called.
+    pub async fn rung(&self) {
+        self.bell.notified().await;
+    }
+
+    fn pass(&self) {
+        self.passed.fetch_add(1, Ordering::Relaxed);
+        self.bell.notify_one();
+    }
 }
 
 /// What came to an end since the engine was made.

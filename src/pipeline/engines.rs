@@ -2,27 +2,31 @@
 
 use crate::domain::hint::Hint;
 use crate::domain::names::ServiceName;
-use crate::pipeline::engine::{Ended, Engine, Tally, Until};
+use crate::pipeline::engine::{Ended, Engine, Passing, Tally, Until};
 use crate::store::contract::StoreError;
+use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 /// The engines, by the names of their services; never empty.
 #[derive(Clone)]
-pub struct Engines(Arc<[Arc<Engine>]>);
+pub struct Engines {
+    each: Arc<[Arc<Engine>]>,
+    passing: Arc<Passing>,
+}
 
 impl Engines {
-    /// These.
-    pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>) -> Self {
+    /// These, that pass on jobs by `passing`.
+    pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>, passing: Arc<Passing>) -> Self {
         let mut engines: Vec<Arc<Engine>> = engines.into_iter().collect();
         engines.sort_by(|a, b| a.service().cmp(b.service()));
-        Self(engines.into())
+        Self { each: engines.into(), passing }
     }
 
     /// Each of them.
     pub fn each(&self) -> impl Iterator<Item = &Arc<Engine>> {
-        self.0.iter()
+        self.each.iter()
     }
 
     /// The one of a service.
@@ -91,6 +95,27 @@ impl Engines {
     /// # Errors
     /// The store's; the others are stopped then.
     pub async fn run(&self, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+        loop {
+            let before = self.passing.passed();
+            let ended = tokio::select! {
+                ended = self.run_each(until, stop) => ended?,
+                never = self.pass_on() => match never {},
+            };
+            // One may have come to rest before a job was passed on to it.
+            if ended == Ended::Stopped || self.passing.passed() == before {
+                return Ok(ended);
+            }
+        }
+    }
+
+    async fn pass_on(&self) -> Infallible {
+        loop {
+            self.passing.rung().await;
+            self.nudge();
+        }
+    }
+
+    async fn run_each(&self, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
         let stop = stop.child_token();
         let mut running = JoinSet::new();
         for engine in self.each() {

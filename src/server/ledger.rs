@@ -17,6 +17,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::NamedTempFile;
 use uuid::Uuid;
 
+/// Its folder in the desk's directory.
+pub const LEDGER: &str = "ledger";
+
 /// The ledger of one desk. Read by everybody, written with a [`Pen`](crate::server::pen::Pen).
 pub struct Ledger {
     pub(super) folder: PathBuf,

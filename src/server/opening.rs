@@ -6,7 +6,7 @@ use crate::server::desk::Rules;
 use crate::server::files;
 use crate::server::head::{Ended, Head, NOBODY};
 use crate::server::index::{Entry, Index, Waits};
-use crate::server::ledger::Ledger;
+use crate::server::ledger::{LEDGER, Ledger};
 use crate::server::recovery;
 use crate::server::shelf::Shelf;
 use crate::wire::record::Status;
@@ -89,7 +89,7 @@ pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
         files::make_folder(&root.join(folder)).map_err(failed)?;
     }
     let shelf = Shelf::open(root.join("uploads"), rules.limits, rules.first_owner).map_err(failed)?;
-    let ledger = Arc::new(recovery::open(root.join("ledger"), rules.volume)?);
+    let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let index = rebuild(root, &shelf, rules, &ledger, failed)?;
     let committer = Committer::start(&ledger).map_err(failed)?;
     committer.tidy();

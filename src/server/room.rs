@@ -1,10 +1,11 @@
 //! The room that an import has on the disk. It runs beside the service, which has the desk: what is kept
 //! is looked up in the directory.
 
+use crate::server::ledger::LEDGER;
 use crate::server::live::ImportError;
 use std::io::{self, Write};
 use std::path::Path;
-use walkdir::WalkDir;
+use walkdir::{DirEntry, WalkDir};
 
 /// How much is kept, and how much may be, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +34,11 @@ impl Room {
     }
 }
 
+/// Without the ledger, as the shelf counts: its volumes are laid out ahead, and few.
 fn size_below(root: &Path) -> io::Result<u64> {
     let mut bytes = 0;
-    for entry in WalkDir::new(root).min_depth(1) {
+    let counts = |entry: &DirEntry| entry.depth() != 1 || entry.file_name() != LEDGER;
+    for entry in WalkDir::new(root).min_depth(1).into_iter().filter_entry(counts) {
         // What goes while this looks is not kept any more.
         let found = entry.and_then(|entry| entry.metadata());
         match found {

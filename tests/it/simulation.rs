@@ -187,6 +187,7 @@ impl Sim {
             syncs: Arc::default(),
             purse: self.purse(),
             writing: Arc::default(),
+            passing: Arc::default(),
             spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),
             mounts: self.mounts.clone(),

@@ -154,9 +154,14 @@ impl Engine {
         crash::point(Point::Committing(kind));
         self.parts.store.commit(lease, job, Hold::Release).await?;
         crash::point(Point::Committed(kind));
+        if !self.owns(&job.group()) {
+            self.parts.passing.pass();
+        }
         self.count_end(job);
         if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.given_back().await? {
             self.nudge();
+            // Who waited for it may be another engine's.
+            self.parts.passing.pass();
         }
         Ok(())
     }
