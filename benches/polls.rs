@@ -123,7 +123,7 @@ impl World<'_> {
 
     fn send(&mut self, job: u64, now: i64) {
         let (seconds, took) = (self.scene.job)(&mut self.rng);
-        let audio = Audio { millis: (seconds * 1e3) as u64, channels: 1 };
+        let audio = Audio { millis: (seconds * 1e3) as u64, channels: 1, billed: None };
         let beside = self.runs.len() as u64;
         let first = self.asking.accepted(JobId(job), &self.service, audio, beside, &POLL);
         self.look_after(now, first, job);

@@ -200,7 +200,7 @@ fn round(job: &Job) -> Vec<Job> {
     let JobId(n) = job.id;
     let params = Hash::of(b"parameters");
     let order = Order { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
-    let audio = Audio { millis: 3_600_000, channels: 1 };
+    let audio = Audio { millis: 3_600_000, channels: 1, billed: None };
     let intent = Intent {
         token: Token::new(&order, job.key.tag(), 0),
         origin: "https://stt.example.org".into(),

@@ -39,6 +39,8 @@ pub enum Point {
     Uploading,
     /// The service has answered that it has the audio.
     UploadAnswered,
+    /// What the create will cost is put by, and the intent not yet written.
+    Reserved,
     /// The intent is about to be committed.
     Intending,
     /// It is durable.
@@ -110,7 +112,7 @@ impl Point {
         let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
         all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));
         all.extend([P::ParamsBegun, P::ParamsNamed, P::ParamsKept, P::Extracting, P::Extracted]);
-        all.extend([P::Uploading, P::UploadAnswered]);
+        all.extend([P::Uploading, P::UploadAnswered, P::Reserved]);
         all.extend([P::Intending, P::Intended, P::CreateLeaving, P::CreateAnswered, P::ResultBegun, P::ResultKept]);
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);

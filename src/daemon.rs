@@ -8,13 +8,16 @@ use crate::config::meant::{self, Callback, Config, Hosted, Recogniser, Serve, So
 use crate::control::hands::{self, Hands};
 use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
+use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
+use crate::media::decode;
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
+use crate::pipeline::purse::{Measure, Purse};
 use crate::server::address::{Reach, is_public};
 use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
@@ -85,6 +88,8 @@ pub struct House {
     pub homes: Arc<Homes>,
     /// Where media comes from, and whether those folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
+    /// What may still be bought.
+    pub purse: Arc<Purse>,
     clock: Arc<dyn Clock>,
     embedded: Option<Running>,
     receiving: Option<Receiving>,
@@ -114,6 +119,8 @@ impl House {
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
+        store.begin_run(clock.now()).await?;
+        let purse = purse(config);
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
         tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
@@ -129,6 +136,7 @@ impl House {
                 results: results(config, service),
                 params: Arc::clone(&params),
                 syncs: Arc::clone(&syncs),
+                purse: Arc::clone(&purse),
                 writing: Arc::clone(&writing),
                 passing: Arc::clone(&passing),
                 spool: Arc::clone(&spool),
@@ -141,7 +149,7 @@ impl House {
         };
         let engines = Engines::new(clients.iter().map(engine), Arc::clone(&passing));
         let receiving = ear.map(|ear| ear.start(&engines));
-        Ok(Self { store, engines, clients, homes, mounts, clock, embedded, receiving, born })
+        Ok(Self { store, engines, clients, homes, mounts, purse, clock, embedded, receiving, born })
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -188,6 +196,11 @@ impl House {
         }
     }
 
+    /// A job as it is told: see [`Purse::told`].
+    pub fn told(&self, job: Job) -> Job {
+        self.purse.told(job, self.clock.now())
+    }
+
     /// What carries out what commands ask of this house, which is a daemon of this process number.
     pub fn hands(&self, pid: u32) -> Hands {
         let (since, started) = self.born;
@@ -197,6 +210,7 @@ impl House {
             mounts: self.mounts.clone(),
             homes: Arc::clone(&self.homes),
             clients: self.clients.clone(),
+            purse: Arc::clone(&self.purse),
             running: Some(hands::Running {
                 engines: self.engines.clone(),
                 received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
@@ -296,7 +310,12 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreE
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (mounts, homes) = (mounts_of(config), Arc::new(config.homes()));
-    Hands { store, mounts, homes, clock, clients: Vec::new(), running: None }
+    Hands { store, mounts, homes, purse: purse(config), clock, clients: Vec::new(), running: None }
+}
+
+fn purse(config: &Config) -> Arc<Purse> {
+    let measure: Measure = Arc::new(|path| Box::pin(async move { decode::probe(&path).await.ok()?.audio() }));
+    Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
 }
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.

@@ -46,6 +46,7 @@ pub mod cli {
     pub mod args;
     pub mod cancel;
     pub mod check;
+    pub mod cost;
     pub mod drain;
     pub mod each;
     pub mod entry;
@@ -104,6 +105,7 @@ pub mod config {
     #[cfg(test)]
     mod tests;
     pub mod written;
+    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
@@ -111,6 +113,7 @@ pub mod control {
     pub mod adding;
     pub mod caller;
     pub mod comparison;
+    pub mod costing;
     pub mod deleting;
     pub mod explaining;
     pub mod forecast;
@@ -130,6 +133,8 @@ pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
+    pub mod budget;
+    pub mod charge;
     pub mod fault;
     pub mod format;
     pub mod hint;
@@ -194,6 +199,7 @@ pub mod pipeline {
     pub mod line;
     pub mod outcome;
     pub mod probe;
+    pub mod purse;
     pub mod resolve;
     pub mod settle;
     pub mod submit;
@@ -299,6 +305,7 @@ pub mod store {
     pub mod params;
     pub mod queue;
     pub mod sled;
+    mod spending;
 }
 
 /// The interface's bodies, for both sides.

@@ -96,6 +96,8 @@ pub enum Command {
     Harvest(Harvest),
     /// The queue against the services' lists, both ways: what each has that the other has not
     Reconcile(Reconcile),
+    /// What was spent, by source, day, month, service, template or job
+    Cost(Cost),
     /// Configuration, key, service, folders, clock and tools: each with a verdict and a mend
     Check,
     /// Writes a commented jobs.toml
@@ -318,6 +320,23 @@ pub struct Cancel {
     /// What was bought for them is deleted at the service, too; also of jobs that were cancelled before
     #[arg(long)]
     pub delete: bool,
+}
+
+/// `scribed cost`.
+#[derive(Debug, Args)]
+pub struct Cost {
+    /// What the sums are over; days and months are those of `budget.timezone`
+    #[arg(long, value_enum, default_value = "source", value_name = "WHAT")]
+    pub by: crate::control::request::By,
+    /// Only what was bought on this day or later
+    #[arg(long, visible_alias = "since", value_name = "DATE")]
+    pub after: Option<String>,
+    /// Only what was bought before this day
+    #[arg(long, value_name = "DATE")]
+    pub before: Option<String>,
+    /// A table for a spreadsheet, with a line of headings (RFC 4180)
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
 }
 
 /// `scribed upgrade`.

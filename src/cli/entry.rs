@@ -4,8 +4,8 @@ use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{
-    add, cancel, check, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, retry, run, serve, show,
-    status, upgrade,
+    add, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, retry, run, serve,
+    show, status, upgrade,
 };
 use crate::config::meant::{Config, load, load_without_secrets};
 use clap::Parser;
@@ -94,6 +94,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Drain(args) => drain::run(context, args).await,
             Command::Harvest(args) => harvest::run(context, args).await,
             Command::Reconcile(args) => reconcile::run(context, args).await,
+            Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
             Command::Serve(args) => serve::run(context, args).await,

@@ -73,7 +73,7 @@ impl<'a> List<'a> {
 }
 
 /// So that a reader who leaves early is still known as one.
-fn io_error(error: csv::Error) -> io::Error {
+pub fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),

@@ -15,6 +15,7 @@ use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{Ended, Patience, Tally, Until};
 use crate::pipeline::engines::Engines;
+pub use crate::pipeline::purse::hours as length;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
 use crate::store::contract::{Filter, Store, StoreError};
@@ -138,7 +139,8 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
-        for job in &jobs {
+        for job in jobs {
+            let job = &house.told(job);
             let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
                 true => "pause",
                 false if house.homes.knows(job) => waits_for(job),
@@ -187,15 +189,6 @@ fn report(
             context.say("nothing new: everything found had ended before (scribed status counts it)")
         }
         Ended::Idle => Ok(()),
-    }
-}
-
-/// In the unit in which it says something: a first try is seconds long, an archive hours.
-pub fn length(millis: u64) -> String {
-    match millis {
-        0..60_000 => format!("{:.1} s", millis as f64 / 1e3),
-        60_000..3_600_000 => format!("{:.1} min", millis as f64 / 6e4),
-        _ => format!("{:.2} h", millis as f64 / 3.6e6),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::control::forecast::{Forecast, forecast};
 use crate::control::request::{Answer, Known, LOOKED_UP_AT_ONCE, Request};
 use crate::daemon;
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::ServiceName;
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage};
 use crate::media::decode::{DecodeError, probe};
@@ -26,6 +27,7 @@ use crate::source::survey::{Sighting, survey};
 use crate::store::copy::CopyRoom;
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
@@ -49,7 +51,8 @@ pub async fn run(context: &Context, args: &Plan) -> Result<u8, Failure> {
 
 async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Failure> {
     let queue = Queue::find(config)?;
-    let mut planner = Planner { context, list: args.list, queue, sum: Planned::default(), shown: spinner(context) };
+    let (sum, prices, shown) = (Planned::default(), &config.prices, spinner(context));
+    let mut planner = Planner { context, list: args.list, queue, sum, prices, shown };
     for mount in daemon::mounts_of(config).values() {
         planner.source(mount).await?;
     }
@@ -104,6 +107,7 @@ struct Planner<'a> {
     list: bool,
     queue: Queue,
     sum: Planned,
+    prices: &'a BTreeMap<ServiceName, f64>,
     shown: ProgressBar,
 }
 
@@ -193,7 +197,13 @@ impl Planner<'_> {
         let mut probes = futures_util::stream::iter(probes).buffer_unordered(at_once);
         while let Some(probed) = probes.next().await {
             match probed {
-                Some(Ok(media)) if media.duration > 0.0 => self.sum.audio_seconds += media.duration,
+                Some(Ok(media)) if media.duration > 0.0 => {
+                    self.sum.audio_seconds += media.duration;
+                    let hours = media.duration / 3600.0 * f64::from(media.channels.max(1));
+                    if let Some(price) = self.prices.get(&source.service) {
+                        *self.sum.price.get_or_insert_default() += hours * price;
+                    }
+                }
                 Some(Err(DecodeError::ToolMissing { .. })) | None => {
                     self.sum.no_tool = true;
                     self.sum.unknown_length += 1;

@@ -29,6 +29,8 @@ pub struct Planned {
     pub bytes: u64,
     /// Seconds of what would be sent, as far as they are known.
     pub audio_seconds: f64,
+    /// What that costs, in the user's own money, as far as it is known; `None` where no price is.
+    pub price: Option<f64>,
     /// How many of what would be sent do not tell how long they are.
     pub unknown_length: u64,
     /// Whether nothing can be asked how long it is.
@@ -85,7 +87,7 @@ impl Planned {
     fn object(&self) -> Value {
         json!({
             "files": self.files(), "bytes": self.bytes, "audio_seconds": (self.audio_seconds * 1e3).round() / 1e3,
-            "unknown_length": self.unknown_length, "new": self.new, "changed": self.changed,
+            "price": self.price.map(|price| (price * 1e4).round() / 1e4), "unknown_length": self.unknown_length, "new": self.new, "changed": self.changed,
             "on_the_way": self.on_the_way, "at_the_service": self.at_the_service, "done": self.done,
             "held": self.held, "paused": self.paused,
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
@@ -101,6 +103,10 @@ impl Planned {
         let (files, bytes) = (self.files(), HumanBytes(self.bytes));
         let audio = length((self.audio_seconds * 1e3) as u64);
         context.say(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
+        if let Some(price) = self.price {
+            let and_more = if self.unknown_length > 0 { ", and what is of unknown length" } else { "" };
+            context.say(&format!("  about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
+        }
         if self.paused {
             context.say("the queue is paused: none of them is sent until `scribed resume`")?;
         }

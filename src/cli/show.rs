@@ -7,13 +7,15 @@ use crate::cli::pause::until;
 use crate::cli::row::{moment, row};
 use crate::cli::way::{Way, strange, wanted};
 use crate::control::request::{Answer, Origin, Request, Shown};
+use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::Pause;
 use crate::domain::reason::{is_paused, reason};
 use crate::domain::stage::StageKind;
+use crate::pipeline::purse::hours;
 use crate::store::contract::Note;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 
 /// Where a job is, why, what happens next, and how it came there.
@@ -39,6 +41,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
             "job": origin.job, "source": origin.key.source, "path": origin.key.path.lossy(), "is_gone": origin.is_gone,
         })
     });
+    object["charges"] = job.charges.iter().map(charge).collect();
     context.emit(&object)?;
     tell(context, &job, &next(&job, paused, way.has_daemon()))?;
     tell_moves(context, is_gone, origin.as_ref())?;
@@ -61,6 +64,9 @@ pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
     if let Some(sent) = &job.sent {
         context.say(&format!("  sent     {sent}"))?;
     }
+    for charge in &job.charges {
+        context.say(&format!("  cost     {}, round {}", cost(charge), charge.round))?;
+    }
     for output in &job.outputs {
         context.say(&format!("  output   {}", output.name))?;
     }
@@ -77,6 +83,27 @@ fn tell_moves(context: &Context, is_gone: bool, origin: Option<&Origin>) -> io::
         false => ("shares the transcription of", "which has the same content"),
     };
     context.say(&format!("  origin   {was} {}/{}, job {job}, {how}; nothing was bought again", key.source, key.path))
+}
+
+fn cost(charge: &Charge) -> String {
+    match (charge.state, charge.billed, charge.reserved) {
+        (State::Shared, ..) => "nothing: a copy of it was transcribed".to_owned(),
+        (State::Held, _, Some(reserved)) => format!("{} of billed audio are reserved", hours(reserved)),
+        (State::Spent, Some(billed), _) => format!("{} of billed audio", hours(billed)),
+        (State::Spent, None, Some(reserved)) => {
+            format!("{} of billed audio, as reserved: no bill yet", hours(reserved))
+        }
+        (_, _, None) => "unknown: nobody has said how long it is".to_owned(),
+    }
+}
+
+fn charge(charge: &Charge) -> Value {
+    let seconds = |millis: Option<u64>| millis.map(|millis| millis as f64 / 1e3);
+    let at = (charge.at != Charge::UNDATED).then(|| crate::wire::iso::write(charge.at));
+    json!({
+        "at": at, "round": charge.round, "service": charge.service, "template": charge.template,
+        "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),
+    })
 }
 
 /// What happens next to a job, and when.

@@ -6,7 +6,8 @@ use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::control::request::{Answer, Daemon, Received, Request, Served, Status};
+use crate::config::zone::Zone;
+use crate::control::request::{Answer, BudgetUse, Daemon, Received, Request, Served, Status};
 use crate::pipeline::engine::Bears;
 use crate::wire::iso;
 use indicatif::HumanBytes;
@@ -20,9 +21,11 @@ use std::time::Duration;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context) -> Result<u8, Failure> {
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let config = context.config_without_secrets()?;
+    let way = Way::find(&config)?;
     let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
     tell(context, &status)?;
+    status.budget.iter().try_for_each(|used| tell_budget(context, config.zone, used))?;
     let waiting = waiting(&way).await?;
     for (what, count) in &waiting {
         context.say(&format!("{count} waiting for: {what}"))?;
@@ -61,6 +64,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
+        "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
     })
 }
 
@@ -83,6 +87,22 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
         Some(daemon) => tell_daemon(context, daemon),
         None => context.say("no daemon runs"),
     }
+}
+
+fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
+    let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
+    let [used, allowed] = [budget.used, budget.allowed].map(length);
+    let until = budget.until.map(|until| format!(", until {}", zone.shown(until))).unwrap_or_default();
+    let over = if budget.used > budget.allowed { "; more was billed than was reserved" } else { "" };
+    context
+        .say(&format!("budget.{}{whose}: {used} of {allowed} are spent or reserved{until}{over}", budget.period.name()))
+}
+
+fn budget(budget: &BudgetUse) -> Value {
+    json!({
+        "source": budget.source, "period": budget.period, "allowed_seconds": budget.allowed as f64 / 1000.0,
+        "used_seconds": budget.used as f64 / 1000.0, "until": budget.until.map(iso::write),
+    })
 }
 
 fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {

@@ -145,8 +145,8 @@ pub fn sent(body: &[u8]) -> Result<Sent, String> {
         format!("its audio_url is not of the form <url>/file/<id>: `{}`", printable(answer.audio_url.as_bytes(), 100))
     })?;
     let found = answer.audio_metadata;
-    let audio =
-        Audio { millis: found.audio_duration.map_or(0, millis), channels: found.number_of_channels.unwrap_or(0) };
+    let (duration, channels) = (found.audio_duration, found.number_of_channels);
+    let audio = Audio { millis: duration.map_or(0, millis), channels: channels.unwrap_or(0), billed: None };
     Ok(Sent { upload, audio, size: found.size })
 }
 

@@ -38,7 +38,7 @@ pub const FILE: &[Key] = &[
     table("service", SERVICE),
     Key { name: "services", holds: Holds::NamedTables(SERVICE) },
     table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook")]),
-    not_yet("budget"),
+    table("budget", &[value("day"), value("month"), value("run"), value("total"), value("timezone")]),
     table("retry", &[value("attempts"), value("first"), value("max")]),
     not_yet("web"),
     not_yet("notify"),
@@ -57,7 +57,7 @@ const SERVICE: &[Key] = &[
     value("walk_limit"),
     value("retention"),
     value("upload"),
-    not_yet("price_per_hour"),
+    value("price_per_hour"),
 ];
 
 const SERVE: &[Key] = &[
@@ -96,6 +96,7 @@ const SOURCE: &[Key] = &[
     not_yet("place"),
     value("local_only"),
     value("service"),
+    table("budget", &[value("day"), value("month"), value("total")]),
 ];
 
 const fn value(name: &'static str) -> Key {

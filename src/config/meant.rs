@@ -7,6 +7,8 @@ use super::schedule::Schedule;
 use super::secret::{Env, Secret};
 use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
 use super::written::{Found, Refusal, Section, Spot, duration, refusal, size, some_time, text, whole, wrong_type};
+use super::zone::Zone;
+use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
@@ -34,6 +36,12 @@ pub struct Config {
     pub spool: u64,
     /// Who transcribes, by name. Where nothing is said of [`ServiceName::DEFAULT`], it is the embedded one.
     pub services: BTreeMap<ServiceName, Service>,
+    /// How much may be bought.
+    pub budget: Budget,
+    /// The days and months of budgets and of what was spent.
+    pub zone: Zone,
+    /// What an hour of billed audio costs at each service, in the user's own money; where that is known.
+    pub prices: BTreeMap<ServiceName, f64>,
     /// How services tell us of an end, if they are to.
     pub callback: Option<Callback>,
     /// How often and how soon again.
@@ -248,6 +256,8 @@ pub struct Source {
     pub hold: Duration,
     /// When the whole folder is looked through.
     pub scan: Schedule,
+    /// How much of it may be bought.
+    pub budget: Allowance,
     /// The parameters of the request.
     pub template: Template,
     /// What is written for each job; never empty, without repetition.
@@ -374,10 +384,14 @@ impl Reader<'_> {
         let own = [state.as_path(), serve.data.as_path()];
         let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
         told_elsewhere(file, &sources, &serve);
+        let (budget, zone) = (budget(&file.section("budget"), &sources), zone(&file.section("budget")));
         Config {
             file: path.to_owned(),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             services,
+            budget,
+            zone,
+            prices: prices(file),
             callback: callback(&file.section("callback")),
             retry: retry(&file.section("retry")),
             state,
@@ -552,6 +566,7 @@ impl Reader<'_> {
             settle,
             hold,
             scan,
+            budget: allowance(&section.section("budget")),
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
@@ -714,6 +729,50 @@ fn retry(section: &Section<'_>) -> Policy {
     let default = Policy::default();
     let (first, max) = ordered(section, ("first", default.first), ("max", default.max));
     Policy { attempts: or(section.get("attempts", whole(1)), default.attempts), first, max }
+}
+
+fn budget(section: &Section<'_>, sources: &[Source]) -> Budget {
+    let own = sources.iter().filter(|source| source.budget != Allowance::default());
+    let by_source = own.map(|source| (source.name.clone(), source.budget)).collect();
+    Budget { all: allowance(section), by_source }
+}
+
+fn allowance(section: &Section<'_>) -> Allowance {
+    let hours = |key| {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        section.get(key, some_time).map(|spot| millis(spot.value))
+    };
+    Allowance { day: hours("day"), month: hours("month"), run: hours("run"), total: hours("total") }
+}
+
+fn zone(section: &Section<'_>) -> Zone {
+    let zone = section.get("timezone", |value| {
+        Zone::parse(&text(value)?).map_err(|near| {
+            let mend = "write it like \"Europe/Paris\"; take it out for UTC".to_owned();
+            let mend = near.map_or(mend, |near| format!("did you mean \"{near}\"?"));
+            refusal("is no time zone of the IANA database", mend)
+        })
+    });
+    or(zone, Zone::default())
+}
+
+/// `[service]` is `[services.default]`.
+fn prices(file: &Section<'_>) -> BTreeMap<ServiceName, f64> {
+    let alone = (ServiceName::new(ServiceName::DEFAULT), file.section("service"));
+    let named = file.named("services").into_iter().map(|(name, section)| (ServiceName::new(name.value), section));
+    let price = |(name, section): (ServiceName, Section<'_>)| Some((name, section.get("price_per_hour", price)?.value));
+    named.chain([alone]).filter_map(price).collect()
+}
+
+fn price(value: &DeValue<'_>) -> Result<f64, Refusal> {
+    let mend = "write a plain number like 0.61, in whatever money you pay in";
+    let written = match value {
+        DeValue::Float(number) => number.as_str().replace('_', ""),
+        DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
+        other => return Err(wrong_type("a number", other, mend)),
+    };
+    let number = written.parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0);
+    number.ok_or_else(|| refusal("must be a number of 0 or more", mend))
 }
 
 /// Two lengths of time of which the first may not be longer than the second.

@@ -8,8 +8,10 @@ use super::problem::Problems;
 use super::schedule::Schedule;
 use super::starter::starter;
 use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
+use super::zone::Zone;
+use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
-use crate::domain::names::ServiceName;
+use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
@@ -525,7 +527,7 @@ fn a_bad_name() {
 
 #[test]
 fn what_is_not_honoured_yet() {
-    insta::assert_snapshot!(with_source("lane = \"backlog\"\n[budget]\nday = \"40h\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
+    insta::assert_snapshot!(with_source("lane = \"backlog\"\n[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
         error: `source.lane` is not honoured by this build yet
          --> jobs.toml:3:1
           |
@@ -534,11 +536,11 @@ fn what_is_not_honoured_yet() {
           |
           = help: take it out; a setting is never ignored silently
 
-        error: `budget` is not honoured by this build yet
+        error: `web` is not honoured by this build yet
          --> jobs.toml:4:2
           |
-        4 | [budget]
-          |  ^^^^^^
+        4 | [web]
+          |  ^^^
           |
           = help: take it out; a setting is never ignored silently
 
@@ -998,6 +1000,88 @@ fn an_intake_that_cannot_be_meant() {
       |
       = help: write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri
     "#);
+}
+
+#[test]
+fn what_is_said_of_money_is_honoured() {
+    let plain = read("[[source]]\nfolder = \"inbox\"\n").unwrap();
+    assert_eq!((plain.budget, plain.zone, plain.prices.len()), (Budget::default(), Zone::default(), 0));
+    let text = "[budget]\nday = \"40h\"\nmonth = \"600h\"\nrun = \"100h\"\ntotal = \"9000h\"\ntimezone = \"Europe/Paris\"\n\
+                [service]\nprice_per_hour = 1\n[services.other]\nprice_per_hour = 0.61\n\
+                [[source]]\nname = \"films\"\nfolder = \"films\"\nbudget = { day = \"90m\" }\n[[source]]\nfolder = \"inbox\"\n";
+    let config = read(text).unwrap();
+    const HOUR: u64 = 3_600_000;
+    let all =
+        Allowance { day: Some(40 * HOUR), month: Some(600 * HOUR), run: Some(100 * HOUR), total: Some(9000 * HOUR) };
+    let films = Allowance { day: Some(HOUR * 3 / 2), ..Allowance::default() };
+    let by_source = [(SourceName::new("films"), films)].into();
+    assert_eq!(config.budget, Budget { all, by_source });
+    assert_eq!(config.zone.name(), "Europe/Paris");
+    let prices: Vec<(&str, f64)> = config.prices.iter().map(|(name, price)| (name.as_str(), *price)).collect();
+    assert_eq!(prices, [("default", 1.0), ("other", 0.61)]);
+}
+
+#[test]
+fn money_that_cannot_be_meant() {
+    let text = "budget = { day = \"0h\", run = \"1h\" }\n[budget]\nday = 40\nweek = \"40h\"\ntimezone = \"Europe/Pariss\"\n\
+                [service]\nprice_per_hour = \"0.61 EUR\"\n[services.other]\nprice_per_hour = -1\n";
+    insta::assert_snapshot!(with_source(text), @r#"
+        error: `source.budget.day` must be more than no time
+         --> jobs.toml:3:18
+          |
+        3 | budget = { day = "0h", run = "1h" }
+          |                  ^^^^
+          |
+          = help: write "1s" or more
+
+        error: unknown key `run` in `source.budget`
+         --> jobs.toml:3:24
+          |
+        3 | budget = { day = "0h", run = "1h" }
+          |                        ^^^
+          |
+          = help: known here: day, month, total
+
+        error: `budget.day` must be a length of time, found an integer
+         --> jobs.toml:5:7
+          |
+        5 | day = 40
+          |       ^^
+          |
+          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+
+        error: unknown key `week` in `budget`
+         --> jobs.toml:6:1
+          |
+        6 | week = "40h"
+          | ^^^^
+          |
+          = help: known here: day, month, run, total, timezone
+
+        error: `budget.timezone` is no time zone of the IANA database
+         --> jobs.toml:7:12
+          |
+        7 | timezone = "Europe/Pariss"
+          |            ^^^^^^^^^^^^^^^
+          |
+          = help: did you mean "Europe/Paris"?
+
+        error: `service.price_per_hour` must be a number, found a string
+         --> jobs.toml:9:18
+          |
+        9 | price_per_hour = "0.61 EUR"
+          |                  ^^^^^^^^^^
+          |
+          = help: write a plain number like 0.61, in whatever money you pay in
+
+        error: `services.other.price_per_hour` must be a number of 0 or more
+          --> jobs.toml:11:18
+           |
+        11 | price_per_hour = -1
+           |                  ^^
+           |
+           = help: write a plain number like 0.61, in whatever money you pay in
+        "#);
 }
 
 #[test]

@@ -19,7 +19,11 @@ const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 fn patience(request: &Request) -> Duration {
     match request {
         Request::Status | Request::Paused | Request::Show { .. } => PATIENCE_SHORT,
-        Request::Waiting { .. } | Request::Jobs(_) | Request::LookUp { .. } | Request::Delete { .. } => PATIENCE,
+        Request::Waiting { .. }
+        | Request::Jobs(_)
+        | Request::Cost(_)
+        | Request::LookUp { .. }
+        | Request::Delete { .. } => PATIENCE,
         _ => PATIENCE_DISK,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, deleting, explaining, forecast, listing, pausing, status, steering};
+use super::{adding, costing, deleting, explaining, forecast, listing, pausing, status, steering};
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
@@ -12,6 +12,7 @@ use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
+use crate::pipeline::purse::Purse;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use crate::web::receiver::Counts;
@@ -36,6 +37,8 @@ pub struct Hands {
     pub homes: Arc<Homes>,
     /// The ways to the services, where there are any from here.
     pub clients: Vec<Arc<dyn Client>>,
+    /// What may still be bought.
+    pub purse: Arc<Purse>,
     /// What runs here, if this is a daemon.
     pub running: Option<Running>,
 }
@@ -71,6 +74,7 @@ impl Hands {
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
             Request::Delete { job } => Answer::Deleted(Box::new(deleting::delete(self, &job).await?)),
+            Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),
             Request::Paused => Answer::Paused(self.store.pauses().await?),
             Request::Pause { whose, millis } => Answer::Paused(pausing::pause(self, &whose, millis).await?),
             Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),
@@ -148,7 +152,7 @@ impl Hands {
     /// its row cannot know that.
     pub fn told(&self, job: Job) -> Job {
         if job.stage.is_end() || self.homes.knows(&job) {
-            return job;
+            return self.purse.told(job, self.clock.now());
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \

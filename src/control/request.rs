@@ -2,6 +2,7 @@
 //! command itself.
 
 use super::place::Place;
+use crate::domain::budget::Period;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::pause::{Pause, Pauses, Whose};
@@ -62,6 +63,8 @@ pub enum Request {
         /// Which.
         job: Wanted,
     },
+    /// What was spent, piece by piece. Answered by [`Answer::Cost`].
+    Cost(CostQuery),
     /// What is paused. Answered by [`Answer::Paused`].
     Paused,
     /// No new uploads and creates. Answered by [`Answer::Paused`].
@@ -128,8 +131,123 @@ pub enum Answer {
     Cancelled(Box<Job>),
     /// See [`Request::Delete`].
     Deleted(Box<Deleted>),
+    /// See [`Request::Cost`].
+    Cost(CostPiece),
     /// What is paused now.
     Paused(Pauses),
+}
+
+/// What [`Request::Cost`] asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostQuery {
+    /// What the sums are over.
+    pub by: By,
+    /// Of the days and months.
+    pub timezone: String,
+    /// Only what was bought then or later.
+    pub since: Option<Timestamp>,
+    /// Only what was bought earlier.
+    pub before: Option<Timestamp>,
+    /// Only jobs with a number above this.
+    pub after: Option<JobId>,
+}
+
+/// What sums of costs are over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum By {
+    /// Where the recordings come from.
+    Source,
+    /// The day on which it was bought.
+    Day,
+    /// The month.
+    Month,
+    /// Where it was bought.
+    Service,
+    /// The parameters' name in `jobs.toml`.
+    Template,
+    /// One recording.
+    Job,
+}
+
+impl By {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Source => "source",
+            Self::Day => "day",
+            Self::Month => "month",
+            Self::Service => "service",
+            Self::Template => "template",
+            Self::Job => "job",
+        }
+    }
+}
+
+/// A piece of what was spent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostPiece {
+    /// Sums over the jobs of this piece; the same key may come again.
+    pub lines: Vec<CostLine>,
+    /// Where the next piece begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// What was spent on one thing at one service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostLine {
+    /// Which, as [`By`] says.
+    pub key: String,
+    /// Where it was bought.
+    pub service: ServiceName,
+    /// The job, where it is one.
+    pub job: Option<JobKey>,
+    /// How much.
+    pub sum: Sum,
+}
+
+/// A sum of charges. Amounts are milliseconds of billed audio: duration × channels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sum {
+    /// How many transcriptions were bought.
+    pub purchases: u64,
+    /// For these, as far as it is known: as billed, and until that is known as reserved.
+    pub spent: u64,
+    /// Put by for what is not bought yet.
+    pub reserved: u64,
+    /// How many nobody knows the cost of.
+    pub unknown: u64,
+    /// How many jobs cost nothing, because a copy was transcribed.
+    pub shared: u64,
+    /// How much more was billed than reserved.
+    pub excess: u64,
+}
+
+impl Sum {
+    /// These and those.
+    pub fn add(&mut self, more: &Self) {
+        self.purchases += more.purchases;
+        self.spent = self.spent.saturating_add(more.spent);
+        self.reserved = self.reserved.saturating_add(more.reserved);
+        self.unknown += more.unknown;
+        self.shared += more.shared;
+        self.excess = self.excess.saturating_add(more.excess);
+    }
+}
+
+/// How much of a budget is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudgetUse {
+    /// Of this source; `None`: of everything together.
+    pub source: Option<SourceName>,
+    /// What it is for.
+    pub period: Period,
+    /// How much, in milliseconds of billed audio.
+    pub allowed: u64,
+    /// How much of that is spent or put by.
+    pub used: u64,
+    /// When it begins anew; `None` for what does not by itself.
+    pub until: Option<Timestamp>,
 }
 
 /// How it stands.
@@ -153,6 +271,9 @@ pub struct Status {
     /// The services of the configuration.
     #[serde(default)]
     pub services: Vec<Served>,
+    /// How much of every budget is used.
+    #[serde(default)]
+    pub budget: Vec<BudgetUse>,
 }
 
 /// How it stands with one service.

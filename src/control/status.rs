@@ -1,8 +1,9 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{Daemon, Frozen, Received, Refusal, Served, Status, Waiting};
+use super::request::{BudgetUse, Daemon, Frozen, Received, Refusal, Served, Status, Waiting};
 use crate::clock::Clock;
+use crate::domain::budget::Period;
 use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
@@ -28,7 +29,20 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
         frozen: frozen(hands).await,
         services: services(hands).await?,
+        budget: budget(hands).await?,
     })
+}
+
+/// A run is a process: where none runs, none of it is used.
+async fn budget(hands: &Hands) -> Result<Vec<BudgetUse>, StoreError> {
+    let mut limits = hands.purse.limits(hands.clock.now());
+    limits.retain(|limit| limit.period != Period::Run || hands.running.is_some());
+    let used = hands.store.used(&limits).await?;
+    let each = limits.into_iter().zip(used).map(|(limit, used)| {
+        let until = limit.opens();
+        BudgetUse { source: limit.source, period: limit.period, allowed: limit.allowed, used, until }
+    });
+    Ok(each.collect())
 }
 
 /// Each service that the configuration has.

@@ -69,6 +69,8 @@ pub enum FaultKind {
     Held,
     /// The spool has no room for its sound track now: others of ours have it, and give it back.
     NoRoom,
+    /// It does not fit into what is left of a budget.
+    Budget,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -94,13 +96,14 @@ impl FaultKind {
             Self::FolderAway => "folder_away",
             Self::Held => "held",
             Self::NoRoom => "no_room",
+            Self::Budget => "budget",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 17] = [
+    pub const NAMES: [&str; 18] = [
         "refused",
         "barred",
         "throttled",
@@ -116,6 +119,7 @@ impl FaultKind {
         "folder_away",
         "held",
         "no_room",
+        "budget",
         "asks",
         "bug",
     ];
@@ -143,9 +147,12 @@ impl Fault {
             FaultKind::Throttled { .. } | FaultKind::Unreachable | FaultKind::Broken | FaultKind::Unknown => {
                 Blame::Service
             }
-            FaultKind::Stuck | FaultKind::Unwritable | FaultKind::FolderAway | FaultKind::Held | FaultKind::NoRoom => {
-                Blame::World
-            }
+            FaultKind::Stuck
+            | FaultKind::Unwritable
+            | FaultKind::FolderAway
+            | FaultKind::Held
+            | FaultKind::NoRoom
+            | FaultKind::Budget => Blame::World,
             FaultKind::Asks => Blame::Person,
         }
     }

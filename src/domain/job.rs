@@ -1,5 +1,6 @@
 //! The row of the queue: one media file under one source.
 
+use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -95,6 +96,9 @@ pub struct Job {
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// What it cost, oldest first. Kept by the store: what is committed does not change it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charges: Vec<Charge>,
 }
 
 impl Job {
@@ -115,6 +119,7 @@ impl Job {
             made_from: None,
             vouched: None,
             sent: None,
+            charges: Vec::new(),
         }
     }
 

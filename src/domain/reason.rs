@@ -57,6 +57,7 @@ pub fn waits_for(job: &Job) -> &'static str {
     match fault.kind {
         F::Asks => "person",
         F::Held => "hold",
+        F::Budget => "budget",
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
         F::Unwritable => "disk",

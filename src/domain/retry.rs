@@ -88,6 +88,7 @@ mod tests {
             Just(FaultKind::Unwritable),
             Just(FaultKind::FolderAway),
             Just(FaultKind::Held),
+            Just(FaultKind::Budget),
             Just(FaultKind::Asks),
             Just(FaultKind::Bug),
         ]

@@ -102,6 +102,17 @@ pub struct Audio {
     pub millis: u64,
     /// Counted; 0 where nobody said.
     pub channels: u32,
+    /// Milliseconds that the service bills; `None` where it did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed: Option<u64>,
+}
+
+impl Audio {
+    /// What is put by for it: the duration of every channel, in milliseconds. `None` where nobody knows.
+    pub fn to_reserve(&self) -> Option<u64> {
+        let amount = self.millis.saturating_mul(u64::from(self.channels));
+        (amount > 0).then_some(amount)
+    }
 }
 
 /// Audio at the service.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::ffmpeg::{Ffmpeg, answer, command, last_line, spawn_error, timed};
 use super::native::Native;
+use crate::domain::stage::Audio;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -32,6 +33,19 @@ pub struct Media {
     pub channels: u32,
     /// Whether there is an audio track at all.
     pub has_audio: bool,
+}
+
+impl Media {
+    /// How much audio it holds; `None` where it does not say, or holds none.
+    pub fn audio(&self) -> Option<Audio> {
+        let seconds = Some(self.duration).filter(|seconds| self.has_audio && seconds.is_finite() && *seconds > 0.0);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
+        seconds.map(|seconds| Audio {
+            millis: (seconds * 1e3).ceil() as u64,
+            channels: self.channels.max(1),
+            billed: None,
+        })
+    }
 }
 
 /// Why a file gives no sound.

@@ -240,7 +240,7 @@ mod tests {
         ServiceName::new("default")
     }
 
-    const MINUTE: Audio = Audio { millis: 60_000, channels: 1 };
+    const MINUTE: Audio = Audio { millis: 60_000, channels: 1, billed: None };
 
     #[test]
     fn the_first_look_comes_when_such_audio_usually_is_done_and_before_that_at_once() {

@@ -16,6 +16,7 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::extract::Extractor;
 use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
+use crate::pipeline::purse::Purse;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
@@ -67,6 +68,8 @@ pub struct Parts {
     pub params: Arc<ParamFiles>,
     /// Where all who write are synced together.
     pub syncs: Arc<Syncs>,
+    /// What may still be bought; one for all engines.
+    pub purse: Arc<Purse>,
     /// Where jobs are passed on to another engine.
     pub passing: Arc<Passing>,
     /// The names that are being written, by any engine.

@@ -12,6 +12,8 @@ pub enum Outcome {
     Step(Event),
     /// It happened; the next move comes then.
     StepThen(Event, Timestamp),
+    /// Nothing happened, for this reason; until then, or, without a time, until somebody does something.
+    Rest(Option<Timestamp>, Fault),
     /// Nothing happened yet. No failure: it uses no attempt.
     Sleep {
         /// When to look again.

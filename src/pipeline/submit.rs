@@ -14,6 +14,7 @@ use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::purse::{Purse, Rest};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
 use crate::pipeline::vars;
@@ -37,6 +38,8 @@ const UPLOAD_LASTS: Duration = Duration::from_secs(12 * 3600);
 pub enum Submission {
     /// No create was sent.
     Unsent(Outcome),
+    /// No create was sent: it does not fit into a budget.
+    Over(Rest),
     /// Accepted. The job as of its intent.
     Accepted(Box<Job>, TranscriptionId),
     /// Definitely not accepted. The job as of its intent.
@@ -55,6 +58,8 @@ pub struct Doors<'a> {
     pub clock: &'a dyn Clock,
     /// The kept parameters.
     pub params: &'a Arc<ParamFiles>,
+    /// What may still be bought.
+    pub purse: &'a Purse,
     /// Where the service is to call.
     pub callbacks: Option<&'a Callbacks>,
 }
@@ -91,6 +96,12 @@ pub async fn run(
             return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
         }
         let written = doors.clock.uptime();
+        let (service, at) = (&order.service, doors.clock.now());
+        let reserved = doors.purse.before_create(doors.store, mount, lease, job, service, at).await;
+        if let Some(rest) = reserved.map_err(Stop::Store)? {
+            return Ok(Submission::Over(rest));
+        }
+        crash::point(Point::Reserved);
         let intended = intend(doors, job, &token)?;
         crash::point(Point::Intending);
         doors.store.commit(lease, &intended, Hold::Keep).await.map_err(Stop::Store)?;

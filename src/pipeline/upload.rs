@@ -16,6 +16,7 @@ use crate::pipeline::blocking::{begin, blocking};
 use crate::pipeline::extract::{Extractor, Given, Taken};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
+use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::{grew, missing};
 use crate::source::disk::Disk;
 use crate::source::folder::full_path;
@@ -36,7 +37,9 @@ use std::time::Duration;
 /// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
 const PIECE: usize = 256 * 1024;
 
-/// Uploads, unless what is known of the content says that it is bought already, or being bought.
+/// Uploads, unless what is known of the content says that it is bought already, or being bought, or
+/// `reserving`, which is begun only then, says that it does not fit into a budget.
+#[expect(clippy::too_many_arguments, reason = "three doors, what is sent, and what is asked before it is")]
 pub async fn run(
     store: &dyn Store,
     client: &dyn Client,
@@ -44,6 +47,7 @@ pub async fn run(
     mount: &Mount,
     job: &Job,
     known: (Hash, Option<Hash>),
+    reserving: impl Future<Output = Result<Option<Rest>, Fault>>,
     (extractor, sent_bytes): (Option<&Extractor>, &Arc<AtomicU64>),
 ) -> Result<Outcome, Fault> {
     let (params, content) = known;
@@ -60,6 +64,9 @@ pub async fn run(
         if !job.outputs.is_empty() && !job.is_vouched() && clock.now() < job.since.after(hold) {
             return Ok(held(job.since.after(hold), hold, clock.now()));
         }
+    }
+    if let Some(Rest { until, fault }) = reserving.await? {
+        return Ok(Outcome::Rest(until, fault));
     }
     let path = full_path(&mount.source().folder, &job.key.path);
     let (before, disk) = (job.seen, mount.disk());

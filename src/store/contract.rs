@@ -12,6 +12,8 @@
 //! **Suspicion.** A store that was created empty, set aside or repaired is suspect until
 //! [`Store::trust`], for each service: it does not know what was bought there before it.
 
+use crate::domain::budget::{Limit, Over};
+use crate::domain::charge::Charge;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
@@ -192,7 +194,8 @@ pub trait Store: Send + Sync {
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError>;
 
     /// Puts the job as it now is. See the head of this file for what is durable when this returns.
-    /// A crash before: the job is as it was. After: as committed.
+    /// A crash before: the job is as it was. After: as committed. Its charges are not taken from `job`:
+    /// they follow from the step ([`crate::domain::charge::carried`]).
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError>;
 
     /// Claims an order for a job, unless another one has it: there is one owner of an order that is
@@ -274,6 +277,17 @@ pub trait Store: Send + Sync {
 
     /// A job's history, oldest first.
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
+
+    /// A run begins: what is reserved from now on counts in it, and what rests on a budget is due now.
+    async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Puts by what this charge says, in place of what was put by for this job before, if that fits into all
+    /// of these limits: looked at and written in one step, whoever else asks. If not, nothing is put by for
+    /// the job any more. Durable with the job's next durable commit.
+    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError>;
+
+    /// How much of each of these limits is spent or put by; in the same order.
+    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError>;
 
     /// Returns when everything committed is durable.
     async fn settle(&self) -> Result<(), StoreError>;

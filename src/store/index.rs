@@ -1,12 +1,14 @@
 //! What a store of one process keeps in memory beside its rows: some 150 bytes a job, rebuilt by one
 //! scan when it is opened.
 
+use crate::domain::fault::FaultKind;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, JobTag};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
+use crate::store::spending::Spending;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lookups of a queue.
@@ -22,6 +24,9 @@ pub struct Index {
     owned: HashMap<JobId, [u8; 16]>,
     followers: BTreeMap<JobId, BTreeSet<JobId>>,
     leases: BTreeMap<JobId, Held>,
+    /// What jobs cost.
+    pub spending: Spending,
+    on_budget: BTreeSet<JobId>,
     fence: u64,
     last: u64,
 }
@@ -59,6 +64,10 @@ impl Index {
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }
         self.count(job, 1);
+        self.spending.add(job);
+        if rests_on_budget(job) {
+            self.on_budget.insert(job.id);
+        }
         *self.sizes.entry(job.seen.size).or_default() += 1;
         self.add_due(job.id, job.group(), job.stage.kind(), job.due);
         match &job.stage {
@@ -78,6 +87,8 @@ impl Index {
     /// Forgets a job as it was.
     pub fn remove(&mut self, job: &Job) {
         self.count(job, -1);
+        self.spending.remove(job);
+        self.on_budget.remove(&job.id);
         if let Some(count) = self.sizes.get_mut(&job.seen.size) {
             *count -= 1;
             if *count == 0 {
@@ -237,6 +248,11 @@ impl Index {
         self.followers.get(&owner).map(|set| set.iter().copied().collect()).unwrap_or_default()
     }
 
+    /// Those that rest because they do not fit into a budget.
+    pub fn on_budget(&self) -> Vec<JobId> {
+        self.on_budget.iter().copied().collect()
+    }
+
     /// The job that waits for a transcription.
     pub fn waits_for(&self, transcription: &TranscriptionId) -> Option<JobId> {
         self.waiting.get(&id_hash(transcription)).copied()
@@ -268,6 +284,10 @@ impl Index {
     }
 }
 
+fn rests_on_budget(job: &Job) -> bool {
+    job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget) && !job.stage.is_end()
+}
+
 /// From the intent until the purchase is written down as such, the order has an owner by its row.
 fn in_flight(stage: &Stage) -> Option<&Order> {
     matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.order()).flatten()
@@ -281,7 +301,8 @@ pub fn order_hash(order: &Order) -> [u8; 16] {
     short(Hash::of(&bytes))
 }
 
-fn id_hash(id: &TranscriptionId) -> [u8; 16] {
+/// An id in 16 bytes.
+pub fn id_hash(id: &TranscriptionId) -> [u8; 16] {
     short(Hash::of(id.as_str().as_bytes()))
 }
 

@@ -1,5 +1,7 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
+use crate::domain::budget::{Limit, Over, judge};
+use crate::domain::charge::{Charge, State, carried};
 use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
@@ -101,11 +103,10 @@ impl Queue {
     }
 
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
-        self.rows.save(new)?;
-        if let Some(old) = old {
-            self.index.remove(old);
-        }
-        self.index.add(new);
+        let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
+        let charges = old.map(|old| carried(old, new, paid)).unwrap_or_default();
+        let new = &Job { charges, ..new.clone() };
+        self.replace(old, new)?;
         let news = old.is_none_or(|old| {
             old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)
         });
@@ -113,6 +114,44 @@ impl Queue {
             self.note(new);
         }
         Ok(())
+    }
+
+    fn replace(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
+        self.rows.save(new)?;
+        if let Some(old) = old {
+            self.index.remove(old);
+        }
+        self.index.add(new);
+        Ok(())
+    }
+
+    fn begin_run(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.index.spending.begin_run(now);
+        self.index.on_budget().into_iter().try_for_each(|id| self.bring_forward(id, now))
+    }
+
+    fn reserve(&mut self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+        if !self.index.holds(lease) {
+            return Err(StoreError::LeaseLost(lease.job));
+        }
+        let old = self.load(lease.job)?;
+        let mut new = old.clone();
+        new.charges.retain(|charge| charge.state != State::Held);
+        // What was put by for this very job is not in its way.
+        self.index.spending.remove(&old);
+        self.index.spending.add(&new);
+        let used = wall.iter().map(|limit| (limit.clone(), self.index.spending.used(limit)));
+        let judged = judge(used, charge.reserved.unwrap_or_default());
+        self.index.spending.remove(&new);
+        self.index.spending.add(&old);
+        if judged.is_ok() {
+            let run = self.index.spending.run().unwrap_or(charge.at);
+            new.charges.push(Charge { run, state: State::Held, ..charge.clone() });
+        }
+        if new.charges != old.charges {
+            self.replace(Some(&old), &new)?;
+        }
+        Ok(judged)
     }
 
     /// The row is what counts. If a missing line made the step fail, its caller would believe that the
@@ -483,6 +522,19 @@ impl Store for QueueStore {
         let journal = Arc::clone(&self.journal);
         let read = tokio::task::spawn_blocking(move || journal.history(job));
         read.await.map_err(|error| StoreError::Damaged(format!("the history could not be read: {error}")))?
+    }
+
+    async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.queue().begin_run(now)
+    }
+
+    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+        self.queue().reserve(lease, charge, wall)
+    }
+
+    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
+        let queue = self.queue();
+        Ok(limits.iter().map(|limit| queue.index.spending.used(limit)).collect())
     }
 
     async fn settle(&self) -> Result<(), StoreError> {

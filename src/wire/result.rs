@@ -68,6 +68,7 @@ impl ResultHead {
         Audio {
             millis: self.metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis),
             channels: channels.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
+            billed: self.metadata.get("billing_time").and_then(Value::as_f64).and_then(billed),
         }
     }
 }
@@ -230,6 +231,11 @@ pub fn millis(seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
     let millis = (seconds * 1000.0).round() as u64;
     millis
+}
+
+/// Seconds of a bill, in milliseconds; `None` for what is no number of seconds.
+fn billed(seconds: f64) -> Option<u64> {
+    (seconds.is_finite() && seconds >= 0.0).then(|| millis(seconds))
 }
 
 impl Transcription {

@@ -330,7 +330,7 @@ async fn an_upload_as_it_goes_out() {
     let pieces = vec![Bytes::from_static(b"some "), Bytes::from_static(b"audio")];
     let sent = client(&service.url()).upload(file(name, pieces)).await.unwrap();
     assert_eq!(sent.upload, UploadId::new("f-1"));
-    assert_eq!(sent.audio, Audio { millis: 4235, channels: 2 });
+    assert_eq!(sent.audio, Audio { millis: 4235, channels: 2, billed: None });
     assert_eq!(sent.size, Some(10));
     let seen = &service.seen()[0];
     assert_eq!(seen.line(), "POST /v2/upload");
@@ -513,7 +513,7 @@ async fn a_result_comes_back_byte_for_byte() {
     match read(json(200, &body)).await.unwrap() {
         Reading::Done { raw, audio, .. } => {
             assert_eq!(raw, body.as_bytes());
-            assert_eq!(audio, Audio { millis: 275_006, channels: 2 });
+            assert_eq!(audio, Audio { millis: 275_006, channels: 2, billed: None });
         }
         other => panic!("{other:?}"),
     }
@@ -521,7 +521,7 @@ async fn a_result_comes_back_byte_for_byte() {
         r#"{"status":"done","result":{"metadata":{"audio_duration":1,"number_of_channels":1},"transcription":{}}}"#;
     assert!(matches!(
         read(json(200, old)).await.unwrap(),
-        Reading::Done { audio: Audio { millis: 1000, channels: 1 }, .. }
+        Reading::Done { audio: Audio { millis: 1000, channels: 1, .. }, .. }
     ));
 }
 

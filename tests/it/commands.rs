@@ -107,7 +107,7 @@ fn serve_says_where_it_listens_and_check_reaches_it() {
 
 #[test]
 fn mistakes_in_the_configuration_are_all_told_and_exit_with_2() {
-    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettel = \"1s\"\n[budget]\nday = \"40h\"\n");
+    let bed = Bed::new("[[source]]\nfolder = \"inbox\"\nsettel = \"1s\"\n[budget]\nday = \"forty\"\n");
     for command in [vec!["once"], vec!["status"], vec!["jobs"], vec!["show", "1"], vec!["check"], vec!["serve"]] {
         let ran = bed.run(&command);
         assert_eq!(ran.code, 2, "{command:?}: {ran:?}");
@@ -231,6 +231,8 @@ fn the_help_is_what_it_was() {
         "cancel",
         "pause",
         "resume",
+        "drain",
+        "cost",
         "check",
         "init",
         "serve",

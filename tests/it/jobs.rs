@@ -41,7 +41,7 @@ pub fn transcription(n: u64) -> TranscriptionId {
     TranscriptionId::new(format!("45463597-20b7-4af7-b3b3-f5fb778203{n:04}"))
 }
 
-pub const AUDIO: Audio = Audio { millis: 61_500, channels: 1 };
+pub const AUDIO: Audio = Audio { millis: 61_500, channels: 1, billed: None };
 
 pub fn fault(kind: FaultKind, words: &str) -> Fault {
     Fault::new(kind, words, at(5))

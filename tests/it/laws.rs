@@ -1,14 +1,18 @@
 //! What every store promises, each law once, upheld by every store. After each law the store is opened
 //! again and has to tell the same.
 
-use crate::jobs::{at, created, fault, key, order, outputs, service, stamp, taken_to, transcription};
+use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
+use scribed::domain::budget::{Limit, Period, Span};
+use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
-use scribed::domain::stage::{Event, Skip, StageKind};
+use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::store;
-use scribed::store::contract::{ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Note, Store, StoreError, Twin};
+use scribed::store::contract::{
+    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin,
+};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -192,6 +196,13 @@ macro_rules! laws {
 
 laws! {
     a_new_file_becomes_a_job
+    what_is_reserved_never_exceeds_a_limit
+    among_many_who_reserve_no_more_get_through_than_fit
+    what_comes_to_nothing_is_given_back
+    what_is_billed_counts_in_place_of_what_was_reserved
+    a_reservation_moves_to_the_day_of_its_create
+    a_run_counts_its_own_reservations_only
+    a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_says
     a_known_file_changes_nothing
     an_ended_job_starts_over_when_its_file_changed
     a_job_on_its_way_does_not_start_over
@@ -855,4 +866,191 @@ async fn any_path_comes_back(case: &mut Case) {
         case.reopen();
         assert_eq!(case.job(id).await.unwrap().unwrap().key, key);
     }
+}
+
+const MINUTE: u64 = 60_000;
+
+/// From the start of the tests on, so many seconds.
+pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Limit {
+    let span = Span { from: at(seconds.start), until: at(seconds.end) };
+    Limit { source: None, period, span, allowed: minutes * MINUTE }
+}
+
+fn total(minutes: u64) -> Vec<Limit> {
+    vec![limit(Period::Total, 0..0, minutes)]
+}
+
+pub fn charge(minutes: u64, now: Timestamp) -> Charge {
+    Charge {
+        at: now,
+        run: now,
+        round: 0,
+        service: service(),
+        template: None,
+        state: State::Held,
+        reserved: Some(minutes * MINUTE),
+        billed: None,
+        transcription: None,
+    }
+}
+
+async fn used(case: &Case, limits: &[Limit]) -> Vec<u64> {
+    case.used(limits).await.unwrap().into_iter().map(|millis| millis / MINUTE).collect()
+}
+
+async fn what_is_reserved_never_exceeds_a_limit(case: &mut Case) {
+    for n in 0..3 {
+        case.standing_at(n, StageKind::Probed).await;
+    }
+    let held = case.claim(&[StageKind::Probed], ALL, at(0), at(60), 3).await.unwrap();
+    let mut wall = total(10);
+    wall.push(Limit { source: Some(key(0).source), allowed: 9 * MINUTE, ..wall[0].clone() });
+    wall.push(Limit { source: Some(SourceName::new("another")), allowed: 1, ..wall[0].clone() });
+    let own = &wall[..2];
+    assert_eq!(case.reserve(&held[0].lease, &charge(5, at(0)), own).await.unwrap(), Ok(()));
+    let over = case.reserve(&held[1].lease, &charge(6, at(0)), own).await.unwrap().unwrap_err();
+    assert_eq!((over.left, over.need), (4 * MINUTE, 6 * MINUTE));
+    assert_eq!(case.reserve(&held[1].lease, &charge(4, at(0)), own).await.unwrap(), Ok(()));
+    // Its own is not in its way; and where the new one does not fit, nothing is put by.
+    assert_eq!(case.reserve(&held[0].lease, &charge(5, at(0)), own).await.unwrap(), Ok(()));
+    assert_eq!(used(case, &wall).await, [9, 9, 0]);
+    assert!(case.reserve(&held[0].lease, &charge(6, at(0)), own).await.unwrap().is_err());
+    assert_eq!(used(case, &wall).await, [4, 4, 0]);
+    let late = case.reserve(&Lease { fence: 0, ..held[0].lease }, &charge(1, at(0)), own).await;
+    assert!(matches!(late, Err(StoreError::LeaseLost(_))));
+    case.settle().await.unwrap();
+    case.reopen();
+    assert_eq!(used(case, &wall).await, [4, 4, 0], "opened again, it knows them");
+}
+
+async fn among_many_who_reserve_no_more_get_through_than_fit(case: &mut Case) {
+    for n in 0..16 {
+        case.standing_at(n, StageKind::Probed).await;
+    }
+    let held = case.claim(&[StageKind::Probed], ALL, at(0), at(60), 16).await.unwrap();
+    let asking = held.into_iter().map(|held| {
+        let store = Arc::clone(case);
+        tokio::spawn(async move { store.reserve(&held.lease, &charge(3, at(0)), &total(10)).await.unwrap().is_ok() })
+    });
+    let mut through = 0;
+    for asked in asking.collect::<Vec<_>>() {
+        through += u32::from(asked.await.unwrap());
+    }
+    assert_eq!((through, used(case, &total(10)).await), (3, vec![9]));
+}
+
+/// The n-th job with five minutes put by, at this stage and held.
+async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
+    case.standing_at(n, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    case.reserve(&held.lease, &charge(5, at(0)), &[]).await.unwrap().unwrap();
+    let mut job = held.job;
+    while job.stage.kind() != kind {
+        job = next(&job, n).map(|event| job.on(event, at(0)).unwrap()).unwrap();
+        case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
+    }
+    Claimed { lease: held.lease, job }
+}
+
+async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
+    let refused = Event::Failed { fault: fault(FaultKind::Refused { status: 422 }, "no") };
+    let followed = Event::Followed { order: order(9), owner: JobId(1) };
+    let adopted = Event::Adopted { order: order(8), transcription: transcription(8), round: 0 };
+    let ends = [
+        (StageKind::Probed, Event::Grew { stamp: stamp(3) }, 0),
+        (StageKind::Probed, Event::Skipped { why: Skip::Vanished }, 0),
+        (StageKind::Uploaded, refused, 0),
+        (StageKind::Uploaded, Event::Cancelled, 0),
+        (StageKind::Uploaded, followed, 0),
+        (StageKind::Uploaded, adopted.clone(), 0),
+        // It may be sent again, and may not be known to be worthless: nothing is given back.
+        (StageKind::Uploaded, Event::UploadLost, 5),
+        (StageKind::Submitting, Event::NotAccepted, 5),
+        (StageKind::Submitting, Event::PaidAgain, 5),
+        (StageKind::Submitting, adopted, 5),
+        (StageKind::Submitted, Event::Anew, 5),
+        (StageKind::Submitted, Event::Cancelled, 5),
+    ];
+    let mut sum = 0;
+    for (n, (kind, event, left)) in (0..).zip(ends) {
+        let held = reserved(case, n, kind).await;
+        assert_eq!(used(case, &total(0)).await, [sum + 5], "{kind:?}");
+        let name = event.name();
+        let job = held.job.on(event, at(1)).unwrap().resting(None, None);
+        case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+        sum += left;
+        assert_eq!(used(case, &total(0)).await, [sum], "{kind:?} {name}");
+    }
+}
+
+async fn what_is_billed_counts_in_place_of_what_was_reserved(case: &mut Case) {
+    for (n, minutes, sum) in [(0, 7, 7), (1, 2, 9)] {
+        let held = reserved(case, n, StageKind::Submitted).await;
+        let audio = Audio { billed: Some(minutes * MINUTE), ..AUDIO };
+        let job = held.job.on(Event::Fetched { audio }, at(1)).unwrap();
+        case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+        assert_eq!(used(case, &total(0)).await, [sum]);
+        let charges = case.job(job.id).await.unwrap().unwrap().charges;
+        assert_eq!((charges.len(), charges[0].state, charges[0].excess()), (1, State::Spent, 2 * MINUTE * (1 - n)));
+    }
+    // What was bought before anything was written down is known by its result.
+    let old = case.standing_at(5, StageKind::Submitted).await;
+    assert!(old.has_unknown_cost());
+    let old = case.brought(old.id, StageKind::Fetched, 5).await;
+    let charges = case.job(old.id).await.unwrap().unwrap().charges;
+    assert_eq!((charges[0].amount(), charges[0].at), (Some(61_500), at(0)));
+}
+
+async fn a_reservation_moves_to_the_day_of_its_create(case: &mut Case) {
+    let hour = 3600;
+    let days = [limit(Period::Day, 0..24 * hour, 10), limit(Period::Day, 24 * hour..48 * hour, 4)];
+    case.begin_run(at(0)).await.unwrap();
+    let held = reserved(case, 0, StageKind::Uploaded).await;
+    assert_eq!(used(case, &days).await, [5, 0]);
+    let tomorrow = at(25 * hour);
+    let over = case.reserve(&held.lease, &charge(5, tomorrow), &days[1..]).await.unwrap().unwrap_err();
+    assert_eq!((over.opens(), used(case, &days).await), (None, vec![0, 0]), "it never fits into that day");
+    assert_eq!(case.reserve(&held.lease, &charge(3, tomorrow), &days[1..]).await.unwrap(), Ok(()));
+    assert_eq!(used(case, &days).await, [0, 3]);
+}
+
+async fn a_run_counts_its_own_reservations_only(case: &mut Case) {
+    let run = [limit(Period::Run, 0..0, 6)];
+    case.begin_run(at(0)).await.unwrap();
+    let held = reserved(case, 0, StageKind::Uploaded).await;
+    let waits = case.standing_at(1, StageKind::Probed).await;
+    assert_eq!(used(case, &run).await, [5]);
+    let job = held.job.clone().resting(Some(at(0)), None);
+    case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let over = fault(FaultKind::Budget, "no more in this run");
+    case.commit(&held.lease, &held.job.resting(None, Some(over)), Hold::Release).await.unwrap();
+    case.settle().await.unwrap();
+    case.reopen();
+    case.begin_run(at(100)).await.unwrap();
+    assert_eq!(used(case, &run).await, [0], "another run");
+    assert_eq!(case.job(waits.id).await.unwrap().unwrap().due, Some(at(100)), "what waited for it goes on");
+    let held = case.claim_one(&[StageKind::Uploaded], at(100)).await;
+    case.reserve(&held.lease, &charge(5, at(100)), &run).await.unwrap().unwrap();
+    assert_eq!(used(case, &run).await, [5], "what was put by before is bought in this one");
+}
+
+async fn a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_says(case: &mut Case) {
+    let held = reserved(case, 0, StageKind::Submitted).await;
+    case.commit(&held.lease, &held.job, Hold::Release).await.unwrap();
+    // The third is a copy of the second, which was bought before this queue was begun.
+    for (n, of, state) in [(1, 0, State::Shared), (2, 8, State::Spent), (3, 8, State::Shared)] {
+        let held = reserved(case, n, StageKind::Probed).await;
+        let event = Event::Adopted { order: order(of), transcription: transcription(of), round: 0 };
+        let job = held.job.on(event, at(1)).unwrap();
+        case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
+        let job = job.on(Event::Fetched { audio: AUDIO }, at(2)).unwrap();
+        case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+        let charges = case.job(job.id).await.unwrap().unwrap().charges;
+        let expected = if state == State::Shared { Some(0) } else { Some(61_500) };
+        assert_eq!((charges.len(), charges[0].state, charges[0].amount()), (1, state, expected), "{n}");
+    }
+    let today = limit(Period::Day, -100_000..100_000, 0);
+    assert_eq!(used(case, &[today]).await, [5], "nobody knows when it was bought");
+    assert_eq!(used(case, &total(0)).await, [6]);
 }

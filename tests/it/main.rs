@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod abuse;
+mod budget;
 mod callbacks;
 mod calls;
 mod client;

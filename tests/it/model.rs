@@ -2,9 +2,11 @@
 //! and what both count and look up is what counting and searching the slow way gives.
 
 use crate::jobs::{at, fault, key, next, order, service, stamp, transcription};
-use crate::laws::{Case, Memory, Sled, Told, counted, earliest, told};
+use crate::laws::{Case, Memory, Sled, Told, charge, counted, earliest, limit, told};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use scribed::domain::budget::{Limit, Period};
+use scribed::domain::charge::Charge;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
@@ -17,6 +19,7 @@ enum Act {
     Claim { kinds: Vec<StageKind>, n: usize, seconds: i64 },
     Commit { which: usize, what: What, keep: bool },
     Renew { which: usize, seconds: i64 },
+    Reserve { which: usize, minutes: u64, day: i64 },
     Twin { order: u64, job: u64 },
     Sight { order: u64, round: u32 },
     Hasten { transcription: u64 },
@@ -69,6 +72,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         12 => (any::<prop::sample::Index>(), what, any::<bool>())
             .prop_map(|(which, what, keep)| Act::Commit { which: which.index(64), what, keep }),
         1 => (0..64usize, 1..90i64).prop_map(|(which, seconds)| Act::Renew { which, seconds }),
+        3 => (0..64usize, 1..20u64, 0..2i64).prop_map(|(which, minutes, day)| Act::Reserve { which, minutes, day }),
         2 => (0..3u64, 1..6u64).prop_map(|(order, job)| Act::Twin { order, job }),
         1 => (0..3u64, 0..3u32).prop_map(|(order, round)| Act::Sight { order, round }),
         2 => (0..3u64).prop_map(|transcription| Act::Hasten { transcription }),
@@ -139,6 +143,13 @@ impl Side {
                 Some(held) => format!("{:?}", self.case.renew(&held.lease, at(self.now + seconds)).await),
                 None => String::new(),
             },
+            Act::Reserve { which, minutes, day } => match self.held.get(*which) {
+                Some(held) => {
+                    let (charge, wall) = (charge(*minutes, at(day * DAY)), limits(*day));
+                    format!("{:?}", self.case.reserve(&held.lease, &charge, &wall).await)
+                }
+                None => String::new(),
+            },
             Act::Twin { order: n, job } => format!("{:?}", self.case.twin(&order(*n), JobId(*job)).await),
             Act::Sight { order: n, round } => {
                 let bought = Bought { transcription: transcription(*n), round: *round, by: None };
@@ -190,6 +201,31 @@ impl Side {
     }
 }
 
+const DAY: i64 = 24 * 3600;
+
+/// Of a day and of ever: 30 and 50 minutes.
+fn limits(day: i64) -> [Limit; 2] {
+    [limit(Period::Day, day * DAY..(day + 1) * DAY, 30), limit(Period::Total, 0..0, 50)]
+}
+
+/// What the store says is used is what its rows say; a reservation that was let through never exceeds it.
+async fn assert_within_limits(side: &Side, jobs: &[Job]) {
+    for limit in [limits(0), limits(1)].concat() {
+        let counts = |charge: &&Charge| {
+            limit.period == Period::Total || (limit.span.from..limit.span.until).contains(&charge.at)
+        };
+        let charges = jobs.iter().flat_map(|job| &job.charges).filter(counts);
+        let slow: u64 = charges.filter_map(Charge::amount).sum();
+        let used = side.case.used(std::slice::from_ref(&limit)).await.unwrap();
+        assert_eq!(used, [slow]);
+        // What was adopted or bought without a reservation is billed all the same: one minute and a bit.
+        let unreserved = jobs.iter().flat_map(|job| &job.charges).filter(|charge| charge.reserved.is_none());
+        let unreserved: u64 = unreserved.filter_map(Charge::amount).sum();
+        let excess: u64 = jobs.iter().flat_map(|job| &job.charges).map(Charge::excess).sum();
+        assert!(slow <= limit.allowed + unreserved + excess, "{slow} of {limit:?}");
+    }
+}
+
 async fn alike(acts: Vec<Act>) {
     let mut memory = Side::new(Case::new(Memory::default()));
     let mut sled = Side::new(Case::new(Sled::default()));
@@ -198,6 +234,8 @@ async fn alike(acts: Vec<Act>) {
         assert_eq!(memory.told().await, sled.told().await, "after {act:?}");
         let (told, _) = memory.told().await;
         assert_eq!(told.counts, counted(&told.jobs), "after {act:?}");
+        assert_within_limits(&memory, &told.jobs).await;
+        assert_within_limits(&sled, &told.jobs).await;
     }
     for side in [&mut memory, &mut sled] {
         let before = side.told().await.0;

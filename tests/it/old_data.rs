@@ -2,6 +2,7 @@
 //! gets a folder of its own beside them.
 
 use crate::jobs::{START, at, fault, key, outputs, stamp, taken_to};
+use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::JobId;
@@ -44,6 +45,17 @@ fn jobs_of_format_1_at_every_stage() {
         let job: Job = serde_json::from_str(&read(&format!("job-{}.json", kind.name()))).unwrap();
         assert_eq!(job, expected(kind), "{}", kind.name());
     }
+}
+
+#[test]
+fn charges_of_format_1() {
+    let charges: Vec<Charge> = serde_json::from_str(&read("charges.json")).unwrap();
+    let amounts: Vec<_> = charges.iter().map(|charge| (charge.state, charge.amount(), charge.excess())).collect();
+    let expected = [(State::Spent, Some(62_000), 500), (State::Held, Some(61_500), 0), (State::Shared, Some(0), 0)];
+    assert_eq!(amounts, expected);
+    assert_eq!(charges[0].transcription, Some(crate::jobs::transcription(8)));
+    let job: Job = serde_json::from_str(&read("job-written.json")).unwrap();
+    assert!(job.has_unknown_cost(), "what was bought before charges were kept");
 }
 
 #[test]

@@ -8,21 +8,24 @@
 use crate::sim::client::{Scripted, words_of};
 use crate::sim::mutants::{Mutant, Mutation};
 use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
+use crate::sim::service::{End, Record};
 use crate::sim::store::SimStore;
 use crate::sim::world::World;
 use reqwest::Url;
 use scribed::clock::{Clock, Steady};
 use scribed::config::meant::{self, Config};
+use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::hint::{Hint, Seals};
 use scribed::domain::job::{Job, JobKey};
 use scribed::domain::names::{Hash, JobId, SourceName, TranscriptionId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Event, Stage, StageKind};
+use scribed::domain::stage::{Audio, Event, Stage, StageKind};
 use scribed::output::results::Results;
 use scribed::output::spool::Spool;
 use scribed::pipeline::callbacks::Callbacks;
 use scribed::pipeline::engine::{Engine, Parts, Until};
+use scribed::pipeline::purse::{Measure, Purse};
 use scribed::source::folder::full_path;
 use scribed::source::mount::Mount;
 use scribed::source::stamp::{Look, look};
@@ -52,6 +55,8 @@ struct Sim {
     config: Config,
     mounts: BTreeMap<SourceName, Arc<Mount>>,
     mutation: Mutation,
+    /// Whether the queue knows everything that was ever bought.
+    remembers: AtomicBool,
     /// Events that are over.
     over: std::sync::atomic::AtomicUsize,
     present: std::sync::Mutex<BTreeMap<usize, Vec<u8>>>,
@@ -99,6 +104,7 @@ impl Sim {
             config,
             mounts,
             mutation,
+            remembers: AtomicBool::new(true),
             over: 0.into(),
             present: Default::default(),
             edits: AtomicU64::new(1),
@@ -118,7 +124,9 @@ impl Sim {
             self.world.trace(format!("[{life}] starts"));
             let mut store = SimStore::open(&self.world, life, self.mutation == Mutation::LateIntent);
             store.believed = self.mutation == Mutation::SuspectBelieved;
+            store.boundless = self.mutation == Mutation::NoWall;
             let store = Arc::new(store);
+            store.begin_run(self.world.clock.now()).await.unwrap();
             let engine = Arc::new(Engine::new(self.parts(&store, life)));
             let stop = CancellationToken::new();
             let done = tokio::select! {
@@ -150,6 +158,9 @@ impl Sim {
         let calm = self.world.clock.truth() >= self.plan.calm;
         let lose = !calm && self.world.chance() < self.plan.loses_store;
         self.world.reboot(lose);
+        if lose {
+            self.remembers.store(false, Ordering::Relaxed);
+        }
         if lose && self.world.chance() < 0.5 {
             let _ = std::fs::remove_dir_all(self.config.state.join("results"));
             let _ = std::fs::remove_dir_all(self.config.state.join("params"));
@@ -174,6 +185,7 @@ impl Sim {
             clock: Arc::new(Steady::new(Arc::<crate::sim::clock::SimClock>::clone(&self.world.clock))),
             results: Arc::new(Results::new(self.config.state.join("results"))),
             syncs: Arc::default(),
+            purse: self.purse(),
             writing: Arc::default(),
             passing: Arc::default(),
             spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
@@ -184,6 +196,14 @@ impl Sim {
             callbacks: Some(Callbacks::new(seals(), Url::parse("https://hook").unwrap(), CallbackMethod::Post)),
             seed: u64::from(life),
         }
+    }
+
+    /// One for each life, as for each process.
+    fn purse(&self) -> Arc<Purse> {
+        let seconds = self.plan.budget.measured;
+        let audio = seconds.map(|seconds| Audio { millis: seconds * 1000, channels: 1, billed: None });
+        let measure: Measure = Arc::new(move |_| Box::pin(async move { audio }));
+        Arc::new(Purse::new(self.config.budget.clone(), self.config.zone, measure))
     }
 
     /// What happens around the engine while it lives. Returns when everything has ended.
@@ -376,6 +396,7 @@ impl Sim {
     }
 
     async fn check(&self, store: &SimStore) {
+        self.check_budget(&jobs(store).await);
         let jobs: BTreeMap<JobKey, Job> = jobs(store).await.into_iter().map(|job| (job.key.clone(), job)).collect();
         let present = self.present.lock().unwrap().clone();
         for (n, content) in present {
@@ -384,6 +405,32 @@ impl Sim {
                 None => self.wrong(format!("{} has no job", file.path)),
                 Some(job) => self.check_job(job, file, &content),
             }
+        }
+    }
+
+    /// The books of the service against the budget, and against what the jobs say that they cost.
+    fn check_budget(&self, jobs: &[Job]) {
+        const DAY: i64 = 24 * 3600 * 1000;
+        let charges = || jobs.iter().flat_map(|job| &job.charges);
+        let amounts = |charge: &Charge| (charge.at.0.div_euclid(DAY), charge.amount().unwrap_or_default());
+        let mut days: BTreeMap<i64, u64> = BTreeMap::new();
+        let dated = charges().filter(|charge| charge.at != Charge::UNDATED);
+        dated.map(amounts).for_each(|(day, amount)| *days.entry(day).or_default() += amount);
+        let budget = &self.plan.budget;
+        for (day, spent) in days {
+            if budget.day.is_some_and(|minutes| spent > minutes * 60_000) {
+                self.wrong(format!("over the budget of day {day}: {spent} ms of {:?} minutes", budget.day));
+            }
+        }
+        if !self.remembers.load(Ordering::Relaxed) {
+            return; // a queue that was lost does not know what it bought
+        }
+        // What vanished at the service before anybody heard of it nobody can count.
+        let known = |record: &&Record| record.token.is_some() && !(record.written_off && record.end == End::Gone);
+        let bought = self.world.service.ledger().records.iter().filter(known).count() as u64;
+        let spent = charges().filter(|charge| charge.state != State::Shared).count() as u64;
+        if budget.total.is_some_and(|minutes| bought > minutes) || bought > spent {
+            self.wrong(format!("{bought} were bought, {spent} are written down, allowed {:?}", budget.total));
         }
     }
 
@@ -473,12 +520,13 @@ fn key(file: &FilePlan) -> JobKey {
 /// It has ended, or waits for a person or for a transcription that does not end, and says so.
 fn rests(job: &Job, by_id: &BTreeMap<JobId, &Job>) -> bool {
     let asks = |kind: &FaultKind| matches!(kind, FaultKind::Asks | FaultKind::Stuck);
+    let spent = |job: &Job| job.due.is_none() && job.fault.as_ref().is_some_and(|it| it.kind == FaultKind::Budget);
     match &job.stage {
         stage if stage.is_end() => true,
         Stage::Following { owner, .. } => {
             by_id.get(owner).is_some_and(|leader| !leader.stage.is_end() && rests(leader, by_id))
         }
-        _ => job.fault.as_ref().is_some_and(|fault| asks(&fault.kind)),
+        _ => spent(job) || job.fault.as_ref().is_some_and(|fault| asks(&fault.kind)),
     }
 }
 
@@ -493,12 +541,15 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         walk_limit = {}
         poll = {{ min = "5s", max = "10m", give_up = "6h" }}
         limits = {{ uploads = {}, running = {} }}
+        [budget]
+        {}
         [[source]]
         name = "media"
         folder = "media"
         # Our own subtitles beside the files of a lost queue would end its jobs before anything is bought.
         existing = "transcribe"
         outputs = ["txt", "srt", "vtt", "json"]
+        {}
         [[source]]
         name = "other"
         folder = "other"
@@ -508,10 +559,16 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         lag.as_secs(),
         plan.walk_limit,
         plan.uploads,
-        plan.running
+        plan.running,
+        minutes("day", plan.budget.day) + &minutes("total", plan.budget.total),
+        minutes("budget.total", plan.budget.of_media),
     );
     let env = |_: &str| Some("secret".into());
     meant::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn minutes(key: &str, minutes: Option<u64>) -> String {
+    minutes.map_or(String::new(), |minutes| format!("{key} = \"{minutes}m\"\n"))
 }
 
 /// The first seeds of `seeds` in which something was wrong.
@@ -595,6 +652,9 @@ fn the_worlds_are_eventful() {
         "it is asked rarely from now on",
         "and it cannot be found out",
         "its new content is sent when",
+        "are left of `budget.day`",
+        "are left of `budget.total`",
+        "of the source media",
         "writes were kept",
         "called: ",
     ];
@@ -612,11 +672,14 @@ fn the_worlds_are_eventful() {
 /// A simulation that does not find these would not find what we fear.
 #[test]
 fn every_mutation_is_caught() {
-    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, SuspectBelieved};
-    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved] {
+    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, NoWall, SuspectBelieved};
+    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall] {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
         println!("{mutation:?} was caught at seed {seed}");
-        assert!(report.wrongs.iter().any(|wrong| wrong.starts_with("paid twice")), "{mutation:?}: {:?}", report.wrongs);
+        // Or bought though nobody wrote it down, or beyond the budget.
+        let marks = ["paid twice", "are written down", "over the budget"];
+        let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
+        assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);
     }
 }

@@ -5,6 +5,7 @@ use super::{Ended, Engine, Patience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
+use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +44,10 @@ impl Engine {
         let now = self.parts.clock.now();
         let until = now.after(wait);
         let pauses = self.parts.store.pauses().await?;
-        let rests = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
+        let shut = self.parts.purse.shut(now);
+        let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
+        let is_paused = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
+        let rests = |job: &Job| is_paused(job) || is_shut(job);
         let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {

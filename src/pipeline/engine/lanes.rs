@@ -124,6 +124,8 @@ impl Engine {
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
         let pauses = self.parts.store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
+        let shut = self.parts.purse.shut(now);
+        wake = earlier(wake, self.parts.purse.opens(now).map(|at| at.since(now)));
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
             let asks = lane.submits() && gate == Gate::Asks;
@@ -132,8 +134,9 @@ impl Engine {
             }
             let free = self.free(lane, busy).await?;
             if free > 0 {
+                let is_shut = |source: &SourceName| lane == Lane::Upload && shut.is_for(source);
                 let rests = |source: &SourceName| lane.submits() && pauses.of(source, now).is_some();
-                let may = |group: &Group| self.owns(group) && !rests(&group.source);
+                let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
                 self.start((lane, kind), &may, free, walks, busy).await?;
                 let due = self.parts.store.next_due(&[kind], &may).await?;
                 let now = self.parts.clock.now();

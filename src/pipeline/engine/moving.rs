@@ -5,6 +5,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::folder_away;
 use crate::pipeline::submit::{Doors, Submission};
 use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
@@ -59,7 +60,7 @@ impl Engine {
 
     /// The whole business on one page.
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
-        let Parts { store, client, clock, results, params, syncs, .. } = &self.parts;
+        let Parts { store, client, clock, results, params, syncs, purse, .. } = &self.parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         let outcome = match &job.stage {
             Stage::Found => {
@@ -75,7 +76,8 @@ impl Engine {
                 self.stays_here(mount)?;
                 let _under_way = self.uploading();
                 let by = (self.extractor.as_ref(), &self.sent_bytes);
-                let uploading = upload::run(store, client, clock, mount, job, known, by);
+                let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
+                let uploading = upload::run(store, client, clock, mount, job, known, reserving, by);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
@@ -86,11 +88,11 @@ impl Engine {
                 }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let callbacks = self.parts.callbacks.as_ref();
-                let doors = Doors { store, client, clock, params, callbacks };
+                let doors = Doors { store, client, clock, params, purse, callbacks };
                 let on_its_way = self.on_its_way(job.id);
                 let submission = submit::run(&doors, mount, lease, job, order, upload).await;
                 drop(on_its_way);
-                return self.submitted(lease, submission?).await;
+                return self.submitted(lease, job, submission?).await;
             }
             // What is at the service needs no folder: it is awaited whatever became of its source.
             Stage::Submitted { order, transcription } => {
@@ -164,10 +166,15 @@ impl Engine {
     }
 
     /// What became of a create is committed at once.
-    async fn submitted(&self, lease: &Lease, submission: Submission) -> Result<Moved, Stop> {
+    async fn submitted(&self, lease: &Lease, job: &Job, submission: Submission) -> Result<Moved, Stop> {
         let now = self.parts.clock.now();
         match submission {
             Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
+            // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
+            Submission::Over(Rest { until, fault }) => {
+                let job = self.step(job.clone(), Event::UploadLost, now)?.resting(until, Some(fault));
+                self.commit(lease, &job).await.map_err(Stop::Store)?;
+            }
             Submission::Accepted(job, transcription) => {
                 let over = self.line().accepted(self.parts.clock.uptime());
                 self.say_over(over);

@@ -6,8 +6,9 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::retry::{Verdict, decide};
-use crate::domain::stage::{Event, Stage, StageKind};
+use crate::domain::stage::{Audio, Event, Stage, StageKind};
 use crate::pipeline::outcome::Outcome;
+use crate::pipeline::purse::hours;
 use crate::pipeline::walk::WalkFault;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::PoisonError;
@@ -31,6 +32,7 @@ impl Engine {
                 }
                 job.resting(Some(until), reason)
             }
+            Outcome::Rest(until, fault) => job.resting(until, Some(fault)),
             Outcome::Step(event) | Outcome::StepThen(event, _) if job.clone().on(event.clone(), now).is_err() => {
                 let words = format!("a move came to {} at a job that is {}", event.name(), job.stage.kind().name());
                 return self.commit_bug(lease, job, Fault::new(FaultKind::Bug, words, now)).await;
@@ -48,6 +50,7 @@ impl Engine {
             self.heard_good(&job);
         }
         match &event {
+            Event::Fetched { audio } => say_excess(&job, audio),
             Event::Written { .. } => self.say_writable(&job),
             // What a copy of it met already.
             Event::Failed { fault } => say_failed(&job, fault),
@@ -155,7 +158,17 @@ impl Engine {
             self.parts.passing.pass();
         }
         self.count_end(job);
+        if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.given_back().await? {
+            self.nudge();
+            // Who waited for it may be another engine's.
+            self.parts.passing.pass();
+        }
         Ok(())
+    }
+
+    /// What these stages leave behind may have been more than was needed.
+    async fn given_back(&self) -> Result<bool, StoreError> {
+        self.parts.purse.given_back(&*self.parts.store, self.parts.clock.now()).await
     }
 
     fn count_end(&self, job: &Job) {
@@ -169,6 +182,17 @@ impl Engine {
             Stage::Failed { .. } => tally.failed += 1,
             _ => {}
         }
+    }
+}
+
+/// More was billed than had been reserved: what is left of the budgets is less by that.
+fn say_excess(job: &Job, audio: &Audio) {
+    let reserved = job.charges.last().and_then(|charge| charge.reserved);
+    if let (Some(reserved), Some(billed)) = (reserved, audio.billed.or_else(|| audio.to_reserve()))
+        && billed > reserved
+    {
+        let [billed, reserved] = [billed, reserved].map(hours);
+        tracing::warn!(job = %job.id, path = %job.key.path, billed, reserved, "the service bills more than was reserved; it is taken from what is left of the budgets");
     }
 }
 

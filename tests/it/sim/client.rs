@@ -24,7 +24,7 @@ pub struct Scripted {
     heard: Mutex<Option<Timestamp>>,
 }
 
-const AUDIO: Audio = Audio { millis: 60_000, channels: 1 };
+const AUDIO: Audio = Audio { millis: 60_000, channels: 1, billed: None };
 
 impl Scripted {
     pub fn new(world: Arc<World>, life: u32, key: String) -> Self {

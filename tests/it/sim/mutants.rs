@@ -21,6 +21,8 @@ pub enum Mutation {
     CreateRepeated,
     /// An empty store is believed.
     SuspectBelieved,
+    /// What is reserved need not fit into the budget.
+    NoWall,
 }
 
 /// A client under a mutation.

@@ -30,6 +30,17 @@ pub struct Plan {
     pub uploads: usize,
     pub running: usize,
     pub walk_limit: u32,
+    pub budget: BudgetPlan,
+}
+
+/// What may be bought. Every recording costs a minute.
+#[derive(Clone, Default)]
+pub struct BudgetPlan {
+    pub day: Option<u64>,
+    pub total: Option<u64>,
+    pub of_media: Option<u64>,
+    /// What the files say of their lengths, in seconds; the upload's answer and the bill say better.
+    pub measured: Option<u64>,
 }
 
 /// A file under one of the two sources.
@@ -131,7 +142,8 @@ impl Plan {
         let (uploads, running) = (rng.usize(1..=4), rng.usize(1..=8));
         let walk_limit = if rng.u32(0..10) == 0 { rng.u32(1..10) } else { 500 };
         let weather = Weather::of(rng, calm);
-        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit }
+        let budget = BudgetPlan::of(rng);
+        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget }
     }
 }
 
@@ -207,6 +219,14 @@ fn blows(rng: &mut Rng) -> Vec<Blow> {
         }
     };
     (0..rng.u32(0..=7)).map(|_| blow(rng)).collect()
+}
+
+impl BudgetPlan {
+    fn of(rng: &mut Rng) -> Self {
+        let mut some = |from, to| (rng.u32(0..3) == 0).then(|| rng.u64(from..=to));
+        let (day, total, of_media) = (some(4, 8), some(2, 10), some(2, 6));
+        Self { day, total, of_media, measured: [None, Some(60), Some(20)][rng.usize(0..3)] }
+    }
 }
 
 impl Weather {

@@ -1,6 +1,8 @@
 //! The queue on a disk that forgets, with a place to crash before and after every step.
 
 use crate::sim::world::{World, must_be_kept};
+use scribed::domain::budget::{Limit, Over};
+use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
@@ -42,6 +44,8 @@ pub struct SimStore {
     late_intent: Arc<AtomicBool>,
     /// Mutation: a store that knows nothing is believed.
     pub believed: bool,
+    /// Mutation: what is reserved need not fit.
+    pub boundless: bool,
 }
 
 impl SimStore {
@@ -51,7 +55,7 @@ impl SimStore {
         let barrier =
             SimBarrier { world: Arc::clone(world), disk: disk.clone(), life, late_intent: Arc::clone(&late_intent) };
         let inner = QueueStore::open(Box::new(disk.clone()), Arc::new(disk), Box::new(barrier)).unwrap();
-        Self { world: Arc::clone(world), life, inner, intent_first, late_intent, believed: false }
+        Self { world: Arc::clone(world), life, inner, intent_first, late_intent, believed: false, boundless: false }
     }
 
     async fn point(&self, name: &str) {
@@ -213,6 +217,22 @@ impl Store for SimStore {
 
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
         self.inner.history(job).await
+    }
+
+    async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.begin_run(now).await
+    }
+
+    async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
+        self.point("reserve").await;
+        let wall = if self.boundless { &[] } else { wall };
+        let reserved = self.inner.reserve(lease, charge, wall).await;
+        self.point("reserve").await;
+        reserved
+    }
+
+    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
+        self.inner.used(limits).await
     }
 
     async fn settle(&self) -> Result<(), StoreError> {

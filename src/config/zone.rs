@@ -1,0 +1,144 @@
+//! Days and months as a place has them, over every change of its clocks.
+
+use super::problem::nearest;
+use crate::domain::budget::Span;
+use crate::domain::names::Timestamp;
+use chrono::{DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono_tz::{TZ_VARIANTS, Tz};
+
+/// A time zone of the IANA database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Zone(Tz);
+
+impl Default for Zone {
+    /// UTC.
+    fn default() -> Self {
+        Self(Tz::UTC)
+    }
+}
+
+impl Zone {
+    /// From a name like `Europe/Paris`.
+    ///
+    /// # Errors
+    /// The nearest name there is, where any is near.
+    pub fn parse(name: &str) -> Result<Self, Option<&'static str>> {
+        name.parse().map(Self).map_err(|_| nearest(name, TZ_VARIANTS.iter().map(|zone| zone.name())))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The day that a moment lies in.
+    pub fn day(&self, at: Timestamp) -> Span {
+        let day = self.local(at);
+        self.span(day, day.checked_add_days(Days::new(1)))
+    }
+
+    /// The month that a moment lies in.
+    pub fn month(&self, at: Timestamp) -> Span {
+        let first = self.local(at).with_day(1).unwrap_or_default();
+        self.span(first, first.checked_add_months(Months::new(1)))
+    }
+
+    /// The date that a moment lies in: `2026-11-21`.
+    pub fn date(&self, at: Timestamp) -> String {
+        self.local(at).to_string()
+    }
+
+    /// The first moment of a date like `2026-11-21`; `None` for what is no date.
+    pub fn start_of(&self, date: &str) -> Option<Timestamp> {
+        NaiveDate::parse_from_str(date, "%Y-%m-%d").ok().map(|day| self.start(day))
+    }
+
+    /// For people: `2026-11-22 00:00 (Europe/Paris)`.
+    pub fn shown(&self, at: Timestamp) -> String {
+        let local = utc(at).with_timezone(&self.0);
+        format!("{} ({})", local.format("%Y-%m-%d %H:%M"), self.name())
+    }
+
+    fn local(&self, at: Timestamp) -> NaiveDate {
+        utc(at).with_timezone(&self.0).date_naive()
+    }
+
+    fn span(&self, first: NaiveDate, after: Option<NaiveDate>) -> Span {
+        let until = after.map_or(Span::EVER.until, |after| self.start(after));
+        Span { from: self.start(first), until }
+    }
+
+    /// Its midnight, the earlier one where a clock shows it twice; where it shows none, the first moment that
+    /// it shows after it.
+    fn start(&self, day: NaiveDate) -> Timestamp {
+        let midnight = day.and_time(NaiveTime::MIN);
+        // A day that a place left out altogether is longer than any clock change.
+        let shown = (0..=26 * 4).find_map(|quarter| {
+            match self.0.from_local_datetime(&(midnight + TimeDelta::minutes(15 * quarter))) {
+                LocalResult::Single(at) | LocalResult::Ambiguous(at, _) => Some(at.timestamp_millis()),
+                LocalResult::None => None,
+            }
+        });
+        Timestamp(shown.unwrap_or_else(|| midnight.and_utc().timestamp_millis()))
+    }
+}
+
+fn utc(at: Timestamp) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(at.0).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp(DateTime::parse_from_rfc3339(text).unwrap().timestamp_millis())
+    }
+
+    fn hours(span: Span) -> i64 {
+        (span.until.0 - span.from.0) / 3_600_000
+    }
+
+    #[test]
+    fn days_and_months_are_those_of_the_place() {
+        let paris = Zone::parse("Europe/Paris").unwrap();
+        let [plain, spring, autumn] =
+            ["2026-11-21", "2026-03-29", "2026-10-25"].map(|day| at(&format!("{day}T11:00:00Z")));
+        assert_eq!([plain, spring, autumn].map(|noon| hours(paris.day(noon))), [24, 23, 25]);
+        assert_eq!(paris.day(plain), Span { from: at("2026-11-20T23:00:00Z"), until: at("2026-11-21T23:00:00Z") });
+        assert_eq!(paris.date(at("2026-11-20T23:30:00Z")), "2026-11-21");
+        assert_eq!(paris.month(plain), Span { from: at("2026-10-31T23:00:00Z"), until: at("2026-11-30T23:00:00Z") });
+        assert_eq!(Zone::default().day(plain).from, at("2026-11-21T00:00:00Z"));
+        assert_eq!(paris.start_of("2026-11-21"), Some(at("2026-11-20T23:00:00Z")));
+        assert_eq!(paris.shown(at("2026-11-21T23:00:00Z")), "2026-11-22 00:00 (Europe/Paris)");
+    }
+
+    #[test]
+    fn a_day_whose_clock_shows_no_midnight_begins_all_the_same() {
+        let beirut = Zone::parse("Asia/Beirut").unwrap();
+        let day = beirut.day(at("2024-03-31T12:00:00Z"));
+        assert_eq!((day.from, hours(day)), (at("2024-03-30T22:00:00Z"), 23));
+    }
+
+    #[test]
+    fn a_wrong_name_is_told_with_the_nearest() {
+        assert_eq!(Zone::parse("Europe/Pariss"), Err(Some("Europe/Paris")));
+        assert_eq!(Zone::parse("the office"), Err(None));
+    }
+
+    proptest! {
+        #[test]
+        fn every_moment_lies_in_its_day_and_its_day_in_its_month(
+            zone in proptest::sample::select(TZ_VARIANTS.to_vec()), seconds in 0_i64..2_500_000_000,
+        ) {
+            let (zone, at) = (Zone(zone), Timestamp(seconds * 1000));
+            let (day, month) = (zone.day(at), zone.month(at));
+            prop_assert!(day.from <= at && at < day.until, "{} {at:?} {day:?}", zone.name());
+            prop_assert!(month.from <= day.from && day.until <= month.until, "{} {at:?} {day:?} {month:?}", zone.name());
+            prop_assert!(zone.day(day.until).from == day.until, "{} {at:?}: no gap", zone.name());
+            // What the store's quarters of an hour stand on; local times before 1980 had odd offsets.
+            prop_assert!(at.0 < 315_532_800_000 || day.from.0 % 900_000 == 0, "{} {at:?}", zone.name());
+        }
+    }
+}

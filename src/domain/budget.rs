@@ -1,0 +1,202 @@
+//! How much may be bought, and whether something still fits: a pure rule over sums that the store keeps.
+
+use crate::domain::names::{SourceName, Timestamp};
+use std::collections::BTreeMap;
+
+/// Every budget there is. Amounts are milliseconds of billed audio: duration × channels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Of everything together.
+    pub all: Allowance,
+    /// Of single sources.
+    pub by_source: BTreeMap<SourceName, Allowance>,
+}
+
+/// How much may be bought in a period; `None` for as much as one likes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// From midnight to midnight.
+    pub day: Option<u64>,
+    /// From the first to the first.
+    pub month: Option<u64>,
+    /// Since this process was started.
+    pub run: Option<u64>,
+    /// Ever.
+    pub total: Option<u64>,
+}
+
+/// What an allowance is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Period {
+    /// From midnight to midnight.
+    Day,
+    /// From the first to the first.
+    Month,
+    /// Since this process was started.
+    Run,
+    /// Ever.
+    Total,
+}
+
+impl Period {
+    /// As in `jobs.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Month => "month",
+            Self::Run => "run",
+            Self::Total => "total",
+        }
+    }
+}
+
+/// A stretch of time, its end not included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its first moment.
+    pub from: Timestamp,
+    /// The first moment after it.
+    pub until: Timestamp,
+}
+
+impl Span {
+    /// All time.
+    pub const EVER: Self = Self { from: Timestamp(i64::MIN), until: Timestamp(i64::MAX) };
+}
+
+/// An allowance, now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// Of this source; `None`: of everything together.
+    pub source: Option<SourceName>,
+    /// What it is for.
+    pub period: Period,
+    /// The day or the month that it is; all time for the others.
+    pub span: Span,
+    /// How much.
+    pub allowed: u64,
+}
+
+impl Limit {
+    /// As in `jobs.toml`, in backticks, and whose it is.
+    pub fn setting(&self) -> String {
+        match &self.source {
+            None => format!("`budget.{}`", self.period.name()),
+            Some(source) => format!("`budget.{}` of the source {source}", self.period.name()),
+        }
+    }
+
+    /// When there is room again by itself; `None`: never.
+    pub fn opens(&self) -> Option<Timestamp> {
+        matches!(self.period, Period::Day | Period::Month).then_some(self.span.until)
+    }
+}
+
+impl Budget {
+    /// What a purchase for this source has to fit into, in this day and this month.
+    pub fn wall(&self, source: &SourceName, day: Span, month: Span) -> Vec<Limit> {
+        let own = self.by_source.get(source).map(|allowance| (Some(source.clone()), allowance));
+        limits([(None, &self.all)].into_iter().chain(own), day, month)
+    }
+
+    /// Every limit, in this day and this month.
+    pub fn limits(&self, day: Span, month: Span) -> Vec<Limit> {
+        let by_source = self.by_source.iter().map(|(source, allowance)| (Some(source.clone()), allowance));
+        limits([(None, &self.all)].into_iter().chain(by_source), day, month)
+    }
+}
+
+fn limits<'a>(
+    allowances: impl Iterator<Item = (Option<SourceName>, &'a Allowance)>,
+    day: Span,
+    month: Span,
+) -> Vec<Limit> {
+    let each = allowances.flat_map(|(source, allowance)| {
+        let Allowance { day: of_day, month: of_month, run, total } = *allowance;
+        let all = [
+            (Period::Day, day, of_day),
+            (Period::Month, month, of_month),
+            (Period::Run, Span::EVER, run),
+            (Period::Total, Span::EVER, total),
+        ];
+        all.map(|(period, span, allowed)| Some(Limit { source: source.clone(), period, span, allowed: allowed? }))
+    });
+    each.flatten().collect()
+}
+
+/// Why something does not fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    /// Into this, of all that it does not fit into the one that lasts longest.
+    pub limit: Limit,
+    /// What is left of it.
+    pub left: u64,
+    /// What is needed.
+    pub need: u64,
+}
+
+impl Over {
+    /// More is needed than is ever allowed.
+    pub fn is_hopeless(&self) -> bool {
+        self.need > self.limit.allowed
+    }
+
+    /// When it fits by itself; `None`: when a person allows more, or begins another run.
+    pub fn opens(&self) -> Option<Timestamp> {
+        if self.is_hopeless() { None } else { self.limit.opens() }
+    }
+}
+
+/// Whether `need` fits beside what is used of each limit already.
+///
+/// # Errors
+/// What it does not fit into.
+pub fn judge(limits: impl IntoIterator<Item = (Limit, u64)>, need: u64) -> Result<(), Over> {
+    let over = limits.into_iter().filter_map(|(limit, used)| {
+        let left = limit.allowed.saturating_sub(used);
+        (need > left).then_some(Over { limit, left, need })
+    });
+    let lasts = |over: &Over| (over.is_hopeless(), over.opens().unwrap_or(Timestamp(i64::MAX)));
+    over.max_by_key(lasts).map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn limit(period: Period, until: i64, allowed: u64) -> Limit {
+        Limit { source: None, period, span: Span { from: Timestamp(0), until: Timestamp(until) }, allowed }
+    }
+
+    #[test]
+    fn of_all_that_is_spent_the_one_that_lasts_longest_is_told() {
+        let [day, month] = [limit(Period::Day, 10, 5), limit(Period::Month, 100, 9)];
+        let over = judge([(day.clone(), 5), (month.clone(), 8)], 2).unwrap_err();
+        assert_eq!((over.limit.period, over.left, over.opens()), (Period::Month, 1, Some(Timestamp(100))));
+        let run = limit(Period::Run, 0, 3);
+        let over = judge([(run, 2), (month, 8)], 2).unwrap_err();
+        assert_eq!((over.limit.period, over.opens()), (Period::Run, None));
+        let over = judge([(day, 0), (limit(Period::Total, 0, 50), 49)], 6).unwrap_err();
+        assert!(over.is_hopeless() && over.limit.period == Period::Day, "it never fits into a day: {over:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_asked_for_no_limit_is_ever_exceeded(
+            allowed in proptest::collection::vec(0..100_u64, 1..4),
+            needs in proptest::collection::vec(0..40_u64, 0..60),
+        ) {
+            let mut used = 0_u64;
+            for need in needs {
+                let limits = allowed.iter().map(|allowed| (limit(Period::Total, 0, *allowed), used));
+                match judge(limits, need) {
+                    Ok(()) => used += need,
+                    Err(over) => prop_assert!(used + need > over.limit.allowed, "it would have fitted"),
+                }
+                prop_assert!(allowed.iter().all(|allowed| used <= *allowed));
+            }
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What a job cost: one charge for each round, kept in the job's row for ever, so that every sum is exact to
+//! the job and survives whatever the row survives.
+
+use crate::domain::job::Job;
+use crate::domain::names::{ServiceName, Timestamp, TranscriptionId};
+use crate::domain::stage::{Audio, Stage};
+use serde::{Deserialize, Serialize};
+
+/// One purchase, or what is put by for one. Amounts are milliseconds of billed audio: duration × channels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    /// The moment whose day and month it counts in: of the reservation, last dated right before the create.
+    pub at: Timestamp,
+    /// When the run began that it was reserved in.
+    pub run: Timestamp,
+    /// Of the job.
+    pub round: u32,
+    /// Where it is bought.
+    pub service: ServiceName,
+    /// The name of the parameters in `jobs.toml`; `None` for the service's defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// How far it has come.
+    pub state: State,
+    /// What was put by; `None` where nobody knew how long the recording is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<u64>,
+    /// What the service bills, once it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed: Option<u64>,
+    /// What was bought, once it has an id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transcription: Option<TranscriptionId>,
+}
+
+/// How far a purchase has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Put by. Nothing is known to have been accepted for it; given back when nothing will be.
+    Held,
+    /// Accepted, or taken to be. A transcription that ends in `error` stays spent: no bill says otherwise.
+    Spent,
+    /// What another job bought serves this one too: it costs nothing.
+    Shared,
+}
+
+impl Charge {
+    /// What it takes from a budget: as billed, and until that is known as reserved. `None` where nobody knows.
+    pub fn amount(&self) -> Option<u64> {
+        match self.state {
+            State::Shared => Some(0),
+            State::Held | State::Spent => self.billed.or(self.reserved),
+        }
+    }
+
+    /// How much more was billed than reserved.
+    pub fn excess(&self) -> u64 {
+        self.billed.zip(self.reserved).map_or(0, |(billed, reserved)| billed.saturating_sub(reserved))
+    }
+
+    /// What nobody of this queue has paid for: bought before the queue was lost, it is not known when. It
+    /// counts in what was ever spent, once its result says how much, and in no day, month or run.
+    fn found_again(job: &Job, service: &ServiceName, transcription: &TranscriptionId) -> Self {
+        let (at, state, transcription) = (Self::UNDATED, State::Spent, Some(transcription.clone()));
+        Self { at, run: at, state, transcription, ..Self::shared(job, service) }
+    }
+
+    /// The date of what was bought nobody knows when.
+    pub const UNDATED: Timestamp = Timestamp(0);
+
+    fn shared(job: &Job, service: &ServiceName) -> Self {
+        let state = State::Shared;
+        let (at, round, service) = (job.since, job.round, service.clone());
+        Self { at, run: at, round, service, template: None, state, reserved: None, billed: None, transcription: None }
+    }
+}
+
+impl Job {
+    /// What is put by for its next purchase.
+    pub fn held(&self) -> Option<&Charge> {
+        self.charges.iter().find(|charge| charge.state == State::Held)
+    }
+
+    /// Whether it has bought something of which nobody wrote down what it cost: in a release that did not.
+    pub fn has_unknown_cost(&self) -> bool {
+        let bought = match &self.stage {
+            Stage::Submitting { .. } => true,
+            stage => stage.transcription().is_some(),
+        };
+        self.charges.is_empty() && bought
+    }
+}
+
+/// The charges of a job that was `old` and is put as `new`. Nothing else but a reservation changes them.
+/// `paid`: whether a job of this queue has paid for the transcription of `new`.
+pub fn carried(old: &Job, new: &Job, paid: bool) -> Vec<Charge> {
+    use Stage as S;
+    let mut charges = old.charges.clone();
+    match (&old.stage, &new.stage) {
+        (S::Submitted { transcription, .. }, S::Fetched { audio, .. }) => {
+            settle(&mut charges, old, transcription, audio);
+        }
+        (S::Submitting { .. }, S::Submitted { transcription, .. }) => spend(&mut charges, Some(transcription)),
+        (S::Submitted { transcription: gone, .. }, S::Submitted { transcription, .. }) => {
+            of(&mut charges, gone).for_each(|charge| charge.transcription = Some(transcription.clone()));
+        }
+        // A person's word overruled that nobody knows whether it was accepted.
+        (S::Submitting { .. }, S::Probed { .. }) => spend(&mut charges, None),
+        (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, transcription }) => {
+            give_back(&mut charges);
+            match paid {
+                false => charges.push(Charge::found_again(new, &order.service, transcription)),
+                // One that bought before is served by its own money.
+                true if charges.is_empty() => charges.push(Charge::shared(new, &order.service)),
+                true => {}
+            }
+        }
+        (_, S::Probed { .. } | S::Uploaded { .. } | S::Submitting { .. }) => {}
+        _ => give_back(&mut charges),
+    }
+    charges
+}
+
+fn give_back(charges: &mut Vec<Charge>) {
+    charges.retain(|charge| charge.state != State::Held);
+}
+
+fn spend(charges: &mut [Charge], transcription: Option<&TranscriptionId>) {
+    for charge in charges.iter_mut().filter(|charge| charge.state == State::Held) {
+        charge.state = State::Spent;
+        charge.transcription = transcription.cloned();
+    }
+}
+
+fn of<'c>(charges: &'c mut [Charge], id: &'c TranscriptionId) -> impl Iterator<Item = &'c mut Charge> {
+    charges.iter_mut().filter(move |charge| charge.transcription.as_ref() == Some(id))
+}
+
+/// The result says what it cost.
+fn settle(charges: &mut Vec<Charge>, old: &Job, id: &TranscriptionId, audio: &Audio) {
+    let billed = audio.billed.or_else(|| audio.to_reserve());
+    // It was bought in a release that wrote nothing down.
+    if charges.is_empty()
+        && let Some(order) = old.stage.order()
+    {
+        let shared = Charge::shared(old, &order.service);
+        charges.push(Charge { state: State::Spent, transcription: Some(id.clone()), ..shared });
+    }
+    of(charges, id).for_each(|charge| charge.billed = billed.or(charge.billed));
+}

@@ -1,0 +1,304 @@
+//! What may still be bought: every purchase is reserved before its upload, and once more right before its
+//! create (design, promise 8). The sums and the wall are the store's; who was refused is remembered here, so
+//! that a backlog that waits for tomorrow is not looked at over and over.
+
+use crate::clock::Clock;
+use crate::config::zone::Zone;
+use crate::domain::budget::{Budget, Limit, Over, Period, judge};
+use crate::domain::charge::{Charge, State};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use crate::domain::stage::{Audio, StageKind};
+use crate::pipeline::probe::store_fault;
+use crate::source::folder::full_path;
+use crate::source::mount::Mount;
+use crate::store::contract::{Lease, Store, StoreError};
+use futures_util::future::BoxFuture;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How much audio a file holds, as far as that can be told without sending it.
+pub type Measure = Arc<dyn Fn(PathBuf) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
+
+/// A file that is not measured in so long tells nothing; the upload's answer will.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So many are refused before it is taken that nothing fits any more. Until then smaller ones may pass.
+const ENOUGH: usize = 32;
+
+/// The budget and who waits for it. One for all engines of a process.
+pub struct Purse {
+    budget: Budget,
+    zone: Zone,
+    measure: Measure,
+    refused: Mutex<BTreeMap<JobId, Refused>>,
+}
+
+/// A job that did not fit.
+struct Refused {
+    source: SourceName,
+    /// Whose budget it did not fit into; `None`: that of all.
+    whose: Option<SourceName>,
+    need: u64,
+    opens: Option<Timestamp>,
+}
+
+/// A job that does not fit rests until then, for this reason; without a time, until a person does something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    /// When it fits by itself.
+    pub until: Option<Timestamp>,
+    /// In words.
+    pub fault: Fault,
+}
+
+/// Whose jobs are not even tried for now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shut {
+    all: bool,
+    sources: BTreeSet<SourceName>,
+}
+
+impl Shut {
+    /// Whether this source's are not.
+    pub fn is_for(&self, source: &SourceName) -> bool {
+        self.all || self.sources.contains(source)
+    }
+}
+
+impl Purse {
+    /// With nobody refused yet.
+    pub fn new(budget: Budget, zone: Zone, measure: Measure) -> Self {
+        Self { budget, zone, measure, refused: Mutex::default() }
+    }
+
+    /// The days that it counts in.
+    pub fn zone(&self) -> Zone {
+        self.zone
+    }
+
+    /// Every limit as it is now.
+    pub fn limits(&self, now: Timestamp) -> Vec<Limit> {
+        self.budget.limits(self.zone.day(now), self.zone.month(now))
+    }
+
+    /// What a purchase for this source has to fit into now.
+    fn wall(&self, source: &SourceName, now: Timestamp) -> Vec<Limit> {
+        self.budget.wall(source, self.zone.day(now), self.zone.month(now))
+    }
+
+    /// Puts by what this file is expected to cost. One that does not say how long it is is let through as long
+    /// as anything is left: the upload's answer tells.
+    ///
+    /// # Errors
+    /// The store's, as a fault.
+    pub async fn before_upload(
+        &self,
+        doors: (&dyn Store, &dyn Clock),
+        mount: &Mount,
+        lease: &Lease,
+        job: &Job,
+        service: &ServiceName,
+    ) -> Result<Option<Rest>, Fault> {
+        let (store, clock) = doors;
+        if self.wall(&job.key.source, clock.now()).is_empty() {
+            return Ok(None);
+        }
+        let known = job.held().and_then(|held| held.reserved);
+        let need = match known {
+            Some(need) => Some(need),
+            None => self.measured(mount, job, clock).await,
+        };
+        let now = clock.now();
+        let reserved = match need {
+            Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
+            None => self.anything_left(store, job, now).await,
+        };
+        let refused = reserved.map_err(|error| store_fault(&error, now))?.err();
+        Ok(refused.map(|over| self.refuse(job, over, now)))
+    }
+
+    /// Puts by what the create of this audio will cost, dated now.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn before_create(
+        &self,
+        store: &dyn Store,
+        mount: &Mount,
+        lease: &Lease,
+        job: &Job,
+        service: &ServiceName,
+        now: Timestamp,
+    ) -> Result<Option<Rest>, StoreError> {
+        let said = job.stage.audio().and_then(|audio| audio.to_reserve());
+        let need = said.or_else(|| job.held().and_then(|held| held.reserved));
+        if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
+            return Ok(Some(unknown(now)));
+        }
+        let charge = charge(mount, job, service, need, now);
+        let refused = self.reserve(store, lease, job, charge).await?.err();
+        Ok(refused.map(|over| self.refuse(job, over, now)))
+    }
+
+    async fn reserve(
+        &self,
+        store: &dyn Store,
+        lease: &Lease,
+        job: &Job,
+        charge: Charge,
+    ) -> Result<Result<(), Over>, StoreError> {
+        let reserved = store.reserve(lease, &charge, &self.wall(&job.key.source, charge.at)).await?;
+        if reserved.is_ok() {
+            self.refused().remove(&job.id);
+        }
+        Ok(reserved)
+    }
+
+    async fn anything_left(
+        &self,
+        store: &dyn Store,
+        job: &Job,
+        now: Timestamp,
+    ) -> Result<Result<(), Over>, StoreError> {
+        let wall = self.wall(&job.key.source, now);
+        let used = store.used(&wall).await?;
+        Ok(judge(wall.into_iter().zip(used), 1))
+    }
+
+    async fn measured(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<u64> {
+        let path = full_path(&mount.source().folder, &job.key.path);
+        tokio::select! {
+            biased;
+            audio = (self.measure)(path) => audio?.to_reserve(),
+            () = clock.sleep(PATIENCE) => None,
+        }
+    }
+
+    fn refuse(&self, job: &Job, over: Over, now: Timestamp) -> Rest {
+        let until = over.opens();
+        // What never fits waits for a person, and stands in nobody's way.
+        let fault = Fault::new(FaultKind::Budget, self.words(&over), now);
+        if !over.is_hopeless() {
+            let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
+            let mut refused = self.refused();
+            // Once for each budget, until it is there again.
+            if refused.values().all(|one| one.whose != whose || one.opens.is_some_and(|at| at <= now)) {
+                tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into what is left of a budget; it waits, and what is small enough goes on");
+            }
+            refused.insert(job.id, Refused { source, whose, need, opens: until });
+        }
+        Rest { until, fault }
+    }
+
+    fn words(&self, over: &Over) -> String {
+        let [need, left, allowed] = [over.need, over.left, over.limit.allowed].map(hours);
+        let setting = over.limit.setting();
+        if over.is_hopeless() {
+            return format!(
+                "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
+                 and start scribed again; the others go on"
+            );
+        }
+        let again = match (over.opens(), over.limit.period) {
+            (Some(at), _) => format!("it goes on at {}", self.zone.shown(at)),
+            (None, Period::Run) => "it goes on with the next run".to_owned(),
+            (None, _) => "it goes on when a person raises that, and starts scribed again".to_owned(),
+        };
+        format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
+    }
+
+    /// Whose jobs are not tried now: enough of them were refused.
+    pub fn shut(&self, now: Timestamp) -> Shut {
+        let mut refused = self.refused();
+        refused.retain(|_, one| one.opens.is_none_or(|at| at > now));
+        let mut counts: BTreeMap<Option<&SourceName>, usize> = BTreeMap::new();
+        for one in refused.values() {
+            *counts.entry(one.whose.as_ref()).or_default() += 1;
+        }
+        let enough = counts.into_iter().filter(|(_, count)| *count >= ENOUGH);
+        enough.fold(Shut::default(), |mut shut, (whose, _)| {
+            match whose {
+                None => shut.all = true,
+                Some(source) => drop(shut.sources.insert(source.clone())),
+            }
+            shut
+        })
+    }
+
+    /// When something that is shut now opens by itself.
+    pub fn opens(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.shut(now) == Shut::default() { None } else { self.refused().values().filter_map(|one| one.opens).min() }
+    }
+
+    /// Something was given back, or billed at less than was put by: those that were refused and fit now look
+    /// again, in the order in which they were found.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn given_back(&self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
+        let waiting: Vec<(JobId, SourceName, u64)> =
+            self.refused().iter().map(|(id, one)| (*id, one.source.clone(), one.need)).collect();
+        let mut promised = 0_u64;
+        for (id, source, need) in waiting {
+            let wall = self.wall(&source, now);
+            let used = store.used(&wall).await?;
+            let fits = judge(wall.into_iter().zip(used), need.saturating_add(promised)).is_ok();
+            if fits {
+                promised = promised.saturating_add(need);
+                self.refused().remove(&id);
+                store.look_again(id, now).await?;
+            }
+        }
+        Ok(promised > 0)
+    }
+
+    /// A job as it is told. One that is not even tried for now has no row that says so.
+    pub fn told(&self, job: Job, now: Timestamp) -> Job {
+        let waits = job.stage.kind() == StageKind::Probed && job.fault.is_none();
+        if !waits || !self.shut(now).is_for(&job.key.source) {
+            return job;
+        }
+        let words = "a budget is spent, and others came first: `scribed status` says how much is left, and until when";
+        let (until, fault) = (self.opens(now), Fault::new(FaultKind::Budget, words, now));
+        job.resting(until, Some(fault))
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<JobId, Refused>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
+    let template = Some(mount.source().template.name()).filter(|name| !name.is_empty()).map(str::to_owned);
+    Charge {
+        at: now,
+        run: now,
+        round: job.round,
+        service: service.clone(),
+        template,
+        state: State::Held,
+        reserved: need,
+        billed: None,
+        transcription: None,
+    }
+}
+
+fn unknown(now: Timestamp) -> Rest {
+    let words = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
+                 budget: convert it (`ffmpeg -i` with another name), or take the budget out";
+    Rest { until: None, fault: Fault::new(FaultKind::Budget, words, now) }
+}
+
+/// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an
+/// archive hours.
+pub fn hours(millis: u64) -> String {
+    match millis {
+        0..60_000 => format!("{:.1} s", millis as f64 / 1e3),
+        60_000..3_600_000 => format!("{:.1} min", millis as f64 / 6e4),
+        _ => format!("{:.2} h", millis as f64 / 3.6e6),
+    }
+}

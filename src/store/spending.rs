@@ -1,0 +1,106 @@
+//! What charges come to, by source and quarter of an hour: every zone's midnight falls on one, so that the
+//! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
+
+use crate::domain::budget::{Limit, Period, Span};
+use crate::domain::charge::Charge;
+use crate::domain::job::Job;
+use crate::domain::names::{SourceName, Timestamp, TranscriptionId};
+use crate::store::index::id_hash;
+use std::collections::{BTreeMap, HashSet};
+
+const QUARTER: i64 = 15 * 60 * 1000;
+
+/// All sums.
+#[derive(Debug, Default)]
+pub struct Spending {
+    by_source: BTreeMap<SourceName, Account>,
+    /// When this run began.
+    run: Option<Timestamp>,
+    /// The transcriptions that jobs of this queue paid for.
+    paid: HashSet<[u8; 16]>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    quarters: BTreeMap<i64, u64>,
+    total: u64,
+    of_run: u64,
+}
+
+impl Spending {
+    /// From now on is a run, of which nothing is spent yet.
+    pub fn begin_run(&mut self, now: Timestamp) {
+        self.run = Some(now);
+        self.by_source.values_mut().for_each(|account| account.of_run = 0);
+    }
+
+    /// When this run began.
+    pub fn run(&self) -> Option<Timestamp> {
+        self.run
+    }
+
+    /// Counts a job's charges.
+    pub fn add(&mut self, job: &Job) {
+        self.change(job, u64::saturating_add);
+        self.paid.extend(paid(job));
+    }
+
+    /// Counts them no more.
+    pub fn remove(&mut self, job: &Job) {
+        self.change(job, u64::saturating_sub);
+        for id in paid(job) {
+            self.paid.remove(&id);
+        }
+    }
+
+    /// Whether a job has a charge for this.
+    pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
+        self.paid.contains(&id_hash(transcription))
+    }
+
+    fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
+        let amounts = |charge: &Charge| {
+            charge.amount().filter(|amount| *amount > 0).map(|amount| (amount, charge.at, charge.run))
+        };
+        for (amount, at, run) in job.charges.iter().filter_map(amounts) {
+            let account = self.by_source.entry(job.key.source.clone()).or_default();
+            let quarter = account.quarters.entry(quarter_of(at)).or_default();
+            *quarter = by(*quarter, amount);
+            if *quarter == 0 {
+                account.quarters.remove(&quarter_of(at));
+            }
+            account.total = by(account.total, amount);
+            if self.run == Some(run) {
+                account.of_run = by(account.of_run, amount);
+            }
+        }
+    }
+
+    /// How much is spent or put by of this.
+    pub fn used(&self, limit: &Limit) -> u64 {
+        let meant = self.by_source.iter().filter(|(source, _)| limit.source.as_ref().is_none_or(|own| own == *source));
+        meant.map(|(_, account)| account.used(limit)).fold(0, u64::saturating_add)
+    }
+}
+
+impl Account {
+    fn used(&self, limit: &Limit) -> u64 {
+        match limit.period {
+            Period::Run => self.of_run,
+            Period::Total => self.total,
+            Period::Day | Period::Month => {
+                let Span { from, until } = limit.span;
+                let quarters = self.quarters.range(quarter_of(from)..quarter_of(until));
+                quarters.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
+            }
+        }
+    }
+}
+
+fn paid(job: &Job) -> impl Iterator<Item = [u8; 16]> {
+    job.charges.iter().filter_map(|charge| charge.transcription.as_ref()).map(id_hash)
+}
+
+fn quarter_of(at: Timestamp) -> i64 {
+    at.0.div_euclid(QUARTER)
+}
