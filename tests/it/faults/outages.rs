@@ -48,9 +48,14 @@ fn a_service_that_stays_out_fails_nothing_and_is_left_in_time() {
 /// One file always meets what others do not. From the sixth on the others are let through when it has
 /// met it in vain: otherwise chance might have it that it comes last, when no others get through.
 fn poison(endpoint: Endpoint) -> Row {
-    let (mut met, mut others) = (0, BTreeSet::new());
+    let (mut met, mut others, mut is_first) = (0, BTreeSet::new(), endpoint == Endpoint::Upload);
     let enough = if endpoint == Endpoint::Create { 2 } else { 5 };
     let row = Row::new(format!("500 to every {endpoint:?} of one file"), move |asked, _| {
+        // It is uploaded before the others: those that wait for their create would leave it no room.
+        if asked.endpoint == Endpoint::Upload && !is_first {
+            is_first = asked.file == BAD;
+            return if is_first { Act::Well } else { Act::Say(refusal(429, "slower")) };
+        }
         if asked.endpoint != endpoint {
             return Act::Well;
         }
