@@ -363,7 +363,7 @@ async fn connect(
     ear: Option<&Ear>,
 ) -> Result<(Vec<Arc<dyn Client>>, Option<Running>), OpenError> {
     let (mut clients, mut running): (Vec<Arc<dyn Client>>, _) = (Vec::new(), None);
-    let own: Vec<&ServiceName> = config.own_services().filter(|name| is_wanted(config, name)).collect();
+    let own: Vec<&ServiceName> = config.own_services().collect();
     if !own.is_empty() {
         let (ways, embedded) = embedded(config, &own, clock, ear).await?;
         clients.extend(ways);
@@ -373,12 +373,6 @@ async fn connect(
         clients.push(Arc::new(hosted_client(name, hosted, clock)?));
     }
     Ok((clients, running))
-}
-
-/// Nobody wants the service that is there because nothing was said of it, unless it was used before.
-pub fn is_wanted(config: &Config, name: &ServiceName) -> bool {
-    let named = config.sources.iter().any(|source| source.service == *name);
-    named || name.as_str() != ServiceName::DEFAULT || desk(config).exists()
 }
 
 /// Where the embedded service keeps what it has.

@@ -27,7 +27,7 @@ impl Visit {
     pub async fn to(config: &Config, name: Option<&str>) -> Result<Self, Failure> {
         let wanted: Vec<ServiceName> = match name {
             Some(name) => vec![named(config, name)?],
-            None => config.services.keys().filter(|name| daemon::is_wanted(config, name)).cloned().collect(),
+            None => config.services.keys().cloned().collect(),
         };
         let own: Vec<&ServiceName> = config.own_services().filter(|own| wanted.contains(own)).collect();
         let (mut clients, house) = match own.first() {

@@ -398,6 +398,17 @@ impl HttpClient {
         Ok(self.whole(response?, most).await)
     }
 
+    /// Returns when a request may leave.
+    ///
+    /// # Errors
+    /// [`FaultKind::Throttled`] where the service wants nothing for longer than can be waited for here.
+    async fn turn_to_ask(&self) -> Result<(), Fault> {
+        match self.pacer.turn().await {
+            Duration::ZERO => Ok(()),
+            held => Err(left_alone(held, self.clock.now())),
+        }
+    }
+
     /// How it was answered says how often it may be asked.
     fn feel(&self, answer: &Answer) {
         let asks = answer.status == 429 || (answer.status == 503 && answer.retry_after.is_some());
@@ -468,7 +479,7 @@ impl HttpClient {
 
     /// The answer to a request without a body, which may be repeated.
     async fn ask(&self, method: Method, url: Url, most: usize) -> Result<Answer, Fault> {
-        self.pacer.turn().await;
+        self.turn_to_ask().await?;
         let request = self.usual.request(method, url);
         let answer = self.exchange(&self.usual, request, most, self.late()).await;
         answer.map_err(|lost| lost.fault(self.clock.now()))
@@ -539,7 +550,7 @@ fn left_alone(held: Duration, now: Timestamp) -> Fault {
 
 impl HttpClient {
     async fn upload_once(&self, file: &UploadFile) -> Result<Sent, Fault> {
-        self.pacer.turn().await;
+        self.turn_to_ask().await?;
         let progress = Arc::new(Progress::default());
         let body = Counted::new((file.open)(), file.size, progress.clone());
         let part = Part::stream_with_length(Body::wrap_stream(body), file.size).file_name(harmless(&file.name));
@@ -774,6 +785,7 @@ impl Client for HttpClient {
     }
 
     async fn turn(&self) -> Turn {
+        // Where nothing may leave for long, `create` says so.
         self.pacer.turn().await;
         Turn::come()
     }

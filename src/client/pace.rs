@@ -88,6 +88,9 @@ const SLOWEST: f64 = 0.1;
 /// Seconds after which the agreed rate is reached again, if all gets through.
 const RECOVERY: f64 = 60.0;
 
+/// A longer `Retry-After` is not waited for in the line.
+const HELD_AT_MOST: Duration = Duration::from_secs(5);
+
 /// Requests that left together are answered within this.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
 
@@ -112,13 +115,15 @@ impl Pacer {
         Self { clock, next: Mutex::new(()), pace: Lock::new(pace) }
     }
 
-    /// Returns when one request may leave.
-    pub async fn turn(&self) {
+    /// Returns zero when one request may leave. Where nothing may leave for longer than [`HELD_AT_MOST`],
+    /// returns at once how long that is: whoever waits must be free to do something else.
+    pub async fn turn(&self) -> Duration {
         let _first = self.next.lock().await;
         loop {
             let wait = self.pace().take(self.clock.uptime());
-            if wait.is_zero() {
-                return;
+            let held = self.held();
+            if wait.is_zero() || held > HELD_AT_MOST {
+                return held;
             }
             self.clock.sleep(wait).await;
         }

@@ -34,7 +34,8 @@ pub struct Config {
     pub state: PathBuf,
     /// Bytes of all sound tracks that wait to be sent, at most.
     pub spool: u64,
-    /// Who transcribes, by name. Where nothing is said of [`ServiceName::DEFAULT`], it is the embedded one.
+    /// Who transcribes, by name; never empty. Where nothing is said of [`ServiceName::DEFAULT`], it is the
+    /// embedded one, and is here only if a source wants it or there is no other.
     pub services: BTreeMap<ServiceName, Service>,
     /// How much may be bought.
     pub budget: Budget,
@@ -56,7 +57,9 @@ impl Config {
     /// The service of every source.
     pub fn homes(&self) -> Homes {
         let by_source = self.sources.iter().map(|source| (source.name.clone(), source.service.clone()));
-        Homes::new(by_source.collect(), ServiceName::new(ServiceName::DEFAULT), self.services.keys().cloned())
+        let default = ServiceName::new(ServiceName::DEFAULT);
+        let keeper = self.services.keys().find(|name| **name == default).or(self.services.keys().next());
+        Homes::new(by_source.collect(), keeper.cloned().unwrap_or(default), self.services.keys().cloned())
     }
 
     /// The names under which this program itself transcribes.
@@ -380,10 +383,11 @@ impl Reader<'_> {
         let state = self.state(&file.section("state"));
         let serve = self.serve(&file.section("serve"));
         let templates = self.templates(file);
-        let services = self.services(file);
+        let mut services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
         let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
         told_elsewhere(file, &sources, &serve);
+        drop_unwanted(file, &sources, &mut services);
         let (budget, zone) = (budget(&file.section("budget"), &sources), zone(&file.section("budget")));
         Config {
             file: path.to_owned(),
@@ -429,7 +433,9 @@ impl Reader<'_> {
                 file.tell(problem.also(alone.span.clone(), "this is it too").mend("give one of them another name"));
                 continue;
             }
-            services.insert(ServiceName::new(name.value), self.service(&section));
+            let service = self.service(&section);
+            twins(file, &services, &name, &service);
+            services.insert(ServiceName::new(name.value), service);
         }
         services
     }
@@ -623,6 +629,35 @@ fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, Service>) 
         section.refuse("local_only", only.span.clone(), refusal(why, mend));
     }
     (service, only.value)
+}
+
+/// Two names for one account would share no limits, and buy the same content twice.
+fn twins(file: &Section<'_>, earlier: &BTreeMap<ServiceName, Service>, name: &Spot<String>, service: &Service) {
+    let Service::Hosted(hosted) = service else { return };
+    let same = |other: &Service| match other {
+        // Secrets that were not fetched say nothing.
+        Service::Hosted(other) => {
+            other.url == hosted.url && !hosted.key.expose().is_empty() && other.key.expose() == hosted.key.expose()
+        }
+        Service::Embedded(_) => false,
+    };
+    if let Some((first, _)) = earlier.iter().find(|(_, other)| same(other)) {
+        let what = format!("the services `{first}` and `{}` are one: the same address and the same key", name.value);
+        let mend = "limits and purchases are kept for each name: use one of them for all its sources";
+        file.tell(Problem::at(name.span.clone(), what).mend(mend));
+    }
+}
+
+/// What is bound to a service that nobody names any more waits until it is named again: it is not asked of the
+/// embedded one, which would not know it.
+fn drop_unwanted(file: &Section<'_>, sources: &[Source], services: &mut BTreeMap<ServiceName, Service>) {
+    let default = ServiceName::new(ServiceName::DEFAULT);
+    let is_written =
+        file.section("service").is_there() || file.section("services").section(default.as_str()).is_there();
+    let is_wanted = sources.iter().any(|source| source.service == default);
+    if !is_written && !is_wanted && services.len() > 1 {
+        services.remove(&default);
+    }
 }
 
 /// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.

@@ -155,6 +155,27 @@ fn each_source_has_its_service() {
 }
 
 #[test]
+fn the_default_is_there_when_it_is_wanted() {
+    let names = |text: &str| read(text).unwrap().services.into_keys().map(|name| name.to_string()).collect::<Vec<_>>();
+    let at_site = "[services.site]\n[[source]]\nfolder = \"a\"\nservice = \"site\"\n";
+    assert_eq!(names(at_site), ["site"]);
+    assert_eq!(names(&format!("{at_site}[[source]]\nfolder = \"b\"\n")), ["default", "site"]);
+    assert_eq!(names(&format!("[service]\nlag = \"0s\"\n{at_site}")), ["default", "site"]);
+    let homes = read(at_site).unwrap().homes();
+    assert_eq!(homes.services().len(), 1, "what was bound to the old default is asked of nobody");
+}
+
+#[test]
+fn one_account_has_one_name() {
+    let far = |name: &str| format!("[services.{name}]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_KEY\"\n");
+    let told = with_source(&format!("{}{}", far("live"), far("backlog")));
+    assert!(
+        told.contains("the services `backlog` and `live` are one") || told.contains("`live` and `backlog` are one"),
+        "{told}"
+    );
+}
+
+#[test]
 fn what_stays_here_cannot_be_given_to_a_service_elsewhere() {
     let text = format!(
         "{TWO_SERVICES}[services.\"a/b\"]\n[services.default]\n[services.far]\nurl = \"http://10.0.0.1\"\n\

@@ -28,6 +28,11 @@ pub async fn pause(hands: &Hands, whose: &Whose, millis: Option<u64>) -> Result<
 /// The store's.
 pub async fn resume(hands: &Hands, whose: &Whose) -> Result<Pauses, Refusal> {
     let before = hands.store.pauses().await?;
+    let is_given =
+        matches!(whose, Whose::Source(name) if before.of_sources(hands.clock.now()).any(|(source, _)| source == name));
+    if !is_given {
+        check(hands, whose)?;
+    }
     let pauses = hands.store.set_pause(whose, None).await?;
     if before != pauses {
         match whose {

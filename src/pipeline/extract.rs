@@ -130,7 +130,7 @@ impl Extractor {
         let mut room = self.room(source, sound, way)?;
         let spool = Arc::clone(&self.spool);
         let into = blocking(move || spool.file()).await.map_err(|error| source.no_spool(&error))?;
-        let from = reopened(from).map_err(|error| as_is(error.to_string()))?;
+        let from = again(from).await.map_err(|error| as_is(error.to_string()))?;
         extract(from, sound, way, &into, room.bytes()).await.map_err(|error| source.failed(error))?;
         let bytes = into.metadata().map_err(|error| source.no_spool(&error))?.len();
         let read = reopened(&into).map_err(|error| source.no_spool(&error))?;
@@ -207,8 +207,8 @@ impl Source<'_> {
         if let Some(why) = nothing {
             return Ok((Found::Nothing(why), file));
         }
-        let again = reopened(&file).map_err(|_| Not::Given(Given::AsIs(None)))?;
-        let found = look(again).await.map_err(|error| self.failed(error.into()))?;
+        let twice = again(&file).await.map_err(|_| Not::Given(Given::AsIs(None)))?;
+        let found = look(twice).await.map_err(|error| self.failed(error.into()))?;
         Ok((found, file))
     }
 
@@ -250,4 +250,9 @@ fn millis(seconds: f64) -> u64 {
 /// For people.
 fn mb(bytes: u64) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
+}
+/// The same file from its start. Opening it may hang where its share is dead.
+async fn again(file: &File) -> io::Result<File> {
+    let file = file.try_clone()?;
+    blocking(move || reopened(&file)).await
 }

@@ -18,6 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
 
+/// Another service's engine may make room in the spool, and tells nobody.
+const ROOM_LOOKED_FOR: Duration = Duration::from_secs(1);
+
 /// Unknown creates that one walk serves; the rest waits for the next one.
 const RESOLVED_AT_ONCE: usize = 1_000;
 
@@ -145,7 +148,8 @@ impl Engine {
                 wake = earlier(wake, later);
             }
         }
-        Ok(wake)
+        let no_room = self.extractor.as_ref().is_some_and(|extractor| extractor.ahead().is_none());
+        Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
     }
 
     async fn start(
