@@ -94,12 +94,17 @@ impl Pen {
         self.open.as_ref().map(|(_, file)| file).ok_or_else(|| io::Error::other("no volume is open"))
     }
 
-    /// Makes the next volume ready, and clears away what is not needed any more. One pen at a time.
+    /// Clears away what is not needed any more, and makes the next volume ready. One pen at a time.
     ///
     /// # Errors
     /// Those of the file system; it may be repeated.
     pub fn tidy(&mut self) -> io::Result<()> {
-        self.ledger.prepare()?;
+        // On a full disk it is what is cleared away that makes room; and neither needs the other.
+        let (cleared, prepared) = (self.clear(), self.ledger.prepare());
+        cleared.and(prepared)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
         loop {
             let next = self.ledger.book().tidying(self.ledger.limit * SLACK);
             match next {
@@ -172,5 +177,22 @@ mod tests {
         let mut found = ledger.needed();
         found.sort();
         assert_eq!(found, [1, 3].map(Uuid::from_u128));
+    }
+
+    /// As on a full disk: there is no place for the next volume.
+    #[test]
+    fn what_is_not_needed_is_cleared_away_also_where_no_volume_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
+        let mut pen = Pen::new(Arc::clone(&ledger));
+        for id in [1, 2].map(Uuid::from_u128) {
+            let json = vec![b' '; 100];
+            pen.write(&[Line { id, gone: false, json }]).unwrap();
+            ledger.settle(id);
+        }
+        std::fs::create_dir(ledger::path(folder.path(), 3)).unwrap();
+        assert!(pen.tidy().is_err());
+        assert!(!ledger::path(folder.path(), 1).exists());
+        assert!(ledger::path(folder.path(), 2).exists());
     }
 }
