@@ -3,10 +3,10 @@
 
 use crate::server::book::{Book, Place};
 use crate::server::files;
+use crate::server::head::Head;
 use crate::server::ledger::{self, Ledger, Written, blot};
-use crate::server::opening::DeskError;
+use crate::server::opening::{DeskError, Version};
 use crate::server::sealed::{self, BLANK, Piece};
-use serde::de::IgnoredAny;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -61,16 +61,26 @@ fn read(bytes: &[u8]) -> Lines {
             continue;
         };
         let json = sealed::open(&bytes[range.clone()]).unwrap_or_default();
-        match serde_json::from_slice::<Written<IgnoredAny>>(json) {
-            Ok(line) if line.v != 1 => lines.newer = Some(line.v),
-            Ok(line) => match files::parse_id(&line.id) {
-                Some(id) => lines.sound.push((range, id, line.gone)),
-                None => lines.damaged.push(range),
-            },
-            Err(_) => lines.damaged.push(range),
+        match (understood(json), newer(json)) {
+            (_, Some(version)) => lines.newer = Some(version),
+            (Some((id, gone)), None) => lines.sound.push((range, id, gone)),
+            (None, None) => lines.damaged.push(range),
         }
     }
     lines
+}
+
+/// The id of a line that is whole down to its head, and whether that is gone.
+fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
+    let line: Written<Head> = serde_json::from_slice(json).ok()?;
+    Some((files::parse_id(&line.id)?, line.gone))
+}
+
+/// The version of a line, or of the head in it, if that is a newer one.
+fn newer(json: &[u8]) -> Option<u32> {
+    let line = serde_json::from_slice::<Version>(json).ok().map(|line| line.v);
+    let head = || Some(serde_json::from_slice::<Written<Version>>(json).ok()?.head?.v);
+    line.filter(|version| *version != 1).or_else(|| head().filter(|version| *version != 1))
 }
 
 fn note(book: &mut Book, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {

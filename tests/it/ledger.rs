@@ -7,7 +7,7 @@ use scribed::crash::Point;
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::calls::Patience;
 use scribed::server::committer::Committer;
-use scribed::server::desk::{Acceptance, Audio, Desk, Ended, Removal, Request, Rules, Taken};
+use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Removal, Request, Rules, Taken};
 use scribed::server::head::Head;
 use scribed::server::ledger::Line;
 use scribed::server::recovery;
@@ -306,6 +306,39 @@ fn a_damaged_line_is_set_aside_and_the_rest_lives() {
         let aside = fs::read(aside).unwrap();
         assert!(aside.len() == lost.len() && aside != lost);
         assert_eq!(fs::read_dir(root.path().join("ledger")).unwrap().count(), 2, "set aside once");
+    }
+}
+
+/// Writes a line behind those of a desk.
+fn add(path: &Path, json: &str) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
+    sealed::seal(json.as_bytes(), &mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_sound_line_with_a_head_that_is_none_is_set_aside_and_the_rest_lives() {
+    let root = TempDir::new().unwrap();
+    let (ids, path, ends) = three(root.path());
+    add(&path, &format!(r#"{{"v":1,"id":"{}","head":{{"v":1,"upload":7}}}}"#, Uuid::new_v4()));
+    let left: BTreeSet<Uuid> = found(&open_with(root.path(), LARGE)).into_keys().collect();
+    assert_eq!(left, ids.into_iter().collect());
+    assert!(root.path().join(format!("ledger/00000001.{}.damaged", ends[3])).exists());
+}
+
+#[test]
+fn a_line_of_a_newer_release_is_told_as_such_wherever_it_says_so() {
+    let id = Uuid::new_v4();
+    for json in [
+        format!(r#"{{"v":2,"id":"{id}","head":"otherwise"}}"#),
+        format!(r#"{{"v":1,"id":"{id}","head":{{"v":2,"otherwise":7}}}}"#),
+    ] {
+        let root = TempDir::new().unwrap();
+        let (.., path, _) = three(root.path());
+        add(&path, &json);
+        let refused = recovery::open(root.path().join("ledger"), LARGE).err();
+        assert!(matches!(refused, Some(DeskError::Newer { version: 2, .. })), "{refused:?}");
     }
 }
 
