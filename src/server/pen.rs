@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Volumes of what is not needed that may lie around.
 const SLACK: u64 = 2;
@@ -116,6 +117,8 @@ impl Pen {
     }
 
     fn remove(&self, volume: u64) -> io::Result<()> {
+        // A record in it may be all that says whose copy is refused: the copy goes first.
+        self.ledger.blot(&mut self.ledger.end())?;
         files::remove(&self.ledger.path(volume))?;
         crash::point(Point::VolumeRemoved);
         // In their order on the disk too: what says that a record is gone goes after it.
@@ -127,6 +130,10 @@ impl Pen {
     /// Writes what is needed of a volume again.
     fn renew(&mut self, volume: u64) -> io::Result<()> {
         let needed = self.ledger.book().needed_in(volume);
+        self.copy(volume, needed)
+    }
+
+    fn copy(&mut self, volume: u64, needed: Vec<(Uuid, Place)>) -> io::Result<()> {
         let file = File::open(self.ledger.path(volume))?;
         let mut bytes = Vec::new();
         for (_, place) in &needed {
@@ -137,13 +144,17 @@ impl Pen {
             crash::point(Point::VolumeRenewed);
             let mut at = all.at;
             for (id, Place { len, .. }) in needed {
-                book.put(id, Place { at, len, ..all });
+                let place = Place { at, len, ..all };
+                book.put(id, place);
                 at += len;
-                // It went while it was written again: what says so must stand behind it.
-                gone.extend((!book.holds(id)).then(|| Line::gone(id)));
+                // It went while it was written again: what says so stands before the copy, and may be
+                // cleared away before it. Killed here, the next start sees to it (see `recovery`).
+                gone.extend((!book.holds(id)).then_some(place));
             }
         })?;
-        if gone.is_empty() { Ok(()) } else { self.write(&gone) }
+        let mut end = self.ledger.end();
+        end.refused.extend(gone);
+        self.ledger.blot(&mut end)
     }
 }
 
@@ -152,7 +163,6 @@ impl Pen {
 mod tests {
     use super::*;
     use crate::server::{ledger, recovery};
-    use uuid::Uuid;
 
     /// As if all of it had been written, and the sync had failed.
     #[test]
@@ -194,5 +204,28 @@ mod tests {
         assert!(pen.tidy().is_err());
         assert!(!ledger::path(folder.path(), 1).exists());
         assert!(ledger::path(folder.path(), 2).exists());
+    }
+
+    /// It ends and is deleted between the look and the copy.
+    #[test]
+    fn what_goes_while_it_is_copied_does_not_come_back() {
+        let (folder, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(1));
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 120).unwrap());
+        let mut pen = Pen::new(Arc::clone(&ledger));
+        let json = format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)).into_bytes();
+        pen.write(&[Line { id, gone: false, json }]).unwrap();
+        let needed = ledger.book().needed_in(1);
+        pen.write(&[Line::gone(id)]).unwrap();
+        let found = |folder: &std::path::Path| {
+            let bytes = std::fs::read(ledger::path(folder, 2)).unwrap();
+            let pieces = sealed::pieces(&bytes);
+            pieces.len()
+        };
+        assert_eq!(found(folder.path()), 1);
+        pen.copy(1, needed).unwrap();
+        assert_eq!(found(folder.path()), 1, "the copy is blotted out");
+        drop(pen);
+        std::fs::remove_file(ledger::path(folder.path(), 1)).unwrap();
+        assert!(recovery::open(folder.path().to_owned(), 120).unwrap().needed().is_empty());
     }
 }

@@ -7,6 +7,7 @@ use crate::server::head::Head;
 use crate::server::ledger::{self, Ledger, Written, blot};
 use crate::server::opening::{DeskError, Version};
 use crate::server::sealed::{self, BLANK, Piece};
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -24,15 +25,15 @@ pub fn open(folder: PathBuf, limit: u64) -> Result<Ledger, DeskError> {
     let failed = |error| DeskError::Io { path: folder.clone(), error };
     files::make_folder(&folder).map_err(failed)?;
     files::sweep(&folder).map_err(failed)?;
-    let (mut book, mut last) = (Book::default(), None);
+    let (mut book, mut last, mut gone) = (Book::default(), None, HashSet::new());
     for volume in volumes(&folder).map_err(failed)? {
         let path = ledger::path(&folder, volume);
         let bytes = fs::read(&path).map_err(failed)?;
-        let lines = read(&bytes);
+        let lines = read(&bytes, &mut gone);
         if let Some(version) = lines.newer {
             return Err(DeskError::Newer { path, version });
         }
-        mend(&path, &bytes, &lines.damaged).map_err(failed)?;
+        mend(&path, &bytes, &lines).map_err(failed)?;
         note(&mut book, volume, &lines.sound);
         let end = lines.sound.last().map_or(0, |(range, ..)| range.end as u64);
         book.has(volume, end);
@@ -48,11 +49,15 @@ struct Lines {
     /// Where each is, its id, and whether that is gone.
     sound: Vec<(Range<usize>, Uuid, bool)>,
     damaged: Vec<Range<usize>>,
+    /// Copies of what was gone already: this was stopped before they were blotted out. What says that
+    /// they are gone may be cleared away before them.
+    copies: Vec<Range<usize>>,
     /// The version of a line that is newer than this release.
     newer: Option<u32>,
 }
 
-fn read(bytes: &[u8]) -> Lines {
+/// `gone` are the ids that are gone by what stands before these bytes, and then by them too.
+fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
     let mut lines = Lines::default();
     for piece in sealed::pieces(bytes) {
         let Piece::Whole(range) = piece else {
@@ -63,7 +68,11 @@ fn read(bytes: &[u8]) -> Lines {
         let json = sealed::open(&bytes[range.clone()]).unwrap_or_default();
         match (understood(json), newer(json)) {
             (_, Some(version)) => lines.newer = Some(version),
-            (Some((id, gone)), None) => lines.sound.push((range, id, gone)),
+            (Some((id, false)), None) if gone.contains(&id) => lines.copies.push(range),
+            (Some((id, goes)), None) => {
+                gone.extend(goes.then_some(id));
+                lines.sound.push((range, id, goes));
+            }
             (None, None) => lines.damaged.push(range),
         }
     }
@@ -93,10 +102,14 @@ fn note(book: &mut Book, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
     }
 }
 
-/// Sets aside and blots out what is damaged. All of the volume is durable when it returns.
-fn mend(path: &Path, bytes: &[u8], damaged: &[Range<usize>]) -> io::Result<()> {
+/// Sets aside and blots out what is damaged, and blots out copies. All of the volume is durable when it
+/// returns.
+fn mend(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
-    for range in damaged {
+    for range in &lines.copies {
+        blot(&file, range.start as u64, range.len() as u64)?;
+    }
+    for range in &lines.damaged {
         let lost = &bytes[range.clone()];
         // Without the end of a line it is less than a record: it was being written when the power failed,
         // and nobody was told that it is accepted.

@@ -327,6 +327,29 @@ fn a_sound_line_with_a_head_that_is_none_is_set_aside_and_the_rest_lives() {
     assert!(root.path().join(format!("ledger/00000001.{}.damaged", ends[3])).exists());
 }
 
+/// It went while it was copied, and a kill came before the copy was seen to: the first start sees to it.
+#[test]
+fn a_copy_behind_what_says_that_it_is_gone_stays_gone() {
+    let folder = TempDir::new().unwrap();
+    let open = || recovery::open(folder.path().to_owned(), VOLUME).unwrap();
+    drop(open());
+    let id = Uuid::new_v4();
+    let record = format!(r#"{{"v":1,"id":"{id}"}}"#);
+    let write = |volume: &str, lines: &[&str]| {
+        let mut bytes = Vec::new();
+        lines.iter().for_each(|line| sealed::seal(line.as_bytes(), &mut bytes));
+        fs::write(folder.path().join(volume), bytes).unwrap();
+    };
+    write("00000001.log", &[&record]);
+    write("00000002.log", &[&format!(r#"{{"v":1,"id":"{id}","gone":true}}"#)]);
+    write("00000003.log", &[&record]);
+    assert!(open().needed().is_empty());
+    for cleared in ["00000001.log", "00000002.log"] {
+        fs::remove_file(folder.path().join(cleared)).unwrap();
+        assert!(open().needed().is_empty(), "{cleared}");
+    }
+}
+
 #[test]
 fn a_line_of_a_newer_release_is_told_as_such_wherever_it_says_so() {
     let id = Uuid::new_v4();
