@@ -3,8 +3,8 @@
 use crate::crash::{self, Point};
 use crate::server::book::{Book, Place, Tidying};
 use crate::server::files;
-use crate::server::ledger::{Ledger, Line};
-use crate::server::sealed;
+use crate::server::ledger::{Ledger, Line, bytes_at};
+use crate::server::sealed::{self, BLANK};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -137,7 +137,11 @@ impl Pen {
         let file = File::open(self.ledger.path(volume))?;
         let mut bytes = Vec::new();
         for (_, place) in &needed {
-            bytes.extend_from_slice(&self.ledger.read_at(*place, &file)?);
+            // A damaged one moves as it is: who wants to read it sees to it. Its line is ended, so that it
+            // takes nothing with it.
+            bytes.extend_from_slice(&bytes_at(*place, &file)?);
+            bytes.pop();
+            bytes.push(BLANK);
         }
         let mut gone = Vec::new();
         self.append(&bytes, |book, all| {
@@ -227,5 +231,27 @@ mod tests {
         drop(pen);
         std::fs::remove_file(ledger::path(folder.path(), 1)).unwrap();
         assert!(recovery::open(folder.path().to_owned(), 120).unwrap().needed().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_record_keeps_no_volume_from_being_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
+        let mut pen = Pen::new(Arc::clone(&ledger));
+        let line = |id: u128| {
+            let json = format!("{{\"v\":1,\"id\":\"{}\"{}}}", Uuid::from_u128(id), " ".repeat(100));
+            Line { id: Uuid::from_u128(id), gone: false, json: json.into_bytes() }
+        };
+        pen.write(&[line(1), line(2)]).unwrap();
+        for id in 3..9 {
+            pen.write(&[line(id)]).unwrap();
+            ledger.settle(Uuid::from_u128(id));
+        }
+        let first = OpenOptions::new().write(true).open(ledger::path(folder.path(), 1)).unwrap();
+        first.write_all_at(b"x", 50).unwrap();
+        pen.tidy().unwrap();
+        assert!(!ledger::path(folder.path(), 1).exists());
+        let read = |id: u128| ledger.read(Uuid::from_u128(id)).map(|_| ()).map_err(|error| error.kind());
+        assert_eq!((read(1), read(2)), (Err(io::ErrorKind::InvalidData), Ok(())));
     }
 }

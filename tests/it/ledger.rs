@@ -9,10 +9,14 @@ use scribed::server::calls::Patience;
 use scribed::server::committer::Committer;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Removal, Request, Rules, Taken};
 use scribed::server::head::Head;
+use scribed::server::lazy::LazyRecogniser;
 use scribed::server::ledger::Line;
+use scribed::server::recogniser::RecogniserError;
 use scribed::server::recovery;
 use scribed::server::sealed::{self, Piece};
 use scribed::server::shelf::Limits;
+use scribed::server::worker::Worker;
+use scribed::wire::enrichment::Shapes;
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -22,6 +26,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -307,6 +312,47 @@ fn a_damaged_line_is_set_aside_and_the_rest_lives() {
         assert!(aside.len() == lost.len() && aside != lost);
         assert_eq!(fs::read_dir(root.path().join("ledger")).unwrap().count(), 2, "set aside once");
     }
+}
+
+/// The disk gives back something else while the desk is open: the one it hit ends, and who waits behind it
+/// has their turn.
+#[test]
+fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
+    let root = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let desk = Arc::new(open_with(root.path(), LARGE));
+    let ids = [1, 2].map(|number| {
+        let id = runtime.block_on(accepted(&desk, number));
+        desk.fetched(&desk.take_to_fetch().unwrap());
+        id
+    });
+    let path = root.path().join("ledger/00000001.log");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[60] ^= 4;
+    fs::write(&path, &bytes).unwrap();
+    let asked = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&asked);
+    let recogniser = LazyRecogniser::new(move || {
+        own.store(true, Ordering::SeqCst);
+        Err(RecogniserError::Recognition { seconds: 0.0 })
+    });
+    let (recogniser, clock) = (Arc::new(recogniser), Arc::new(SystemClock));
+    let worker = Worker { desk: Arc::clone(&desk), recogniser, clock, shapes: Shapes::default() };
+    let working = runtime.spawn(Arc::new(worker).run());
+    crate::support::bed::eventually("the second is taken", || asked.load(Ordering::SeqCst));
+    working.abort();
+    drop(runtime);
+    let look = |desk: &Desk| {
+        let head = desk.read(ids[0], &OWNER).unwrap().unwrap().head;
+        let failure = head.ended.unwrap().failure.unwrap();
+        assert!(failure.code == 500 && failure.message.contains("create the transcription again"), "{failure:?}");
+    };
+    look(&desk);
+    assert!(root.path().join("ledger/00000001.0.damaged").exists());
+    drop(desk);
+    let desk = open_with(root.path(), LARGE);
+    look(&desk);
+    assert_eq!(desk.head(ids[1]).unwrap().params["number"], 2);
 }
 
 /// Writes a line behind those of a desk.
