@@ -66,14 +66,16 @@ fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
             continue;
         };
         let json = sealed::open(&bytes[range.clone()]).unwrap_or_default();
-        match (understood(json), newer(json)) {
-            (_, Some(version)) => lines.newer = Some(version),
-            (Some((id, false)), None) if gone.contains(&id) => lines.copies.push(range),
-            (Some((id, goes)), None) => {
+        match understood(json) {
+            Some((id, false)) if gone.contains(&id) => lines.copies.push(range),
+            Some((id, goes)) => {
                 gone.extend(goes.then_some(id));
                 lines.sound.push((range, id, goes));
             }
-            (None, None) => lines.damaged.push(range),
+            None => match newer(json) {
+                Some(version) => lines.newer = Some(version),
+                None => lines.damaged.push(range),
+            },
         }
     }
     lines
@@ -82,6 +84,9 @@ fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
 /// The id of a line that is whole down to its head, and whether that is gone.
 fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
     let line: Written<Head> = serde_json::from_slice(json).ok()?;
+    if line.v != 1 || line.head.is_some_and(|head| head.v != 1) {
+        return None;
+    }
     Some((files::parse_id(&line.id)?, line.gone))
 }
 
