@@ -18,6 +18,10 @@ const WORTH_A_SYNC: usize = 8;
 /// And this part of those that are being synced: so their number grows with the crowd, not that of the syncs.
 const SHARE: usize = 2;
 
+/// After a tidying that failed so many are written before room is wanted again: where a disk is full, each
+/// attempt would write a volume in vain.
+const REST: usize = 100;
+
 /// Bytes that are written with one sync, about.
 const BATCH: usize = 1 << 20;
 
@@ -41,6 +45,10 @@ struct State {
     /// Something can be cleared away.
     untidy: bool,
     tidying: bool,
+    /// The last tidying failed, and that was told.
+    failing: bool,
+    /// Writes before room is wanted again.
+    rest: usize,
     closed: bool,
 }
 
@@ -162,6 +170,20 @@ impl State {
         }
         self.closed.then_some(Task::Stop)
     }
+
+    /// So many lines were written, one way or the other.
+    fn wrote(&mut self, count: usize, wants_room: bool) {
+        self.syncing -= count;
+        self.rest = self.rest.saturating_sub(1);
+        self.untidy |= wants_room && self.rest == 0;
+    }
+
+    /// A tidying is over; whether it is to be told that it failed: once, until one goes well again.
+    fn tidied(&mut self, well: bool) -> bool {
+        let is_news = !well && !self.failing;
+        (self.tidying, self.failing, self.rest) = (false, !well, if well { 0 } else { REST });
+        is_news
+    }
 }
 
 impl Queue {
@@ -187,15 +209,16 @@ fn work(queue: &Queue, mut pen: Pen) {
             Task::Write(orders) => {
                 let count = orders.len();
                 write(&mut pen, orders);
-                let mut state = queue.state();
-                state.syncing -= count;
-                state.untidy |= pen.wants_room();
+                // Asked first: it may wait for the disk, and whoever has a line to be written waits for the queue.
+                let wants_room = pen.wants_room();
+                queue.state().wrote(count, wants_room);
             }
             Task::Tidy => {
-                if let Err(error) = pen.tidy() {
-                    tracing::warn!(%error, "the ledger could not be cleared of what is not needed; it is tried again");
+                let tidied = pen.tidy();
+                let is_news = queue.state().tidied(tidied.is_ok());
+                if let Some(error) = tidied.err().filter(|_| is_news) {
+                    tracing::warn!(%error, "the ledger could not be tidied; it is tried again now and then, and not told again before it went well");
                 }
-                queue.state().tidying = false;
             }
             Task::Stop => return,
         }
@@ -222,5 +245,31 @@ impl Drop for LastWill<'_> {
             drop(state);
             self.0.rung.notify_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tidying_that_fails_is_told_once_and_not_repeated_at_every_write() {
+        let mut state = State::default();
+        state.wrote(0, true);
+        assert!(matches!(state.next(), Some(Task::Tidy)));
+        assert!(state.tidied(false));
+        for _ in 1..REST {
+            state.wrote(0, true);
+            assert!(state.next().is_none());
+        }
+        state.wrote(0, true);
+        assert!(matches!(state.next(), Some(Task::Tidy)));
+        assert!(!state.tidied(false), "it was told");
+        state.untidy = true;
+        assert!(matches!(state.next(), Some(Task::Tidy)), "what is asked for is tried at once");
+        assert!(!state.tidied(true));
+        state.wrote(0, true);
+        assert!(state.next().is_some());
+        assert!(state.tidied(false), "it went well between");
     }
 }

@@ -68,7 +68,7 @@ pub struct Taken {
     pub owner: Hash,
     /// Its upload's id.
     pub upload: Uuid,
-    created: Timestamp,
+    pub(super) created: Timestamp,
 }
 
 /// The desk. Its methods block on the disk, but for [`accept`](Self::accept): call them from a thread
@@ -172,7 +172,7 @@ impl Desk {
             files::write_whole(&self.result_path(taken.id), result.as_bytes())?;
             crash::point(Point::EndResult);
         }
-        let head = self.head(taken.id)?;
+        let head = self.head(taken.id).or_else(|error| self.remains(taken, error))?;
         let calls = calls::all(head.callback.clone(), self.rules.webhook, &ended);
         let head = Head { ended: Some(ended), calls, ..self.with_file(taken.upload, head) };
         let written = self.write_head(taken.id, &head)?;

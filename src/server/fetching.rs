@@ -4,6 +4,7 @@ use crate::clock::Clock;
 use crate::server::desk::{Desk, Ended, Failure, Taken};
 use crate::server::fetch::Fetcher;
 use crate::server::index::Waits;
+use crate::server::records::{LOST, is_lost};
 use crate::server::refusal::Refusal;
 use crate::server::upload::Received;
 use crate::server::worker::{AGAIN, Panic, blocking, fault, guarded, write_end};
@@ -54,7 +55,10 @@ impl Fetching {
 
     async fn fetch(&self, taken: &Taken) -> Result<(), Refusal> {
         let (desk, id) = (Arc::clone(&self.desk), taken.id);
-        let head = blocking(move || desk.head(id)).await.map_err(|error| Refusal::unavailable(error.to_string()))?;
+        let head = blocking(move || desk.head(id)).await.map_err(|error| match is_lost(&error) {
+            true => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, LOST),
+            false => Refusal::unavailable(error.to_string()),
+        })?;
         let url = head.source.unwrap_or_default();
         let received = self.patiently(&url).await?;
         let (shelf, owner, id, now) = (Arc::clone(&self.desk.shelf), taken.owner, taken.upload, self.clock.now());

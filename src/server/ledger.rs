@@ -71,14 +71,24 @@ impl Ledger {
         Ok(Some((place, File::open(self.path(place.volume))?)))
     }
 
-    pub(super) fn read_at(&self, place: Place, file: &File) -> io::Result<Vec<u8>> {
-        let mut sealed = vec![0; usize::try_from(place.len).map_err(io::Error::other)?];
-        file.read_exact_at(&mut sealed, place.at)?;
+    fn read_at(&self, place: Place, file: &File) -> io::Result<Vec<u8>> {
+        let sealed = bytes_at(place, file)?;
         if sealed::open(&sealed).is_none() {
             let words = format!("{} is damaged at byte {}", self.path(place.volume).display(), place.at);
             return Err(io::Error::new(io::ErrorKind::InvalidData, words));
         }
         Ok(sealed)
+    }
+
+    /// Keeps what is left of a damaged record in a file beside its volume, for a person to look at; the file.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn set_aside(&self, id: Uuid) -> io::Result<Option<PathBuf>> {
+        let Some((place, file)) = self.find(id)? else { return Ok(None) };
+        let aside = self.path(place.volume).with_extension(format!("{}.damaged", place.at));
+        files::write_whole(&aside, &bytes_at(place, &file)?)?;
+        Ok(Some(aside))
     }
 
     /// A transcription has a file of its own. Whether something can be cleared away by it.
@@ -171,6 +181,13 @@ impl Ledger {
     pub(super) fn end(&self) -> MutexGuard<'_, End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What stands at a place, sound or not.
+pub(super) fn bytes_at(place: Place, file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(place.len).map_err(io::Error::other)?];
+    file.read_exact_at(&mut bytes, place.at)?;
+    Ok(bytes)
 }
 
 /// Where a volume is.

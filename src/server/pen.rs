@@ -3,12 +3,13 @@
 use crate::crash::{self, Point};
 use crate::server::book::{Book, Place, Tidying};
 use crate::server::files;
-use crate::server::ledger::{Ledger, Line};
-use crate::server::sealed;
+use crate::server::ledger::{Ledger, Line, bytes_at};
+use crate::server::sealed::{self, BLANK};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use uuid::Uuid;
 
 /// Volumes of what is not needed that may lie around.
 const SLACK: u64 = 2;
@@ -94,12 +95,17 @@ impl Pen {
         self.open.as_ref().map(|(_, file)| file).ok_or_else(|| io::Error::other("no volume is open"))
     }
 
-    /// Makes the next volume ready, and clears away what is not needed any more. One pen at a time.
+    /// Clears away what is not needed any more, and makes the next volume ready. One pen at a time.
     ///
     /// # Errors
     /// Those of the file system; it may be repeated.
     pub fn tidy(&mut self) -> io::Result<()> {
-        self.ledger.prepare()?;
+        // On a full disk it is what is cleared away that makes room; and neither needs the other.
+        let (cleared, prepared) = (self.clear(), self.ledger.prepare());
+        cleared.and(prepared)
+    }
+
+    fn clear(&mut self) -> io::Result<()> {
         loop {
             let next = self.ledger.book().tidying(self.ledger.limit * SLACK);
             match next {
@@ -111,6 +117,8 @@ impl Pen {
     }
 
     fn remove(&self, volume: u64) -> io::Result<()> {
+        // A record in it may be all that says whose copy is refused: the copy goes first.
+        self.ledger.blot(&mut self.ledger.end())?;
         files::remove(&self.ledger.path(volume))?;
         crash::point(Point::VolumeRemoved);
         // In their order on the disk too: what says that a record is gone goes after it.
@@ -122,23 +130,35 @@ impl Pen {
     /// Writes what is needed of a volume again.
     fn renew(&mut self, volume: u64) -> io::Result<()> {
         let needed = self.ledger.book().needed_in(volume);
+        self.copy(volume, needed)
+    }
+
+    fn copy(&mut self, volume: u64, needed: Vec<(Uuid, Place)>) -> io::Result<()> {
         let file = File::open(self.ledger.path(volume))?;
         let mut bytes = Vec::new();
         for (_, place) in &needed {
-            bytes.extend_from_slice(&self.ledger.read_at(*place, &file)?);
+            // A damaged one moves as it is: who wants to read it sees to it. Its line is ended, so that it
+            // takes nothing with it.
+            bytes.extend_from_slice(&bytes_at(*place, &file)?);
+            bytes.pop();
+            bytes.push(BLANK);
         }
         let mut gone = Vec::new();
         self.append(&bytes, |book, all| {
             crash::point(Point::VolumeRenewed);
             let mut at = all.at;
             for (id, Place { len, .. }) in needed {
-                book.put(id, Place { at, len, ..all });
+                let place = Place { at, len, ..all };
+                book.put(id, place);
                 at += len;
-                // It went while it was written again: what says so must stand behind it.
-                gone.extend((!book.holds(id)).then(|| Line::gone(id)));
+                // It went while it was written again: what says so stands before the copy, and may be
+                // cleared away before it. Killed here, the next start sees to it (see `recovery`).
+                gone.extend((!book.holds(id)).then_some(place));
             }
         })?;
-        if gone.is_empty() { Ok(()) } else { self.write(&gone) }
+        let mut end = self.ledger.end();
+        end.refused.extend(gone);
+        self.ledger.blot(&mut end)
     }
 }
 
@@ -147,7 +167,6 @@ impl Pen {
 mod tests {
     use super::*;
     use crate::server::{ledger, recovery};
-    use uuid::Uuid;
 
     /// As if all of it had been written, and the sync had failed.
     #[test]
@@ -172,5 +191,67 @@ mod tests {
         let mut found = ledger.needed();
         found.sort();
         assert_eq!(found, [1, 3].map(Uuid::from_u128));
+    }
+
+    /// As on a full disk: there is no place for the next volume.
+    #[test]
+    fn what_is_not_needed_is_cleared_away_also_where_no_volume_can_be_made() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
+        let mut pen = Pen::new(Arc::clone(&ledger));
+        for id in [1, 2].map(Uuid::from_u128) {
+            let json = vec![b' '; 100];
+            pen.write(&[Line { id, gone: false, json }]).unwrap();
+            ledger.settle(id);
+        }
+        std::fs::create_dir(ledger::path(folder.path(), 3)).unwrap();
+        assert!(pen.tidy().is_err());
+        assert!(!ledger::path(folder.path(), 1).exists());
+        assert!(ledger::path(folder.path(), 2).exists());
+    }
+
+    /// It ends and is deleted between the look and the copy.
+    #[test]
+    fn what_goes_while_it_is_copied_does_not_come_back() {
+        let (folder, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(1));
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 120).unwrap());
+        let mut pen = Pen::new(Arc::clone(&ledger));
+        let json = format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)).into_bytes();
+        pen.write(&[Line { id, gone: false, json }]).unwrap();
+        let needed = ledger.book().needed_in(1);
+        pen.write(&[Line::gone(id)]).unwrap();
+        let found = |folder: &std::path::Path| {
+            let bytes = std::fs::read(ledger::path(folder, 2)).unwrap();
+            let pieces = sealed::pieces(&bytes);
+            pieces.len()
+        };
+        assert_eq!(found(folder.path()), 1);
+        pen.copy(1, needed).unwrap();
+        assert_eq!(found(folder.path()), 1, "the copy is blotted out");
+        drop(pen);
+        std::fs::remove_file(ledger::path(folder.path(), 1)).unwrap();
+        assert!(recovery::open(folder.path().to_owned(), 120).unwrap().needed().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_record_keeps_no_volume_from_being_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
+        let mut pen = Pen::new(Arc::clone(&ledger));
+        let line = |id: u128| {
+            let json = format!("{{\"v\":1,\"id\":\"{}\"{}}}", Uuid::from_u128(id), " ".repeat(100));
+            Line { id: Uuid::from_u128(id), gone: false, json: json.into_bytes() }
+        };
+        pen.write(&[line(1), line(2)]).unwrap();
+        for id in 3..9 {
+            pen.write(&[line(id)]).unwrap();
+            ledger.settle(Uuid::from_u128(id));
+        }
+        let first = OpenOptions::new().write(true).open(ledger::path(folder.path(), 1)).unwrap();
+        first.write_all_at(b"x", 50).unwrap();
+        pen.tidy().unwrap();
+        assert!(!ledger::path(folder.path(), 1).exists());
+        let read = |id: u128| ledger.read(Uuid::from_u128(id)).map(|_| ()).map_err(|error| error.kind());
+        assert_eq!((read(1), read(2)), (Err(io::ErrorKind::InvalidData), Ok(())));
     }
 }

@@ -4,10 +4,21 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::server::desk::{Desk, Head, Taken};
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
+use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;
 use std::io;
 use uuid::Uuid;
+
+/// What a transcription ends with whose head is lost.
+pub const LOST: &str = "the service's record of what was asked for was damaged on its disk, so this cannot be \
+                        transcribed; create the transcription again";
+
+/// Whether a head was not read for something that does not pass. One that is not there may be: a disk that
+/// is away comes back.
+pub fn is_lost(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
+}
 
 /// A transcription as it stands.
 #[derive(Debug)]
@@ -40,6 +51,29 @@ impl Desk {
             Some(head) => Ok(head),
             None => Ok(serde_json::from_slice(&fs::read(self.head_path(id))?)?),
         }
+    }
+
+    /// What is left of one whose head is lost, so that it can end: all but its parameters, the address of its
+    /// audio and its callback.
+    ///
+    /// # Errors
+    /// The one that the head was not read for, if it may pass.
+    pub(super) fn remains(&self, taken: &Taken, error: io::Error) -> io::Result<Head> {
+        if !is_lost(&error) {
+            return Err(error);
+        }
+        let aside = self.ledger.set_aside(taken.id).ok().flatten();
+        tracing::error!(
+            id = %taken.id, %error, aside = ?aside,
+            "what was asked of a transcription cannot be read any more; it ends without its parameters, and its \
+             callback is not called"
+        );
+        let metadata = self.index().get(taken.id).and_then(|entry| entry.metadata.clone());
+        let file = self.shelf.file(taken.upload).unwrap_or_default();
+        let Taken { owner, upload, created, .. } = *taken;
+        let (source, ended, callback, calls, params) = (None, None, None, Vec::new(), json!({}));
+        let upload = upload.to_string();
+        Ok(Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls })
     }
 
     pub(super) fn with_file(&self, upload: Uuid, head: Head) -> Head {

@@ -3,10 +3,11 @@
 
 use crate::server::book::{Book, Place};
 use crate::server::files;
+use crate::server::head::Head;
 use crate::server::ledger::{self, Ledger, Written, blot};
-use crate::server::opening::DeskError;
+use crate::server::opening::{DeskError, Version};
 use crate::server::sealed::{self, BLANK, Piece};
-use serde::de::IgnoredAny;
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::ops::Range;
@@ -24,15 +25,15 @@ pub fn open(folder: PathBuf, limit: u64) -> Result<Ledger, DeskError> {
     let failed = |error| DeskError::Io { path: folder.clone(), error };
     files::make_folder(&folder).map_err(failed)?;
     files::sweep(&folder).map_err(failed)?;
-    let (mut book, mut last) = (Book::default(), None);
+    let (mut book, mut last, mut gone) = (Book::default(), None, HashSet::new());
     for volume in volumes(&folder).map_err(failed)? {
         let path = ledger::path(&folder, volume);
         let bytes = fs::read(&path).map_err(failed)?;
-        let lines = read(&bytes);
+        let lines = read(&bytes, &mut gone);
         if let Some(version) = lines.newer {
             return Err(DeskError::Newer { path, version });
         }
-        mend(&path, &bytes, &lines.damaged).map_err(failed)?;
+        mend(&path, &bytes, &lines).map_err(failed)?;
         note(&mut book, volume, &lines.sound);
         let end = lines.sound.last().map_or(0, |(range, ..)| range.end as u64);
         book.has(volume, end);
@@ -48,11 +49,15 @@ struct Lines {
     /// Where each is, its id, and whether that is gone.
     sound: Vec<(Range<usize>, Uuid, bool)>,
     damaged: Vec<Range<usize>>,
+    /// Copies of what was gone already: this was stopped before they were blotted out. What says that
+    /// they are gone may be cleared away before them.
+    copies: Vec<Range<usize>>,
     /// The version of a line that is newer than this release.
     newer: Option<u32>,
 }
 
-fn read(bytes: &[u8]) -> Lines {
+/// `gone` are the ids that are gone by what stands before these bytes, and then by them too.
+fn read(bytes: &[u8], gone: &mut HashSet<Uuid>) -> Lines {
     let mut lines = Lines::default();
     for piece in sealed::pieces(bytes) {
         let Piece::Whole(range) = piece else {
@@ -61,16 +66,35 @@ fn read(bytes: &[u8]) -> Lines {
             continue;
         };
         let json = sealed::open(&bytes[range.clone()]).unwrap_or_default();
-        match serde_json::from_slice::<Written<IgnoredAny>>(json) {
-            Ok(line) if line.v != 1 => lines.newer = Some(line.v),
-            Ok(line) => match files::parse_id(&line.id) {
-                Some(id) => lines.sound.push((range, id, line.gone)),
+        match understood(json) {
+            Some((id, false)) if gone.contains(&id) => lines.copies.push(range),
+            Some((id, goes)) => {
+                gone.extend(goes.then_some(id));
+                lines.sound.push((range, id, goes));
+            }
+            None => match newer(json) {
+                Some(version) => lines.newer = Some(version),
                 None => lines.damaged.push(range),
             },
-            Err(_) => lines.damaged.push(range),
         }
     }
     lines
+}
+
+/// The id of a line that is whole down to its head, and whether that is gone.
+fn understood(json: &[u8]) -> Option<(Uuid, bool)> {
+    let line: Written<Head> = serde_json::from_slice(json).ok()?;
+    if line.v != 1 || line.head.is_some_and(|head| head.v != 1) {
+        return None;
+    }
+    Some((files::parse_id(&line.id)?, line.gone))
+}
+
+/// The version of a line, or of the head in it, if that is a newer one.
+fn newer(json: &[u8]) -> Option<u32> {
+    let line = serde_json::from_slice::<Version>(json).ok().map(|line| line.v);
+    let head = || Some(serde_json::from_slice::<Written<Version>>(json).ok()?.head?.v);
+    line.filter(|version| *version != 1).or_else(|| head().filter(|version| *version != 1))
 }
 
 fn note(book: &mut Book, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
@@ -83,10 +107,14 @@ fn note(book: &mut Book, volume: u64, lines: &[(Range<usize>, Uuid, bool)]) {
     }
 }
 
-/// Sets aside and blots out what is damaged. All of the volume is durable when it returns.
-fn mend(path: &Path, bytes: &[u8], damaged: &[Range<usize>]) -> io::Result<()> {
+/// Sets aside and blots out what is damaged, and blots out copies. All of the volume is durable when it
+/// returns.
+fn mend(path: &Path, bytes: &[u8], lines: &Lines) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
-    for range in damaged {
+    for range in &lines.copies {
+        blot(&file, range.start as u64, range.len() as u64)?;
+    }
+    for range in &lines.damaged {
         let lost = &bytes[range.clone()];
         // Without the end of a line it is less than a record: it was being written when the power failed,
         // and nobody was told that it is accepted.

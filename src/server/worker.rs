@@ -9,6 +9,7 @@ use crate::server::index::Waits;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::outcome::{self, Facts};
 use crate::server::recogniser::RecogniserError;
+use crate::server::records::{LOST, is_lost};
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use std::sync::Arc;
@@ -56,9 +57,16 @@ impl Worker {
     async fn transcribe(&self, taken: &Taken) -> Result<Outcome, Unable> {
         let (desk, lazy, own) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.clone());
         let ready = guarded(async move {
-            blocking(move || Ok((desk.order(&own).map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))).await
+            blocking(move || match desk.order(&own) {
+                Err(error) if is_lost(&error) => Ok(None),
+                order => Ok(Some((order.map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))),
+            })
+            .await
         });
-        let (head, recogniser) = ready.await.map_err(|Panic| Unable("a fault in the service".to_owned()))??;
+        let ready = ready.await.map_err(|Panic| Unable("a fault in the service".to_owned()))??;
+        let Some((head, recogniser)) = ready else {
+            return Ok(Outcome::Failed(Failure { code: 500, message: LOST.to_owned() }));
+        };
         let media = self.desk.shelf.media(taken.upload);
         let params: Params = serde_json::from_value(head.params.clone()).unwrap_or_default();
         let wishes = outcome::wishes(&params);

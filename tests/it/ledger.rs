@@ -7,12 +7,16 @@ use scribed::crash::Point;
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::server::calls::Patience;
 use scribed::server::committer::Committer;
-use scribed::server::desk::{Acceptance, Audio, Desk, Ended, Removal, Request, Rules, Taken};
+use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Removal, Request, Rules, Taken};
 use scribed::server::head::Head;
+use scribed::server::lazy::LazyRecogniser;
 use scribed::server::ledger::Line;
+use scribed::server::recogniser::RecogniserError;
 use scribed::server::recovery;
 use scribed::server::sealed::{self, Piece};
 use scribed::server::shelf::Limits;
+use scribed::server::worker::Worker;
+use scribed::wire::enrichment::Shapes;
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
@@ -22,6 +26,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -306,6 +311,103 @@ fn a_damaged_line_is_set_aside_and_the_rest_lives() {
         let aside = fs::read(aside).unwrap();
         assert!(aside.len() == lost.len() && aside != lost);
         assert_eq!(fs::read_dir(root.path().join("ledger")).unwrap().count(), 2, "set aside once");
+    }
+}
+
+/// The disk gives back something else while the desk is open: the one it hit ends, and who waits behind it
+/// has their turn.
+#[test]
+fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
+    let root = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let desk = Arc::new(open_with(root.path(), LARGE));
+    let ids = [1, 2].map(|number| {
+        let id = runtime.block_on(accepted(&desk, number));
+        desk.fetched(&desk.take_to_fetch().unwrap());
+        id
+    });
+    let path = root.path().join("ledger/00000001.log");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[60] ^= 4;
+    fs::write(&path, &bytes).unwrap();
+    let asked = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&asked);
+    let recogniser = LazyRecogniser::new(move || {
+        own.store(true, Ordering::SeqCst);
+        Err(RecogniserError::Recognition { seconds: 0.0 })
+    });
+    let (recogniser, clock) = (Arc::new(recogniser), Arc::new(SystemClock));
+    let worker = Worker { desk: Arc::clone(&desk), recogniser, clock, shapes: Shapes::default() };
+    let working = runtime.spawn(Arc::new(worker).run());
+    crate::support::bed::eventually("the second is taken", || asked.load(Ordering::SeqCst));
+    working.abort();
+    drop(runtime);
+    let look = |desk: &Desk| {
+        let head = desk.read(ids[0], &OWNER).unwrap().unwrap().head;
+        let failure = head.ended.unwrap().failure.unwrap();
+        assert!(failure.code == 500 && failure.message.contains("create the transcription again"), "{failure:?}");
+    };
+    look(&desk);
+    assert!(root.path().join("ledger/00000001.0.damaged").exists());
+    drop(desk);
+    let desk = open_with(root.path(), LARGE);
+    look(&desk);
+    assert_eq!(desk.head(ids[1]).unwrap().params["number"], 2);
+}
+
+/// Writes a line behind those of a desk.
+fn add(path: &Path, json: &str) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
+    sealed::seal(json.as_bytes(), &mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_sound_line_with_a_head_that_is_none_is_set_aside_and_the_rest_lives() {
+    let root = TempDir::new().unwrap();
+    let (ids, path, ends) = three(root.path());
+    add(&path, &format!(r#"{{"v":1,"id":"{}","head":{{"v":1,"upload":7}}}}"#, Uuid::new_v4()));
+    let left: BTreeSet<Uuid> = found(&open_with(root.path(), LARGE)).into_keys().collect();
+    assert_eq!(left, ids.into_iter().collect());
+    assert!(root.path().join(format!("ledger/00000001.{}.damaged", ends[3])).exists());
+}
+
+/// It went while it was copied, and a kill came before the copy was seen to: the first start sees to it.
+#[test]
+fn a_copy_behind_what_says_that_it_is_gone_stays_gone() {
+    let folder = TempDir::new().unwrap();
+    let open = || recovery::open(folder.path().to_owned(), VOLUME).unwrap();
+    drop(open());
+    let id = Uuid::new_v4();
+    let record = format!(r#"{{"v":1,"id":"{id}"}}"#);
+    let write = |volume: &str, lines: &[&str]| {
+        let mut bytes = Vec::new();
+        lines.iter().for_each(|line| sealed::seal(line.as_bytes(), &mut bytes));
+        fs::write(folder.path().join(volume), bytes).unwrap();
+    };
+    write("00000001.log", &[&record]);
+    write("00000002.log", &[&format!(r#"{{"v":1,"id":"{id}","gone":true}}"#)]);
+    write("00000003.log", &[&record]);
+    assert!(open().needed().is_empty());
+    for cleared in ["00000001.log", "00000002.log"] {
+        fs::remove_file(folder.path().join(cleared)).unwrap();
+        assert!(open().needed().is_empty(), "{cleared}");
+    }
+}
+
+#[test]
+fn a_line_of_a_newer_release_is_told_as_such_wherever_it_says_so() {
+    let id = Uuid::new_v4();
+    for json in [
+        format!(r#"{{"v":2,"id":"{id}","head":"otherwise"}}"#),
+        format!(r#"{{"v":1,"id":"{id}","head":{{"v":2,"otherwise":7}}}}"#),
+    ] {
+        let root = TempDir::new().unwrap();
+        let (.., path, _) = three(root.path());
+        add(&path, &json);
+        let refused = recovery::open(root.path().join("ledger"), LARGE).err();
+        assert!(matches!(refused, Some(DeskError::Newer { version: 2, .. })), "{refused:?}");
     }
 }
 
