@@ -248,9 +248,15 @@ fn the_webhook_alone_is_relied_on_and_who_has_its_address_cannot_keep_the_servic
         let event = json!({ "event": "transcription.success", "payload": { "id": id } }).to_string();
         assert_eq!(request("POST", &address, event.as_bytes()), 204);
     };
-    (0..300).for_each(|_| send(&ids[0]));
-    eventually("it was asked", || !stub.book().moments(Endpoint::Read).is_empty());
-    assert!(stub.book().moments(Endpoint::Read).len() < 10, "{}", stub.book().moments(Endpoint::Read).len());
+    let reads = || stub.book().moments(Endpoint::Read).len();
+    for _ in 0..60 {
+        let before = reads();
+        send(&ids[0]);
+        // As fast as somebody would who sees each of them answered.
+        (0..10).take_while(|_| reads() == before).for_each(|_| std::thread::sleep(Duration::from_millis(5)));
+    }
+    eventually("it was asked", || reads() > 0);
+    assert!(reads() < 10, "{}", reads());
     ended.store(true, Ordering::Relaxed);
     ids.iter().for_each(|id| send(id));
     let status = || ask(&bed, &["status", "--json"]).last_object();
