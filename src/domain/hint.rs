@@ -1,8 +1,9 @@
 //! Hints that something has ended, and the addresses they come to. An address is sealed with a key of our
 //! own: nobody else can make one, and nothing has to be stored to know it again.
 //!
-//! The seal is a secret: it stands in the create and nowhere else. It lets its holder bring one look
-//! forward, no more; when its job has ended it is worth nothing.
+//! The seal is a secret: it leaves in the create, and nothing of ours keeps it. A service repeats it in its
+//! records, so it is taken out of whatever is read there: [`without_seals`]. It lets its holder bring one
+//! look forward, no more; when its job has ended it is worth nothing.
 
 use crate::domain::names::{JobId, TranscriptionId};
 use std::fmt;
@@ -77,6 +78,40 @@ impl Seals {
     }
 }
 
+/// What stands for a seal that was taken out.
+const UNTOLD: &[u8] = b"[callback]";
+
+/// A service's answer without the last part of any address that [`Seals::callback`] makes, with whatever key;
+/// otherwise as it came, byte for byte. What was JSON stays JSON.
+pub fn without_seals(answer: Vec<u8>) -> Vec<u8> {
+    let (mut told, mut kept) = (Vec::new(), 0);
+    for slash in memchr::memchr_iter(b'/', &answer) {
+        if let Some(length) = sealed(&answer[slash + 1..]) {
+            told.extend_from_slice(&answer[kept..=slash]);
+            told.extend_from_slice(UNTOLD);
+            kept = slash + 1 + length;
+        }
+    }
+    if kept == 0 {
+        return answer;
+    }
+    told.extend_from_slice(&answer[kept..]);
+    told
+}
+
+/// The length of the `<job>.<round>.<seal>` that this begins with.
+fn sealed(text: &[u8]) -> Option<usize> {
+    let number = |from: usize| {
+        let digits = text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let after = from + digits;
+        (digits > 0 && text.get(after) == Some(&b'.')).then_some(after + 1)
+    };
+    let seal = number(number(0)?)?;
+    let end = seal + 2 * LENGTH;
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    text.get(seal..end)?.iter().all(is_hex).then_some(end)
+}
+
 /// A number in its one spelling, so that each address has one too.
 fn number(text: &str) -> Option<u64> {
     text.parse::<u64>().ok().filter(|number| number.to_string() == text)
@@ -108,6 +143,30 @@ mod tests {
             let seals = Seals::new("key");
             prop_assert_eq!(seals.open(&text), None);
             prop_assert!(!seals.is_webhook(&text));
+        }
+    }
+
+    proptest! {
+        /// Whatever stands around them, and however the service writes its slashes.
+        #[test]
+        fn no_seal_is_left_and_everything_else_is(job: u64, round: u32, text in ".*", escapes: bool) {
+            let slash = if escapes { "\\/" } else { "/" };
+            let sealed = Seals::new("key").callback(JobId(job), round);
+            let quoted = serde_json::to_string(&text).unwrap();
+            let answer = |last: &str| format!("{{\"url\":\"https:{slash}{slash}a{slash}{last}\",\"b\":[{quoted},\"{slash}{last}?x\"]}}");
+            let told = without_seals(answer(&sealed).into_bytes());
+            prop_assert_eq!(String::from_utf8(told).unwrap(), answer("[callback]"));
+            prop_assert_eq!(without_seals(text.clone().into_bytes()), text.into_bytes());
+        }
+    }
+
+    #[test]
+    fn what_only_looks_like_an_address_stays() {
+        let seal = "0".repeat(2 * LENGTH);
+        for text in
+            ["/", "/1.2.", "/1.2", "/1.2.abc", "a/b/1.2.3", &format!("/x.2.{seal}"), &format!("/1.2.{}", &seal[1..])]
+        {
+            assert_eq!(without_seals(text.as_bytes().to_vec()), text.as_bytes(), "{text}");
         }
     }
 

@@ -172,7 +172,7 @@ fn note(made_by: &Provenance) -> String {
     lines.join("\n")
 }
 
-/// The service's answer, every byte of it as it came, with one more key at its end: `scribed`, the
+/// The service's answer, every byte of it as it is kept, with one more key at its end: `scribed`, the
 /// provenance. It is not laid out anew, so that numbers, order and unknown fields stay the same.
 fn json(raw: &[u8], made_by: &Provenance) -> String {
     let answer = String::from_utf8_lossy(raw);

@@ -83,7 +83,12 @@ fn string_length(json: &str) -> usize {
 fn seconds(number: &str, late_ms: u64) -> String {
     let Ok(value) = number.parse::<f64>() else { return number.to_owned() };
     let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len()).clamp(3, 9);
-    let text = format!("{:.digits$}", value + late_ms as f64 / 1_000.0);
+    let later = value + late_ms as f64 / 1_000.0;
+    // Larger than any number, which JSON can write and cannot be shown again.
+    if !later.is_finite() {
+        return number.to_owned();
+    }
+    let text = format!("{later:.digits$}");
     let short = text.trim_end_matches('0');
     if short.ends_with('.') { format!("{short}0") } else { short.to_owned() }
 }
@@ -107,7 +112,7 @@ fn of_line(line: &str, late_ms: u64) -> String {
     shifted().unwrap_or_else(|| line.to_owned())
 }
 
-/// `HH:MM:SS,mmm` or `MM:SS.mmm`, in the form that it had; `None` for anything else.
+/// `HH:MM:SS,mmm` or `MM:SS.mmm`, in the form that it had; `None` for anything else, and for what no clock shows.
 fn clock(text: &str, late_ms: u64) -> Option<String> {
     let mark = text.find([',', '.'])?;
     let (whole, fraction) = (&text[..mark], text.get(mark + 1..)?);
@@ -119,7 +124,8 @@ fn clock(text: &str, late_ms: u64) -> Option<String> {
     };
     let millis: u64 = format!("{:0<3}", fraction.get(..fraction.len().min(3))?).parse().ok()?;
     let [minutes, seconds] = parts[parts.len() - 2..] else { return None };
-    let at = ((hours * 60 + minutes) * 60 + seconds) * 1_000 + millis + late_ms;
+    let add = |at: u64, more: u64, times: u64| at.checked_mul(times)?.checked_add(more);
+    let at = add(add(add(hours, minutes, 60)?, seconds, 60)?, millis, 1_000)?.checked_add(late_ms)?;
     let (hours, rest) = (at / 3_600_000, at % 3_600_000);
     let tail = format!("{:02}:{:02}{}{:03}", rest / 60_000, rest / 1_000 % 60, &text[mark..=mark], rest % 1_000);
     Some(if parts.len() == 2 && hours == 0 { tail } else { format!("{hours:02}:{tail}") })
@@ -159,6 +165,16 @@ mod tests {
         let file = |n: usize| back["result"]["transcription"]["subtitles"][n]["subtitles"].as_str().unwrap().to_owned();
         assert_eq!(file(0), "1\n00:00:02,250 --> 00:00:03,750\nAt 00:00:01,000 --> he said\n");
         assert_eq!(file(1), "WEBVTT\n\n01:00:01.150 --> 01:00:03.250 align:start\nWell\r\n");
+    }
+
+    #[test]
+    fn times_past_all_measure_stay_as_they_came() {
+        let huge = u64::MAX;
+        let srt = format!("{huge}:00:00,000 --> 00:{huge}:00,000\n00:00:{huge},000 --> 00:00:01,000\n");
+        let answer = json!({"result": {"subtitles": srt, "x": [{"start": 0}]}}).to_string().replace(":0}", ":1e999}");
+        assert_eq!(shifted(&answer, 1_000), answer);
+        let answer = json!({"result": {"subtitles": "00:00:01,000 --> 00:00:02,000"}}).to_string();
+        assert_eq!(shifted(&answer, huge), answer);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -129,6 +129,8 @@ pub struct Engine {
     begun: Begun,
     asking: Asking,
     hints: hints::Hints,
+    /// Room for the reads of what has been submitted.
+    reads: Semaphore,
     glances: glance::Glances,
     nudge: Notify,
     started: Uptime,
@@ -229,6 +231,7 @@ impl Engine {
             begun: Begun::default(),
             asking: Asking::new(parts.seed),
             hints: hints::Hints::default(),
+            reads: Semaphore::new(glance::READS),
             glances: glance::Glances::default(),
             nudge: Notify::new(),
             started,

@@ -56,11 +56,26 @@ pub struct Doors<'a> {
     pub calls: bool,
 }
 
+/// What a look came to.
+pub struct Looked {
+    /// For the job.
+    pub outcome: Outcome,
+    /// How long the service took from its acceptance to its end, by its own dates; `None` where it has not
+    /// ended, and where they are not told. Nothing of ours is in it: no outage, no late look.
+    pub took: Option<Duration>,
+}
+
+impl From<Outcome> for Looked {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, took: None }
+    }
+}
+
 /// Reads it, unless it is kept here already.
-pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) -> Result<Outcome, Fault> {
+pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) -> Result<Looked, Fault> {
     let Doors { client, clock, results, terms, asking, begun, calls } = doors;
     if let Some(audio) = kept(results, transcription).await {
-        return Ok(Outcome::Step(Event::Fetched { audio }));
+        return Ok(Outcome::Step(Event::Fetched { audio }).into());
     }
     let reading = client.read(transcription).await?;
     let now = clock.now();
@@ -74,17 +89,17 @@ pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) 
                 let words = format!("cannot keep the result in the state directory: {error}; it is fetched again");
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
-            let took = took.unwrap_or_else(|| now.since(job.since));
-            asking.ended(job.id, &client.identity().service, audio, took, *calls);
-            Ok(Outcome::Step(Event::Fetched { audio }))
+            let age = took.unwrap_or_else(|| now.since(job.since));
+            asking.ended(job.id, &client.identity().service, audio, age, *calls);
+            Ok(Looked { outcome: Outcome::Step(Event::Fetched { audio }), took })
         }
         Reading::Pending(status) => {
             let goes_back = begun.goes_back(transcription, &Status::from_word(&status));
-            Ok(pending(doors, job, &status, goes_back, now))
+            Ok(pending(doors, job, &status, goes_back, now).into())
         }
         // What lists show late, reads may show late too.
         Reading::Lost(fault) if fault.kind == FaultKind::Gone && now.since(job.since) < terms.lag => {
-            Ok(Outcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None })
+            Ok(Outcome::Sleep { until: now.after(terms.poll.max.min(terms.lag)), reason: None }.into())
         }
         Reading::Lost(fault) => {
             asking.forget(job.id);

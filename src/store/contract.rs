@@ -224,6 +224,9 @@ pub trait Store: Send + Sync {
     /// sighting before.
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError>;
 
+    /// The job that waits for this transcription; one of them, where more do.
+    async fn waits_for(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError>;
+
     /// Somebody says that this transcription has ended: the job that waits for it is due now.
     /// `false` if none waits.
     async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError>;

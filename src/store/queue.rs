@@ -443,6 +443,10 @@ impl Store for QueueStore {
         self.barrier.durable().await
     }
 
+    async fn waits_for(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError> {
+        Ok(self.queue().index.waits_for(transcription))
+    }
+
     async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
         self.queue().hasten(transcription, now)
     }

@@ -210,7 +210,59 @@ fn doubled_early_forged_and_huge_ones_do_no_harm_and_an_old_address_outlives_kil
         let bytes = std::fs::read(&file).unwrap();
         assert!(!bytes.windows(seal.len()).any(|window| window == seal.as_bytes()), "{file:?} tells the address");
     }
+    let json = std::fs::read_to_string(bed.path("inbox/talk.en.json")).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let address = url.replace(url.rsplit('/').next().unwrap(), "[callback]");
+    let asked =
+        json!({ "callback": true, "callback_config": { "url": address, "method": "POST" }, "callback_url": address });
+    assert_eq!(json["request_params"], asked, "what the service repeats is kept, but for the secret");
     assert_eq!(stub.book().most_of_a_token(), 1);
+}
+
+/// Where the service has no callbacks, or they come later.
+#[test]
+fn the_webhook_alone_is_relied_on_and_who_has_its_address_cannot_keep_the_service_busy() {
+    const FILES: usize = 4;
+    let ended = Arc::new(AtomicBool::new(false));
+    let rule = {
+        let ended = Arc::clone(&ended);
+        move |asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+            Endpoint::Read if !ended.load(Ordering::Relaxed) => Act::Change(|answer| {
+                answer["status"] = json!("processing");
+                answer["result"] = Value::Null;
+            }),
+            _ => Act::Well,
+        }
+    };
+    let (stub, bed, _) = hourly(rule, "webhook = true");
+    (1..FILES).for_each(|n| drop(bed.drop_in(n, format!("talk-{n}.wav"))));
+    let checked = ask(&bed, &["check"]);
+    let address = checked.stdout.lines().find_map(|line| line.split_once("keep it secret: ")).unwrap().1.to_owned();
+    let running = daemon(&bed);
+    eventually("all are awaited", || {
+        let rows = ask(&bed, &["jobs", "--json"]).objects();
+        rows.iter().filter(|row| row["stage"] == "submitted").count() == FILES
+    });
+    let ids = stub.book().ids();
+    let send = |id: &str| {
+        let event = json!({ "event": "transcription.success", "payload": { "id": id } }).to_string();
+        assert_eq!(request("POST", &address, event.as_bytes()), 204);
+    };
+    let reads = || stub.book().moments(Endpoint::Read).len();
+    for _ in 0..60 {
+        let before = reads();
+        send(&ids[0]);
+        // As fast as somebody would who sees each of them answered.
+        (0..10).take_while(|_| reads() == before).for_each(|_| std::thread::sleep(Duration::from_millis(5)));
+    }
+    eventually("it was asked", || reads() > 0);
+    assert!(reads() < 10, "{}", reads());
+    ended.store(true, Ordering::Relaxed);
+    ids.iter().for_each(|id| send(id));
+    let status = || ask(&bed, &["status", "--json"]).last_object();
+    eventually("all are written", || status()["daemon"]["done"] == FILES);
+    assert_eq!(status()["daemon"]["callbacks"]["relied_on"], true, "each came before its end was seen");
+    drop(running);
 }
 
 #[test]

@@ -2,11 +2,14 @@
 //! never believed into an end, nor for long.
 
 use crate::support::bed::{Bed, Running, eventually};
+use crate::support::scripted::Step;
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
+use scribed::wire::iso;
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 const FILES: usize = 80;
 
@@ -22,10 +25,14 @@ fn all_processing(answer: &mut Value) {
 }
 
 fn bed(stub: &Stub) -> Bed {
+    polling(stub, "{ min = \"1s\", max = \"1s\" }")
+}
+
+fn polling(stub: &Stub, poll: &str) -> Bed {
     let url = stub.url();
     let bed = Bed::new(&format!(
         "[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
-         poll = {{ min = \"1s\", max = \"1s\" }}\nlimits = {{ running = 100, requests_per_second = 1000 }}\n\
+         poll = {poll}\nlimits = {{ running = 100, requests_per_second = 1000 }}\n\
          [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n"
     ));
     fs::write(bed.path("key"), "a-key").unwrap();
@@ -33,6 +40,91 @@ fn bed(stub: &Stub) -> Bed {
         fs::write(bed.path(format!("inbox/{n:02}.wav")), vec![b'x'; 100 + n]).unwrap();
     }
     bed
+}
+
+/// The reads of a glance and those beside it are one limit.
+#[test]
+fn no_more_is_read_at_once_while_the_list_is_looked_at() {
+    let (shows, hangs) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicBool::new(false)));
+    let rule = {
+        let (shows, hangs) = (Arc::clone(&shows), Arc::clone(&hangs));
+        move |asked: &Asked<'_>, _: &mut Book| match asked.endpoint {
+            Endpoint::Read if hangs.load(Ordering::Relaxed) => Act::Say(Step::Hang),
+            Endpoint::Read => Act::Change(processing),
+            Endpoint::List if shows.load(Ordering::Relaxed) => Act::Change(all_processing),
+            Endpoint::List => {
+                hangs.store(true, Ordering::Relaxed);
+                Act::Change(|answer| answer["items"] = json!([]))
+            }
+            _ => Act::Well,
+        }
+    };
+    let stub = Stub::start(rule);
+    let bed = bed(&stub);
+    let running = Running::start(bed.command(["run"]));
+    let asked = |endpoint| stub.book().moments(endpoint).len();
+    eventually("the list is looked at", || asked(Endpoint::List) > 8);
+    let lists = asked(Endpoint::List);
+    eventually("and again and again", || asked(Endpoint::List) > lists + 8);
+    shows.store(false, Ordering::Relaxed);
+    eventually("a glance shows nothing", || hangs.load(Ordering::Relaxed));
+    let answered: Instant = *stub.book().moments(Endpoint::List).last().unwrap();
+    for n in FILES..FILES + 15 {
+        fs::write(bed.path(format!("inbox/{n:02}.wav")), vec![b'x'; 100 + n]).unwrap();
+    }
+    eventually("more is on its way", || stub.book().creates.len() == FILES + 15);
+    // What is seen is what is not asked: each of them is due after a second.
+    std::thread::sleep(Duration::from_secs(3));
+    let hanging = stub.book().moments(Endpoint::Read).into_iter().filter(|at| *at > answered).count();
+    assert!((1..=16).contains(&hanging), "{hanging} at once");
+    drop(running);
+}
+
+/// Of the many, these come to their end last.
+fn is_late(file: &str) -> bool {
+    file > "70"
+}
+
+/// How many are to be transcribed at once in the end, of the 100 agreed: the late ones are looked at late,
+/// and took as long as their records say.
+fn borne(ended: fn(&mut Value)) -> (u64, u64) {
+    let rule = move |asked: &Asked<'_>, book: &mut Book| match asked.endpoint {
+        Endpoint::Read if !is_late(asked.file) => Act::Change(at_once),
+        Endpoint::Read if book.moments(Endpoint::Create)[0].elapsed() < Duration::from_secs(4) => {
+            Act::Change(processing)
+        }
+        Endpoint::Read => Act::Change(ended),
+        _ => Act::Well,
+    };
+    let stub = Stub::start(rule);
+    let bed = polling(&stub, "{ min = \"100ms\", max = \"500ms\" }");
+    let running = Running::start(bed.command(["run"]));
+    eventually("all are written", || written(&bed) == FILES);
+    let status = Running::start(bed.command(["status", "--json"])).wait().last_object();
+    drop(running);
+    let running = &status["services"][0]["limits"]["running"];
+    (running["agreed"].as_u64().unwrap(), running["found"].as_u64().unwrap())
+}
+
+fn after(answer: &mut Value, millis: u64) {
+    let created = iso::read(answer["created_at"].as_str().unwrap()).unwrap();
+    answer["completed_at"] = json!(iso::write(created.after(Duration::from_millis(millis))));
+}
+
+fn at_once(answer: &mut Value) {
+    after(answer, 200);
+}
+
+#[test]
+fn a_service_is_slow_by_its_own_dates_and_not_because_it_was_looked_at_late() {
+    std::thread::scope(|threads| {
+        threads.spawn(|| assert_eq!(borne(at_once), (100, 100)));
+        threads.spawn(|| assert_eq!(borne(|_| ()), (100, 100), "nothing is known"));
+        threads.spawn(|| {
+            let (agreed, found) = borne(|answer| after(answer, 60_000));
+            assert!(found < agreed, "{found} of {agreed}");
+        });
+    });
 }
 
 fn written(bed: &Bed) -> usize {

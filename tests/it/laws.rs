@@ -580,6 +580,7 @@ async fn a_hint_brings_a_look_forward(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
     case.commit(&held.lease, &held.job.clone().resting(Some(at(600)), None), Hold::Release).await.unwrap();
+    assert_eq!(case.waits_for(&transcription(1)).await.unwrap(), Some(held.job.id));
     assert!(case.hasten(&transcription(1), at(3)).await.unwrap());
     assert_eq!(case.next_due(&[StageKind::Submitted], ALL).await.unwrap(), Some(at(3)));
     assert!(case.hasten(&transcription(1), at(5)).await.unwrap(), "a doubled hint is still one");
@@ -590,6 +591,7 @@ async fn a_hint_brings_a_look_forward(case: &mut Case) {
 async fn a_hint_for_nobody_is_no_error(case: &mut Case) {
     assert!(!case.hasten(&transcription(1), at(3)).await.unwrap());
     case.standing_at(1, StageKind::Written).await;
+    assert_eq!(case.waits_for(&transcription(1)).await.unwrap(), None);
     assert!(!case.hasten(&transcription(1), at(3)).await.unwrap());
     assert_eq!(case.next_due(&StageKind::ALL, ALL).await.unwrap(), None);
 }

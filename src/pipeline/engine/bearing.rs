@@ -2,9 +2,9 @@
 
 use super::Engine;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
 use crate::domain::stage::{Event, StageKind};
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::wait::Looked;
 use crate::store::contract::StoreError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -35,24 +35,26 @@ impl Engine {
         self.found().running.got_through(running);
     }
 
-    /// What an upload that got through, or a transcription that has ended, says of it.
-    pub(super) fn bore(&self, job: &Job, event: &Event, now: Timestamp) {
-        match event {
+    /// What an upload that got through says of it.
+    pub(super) fn bore(&self, event: &Event) {
+        if matches!(event, Event::Uploaded { .. }) {
             // This one is not under way any more.
-            Event::Uploaded { .. } => {
-                let under_way = self.uploading.load(Ordering::Relaxed) + 1;
-                self.found().uploads.got_through(under_way);
-            }
-            Event::Fetched { audio } => {
-                let mut found = self.found();
-                if found.slowness.ended(now.since(job.since), Duration::from_millis(audio.millis)) {
-                    found.running.slowed(self.parts.clock.uptime());
-                    let running = found.running.now();
-                    tracing::info!(service = %self.service(), running, "transcriptions take ever longer; fewer at once");
-                }
-            }
-            _ => {}
+            let under_way = self.uploading.load(Ordering::Relaxed) + 1;
+            self.found().uploads.got_through(under_way);
         }
+    }
+
+    /// What a transcription that has ended says of it, where the service tells how long it took.
+    pub(super) fn bore_end(&self, looked: Looked) -> Outcome {
+        if let (Outcome::Step(Event::Fetched { audio }), Some(took)) = (&looked.outcome, looked.took) {
+            let mut found = self.found();
+            if found.slowness.ended(took, Duration::from_millis(audio.millis)) {
+                found.running.slowed(self.parts.clock.uptime());
+                let running = found.running.now();
+                tracing::info!(service = %self.service(), running, "transcriptions take ever longer; fewer at once");
+            }
+        }
+        looked.outcome
     }
 
     /// An upload or a create that went wrong by the service's doing, or that it pushed back.

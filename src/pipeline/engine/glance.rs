@@ -31,8 +31,8 @@ const PAGE: u32 = 100;
 /// Pages of one glance.
 const PAGES: usize = 5;
 
-/// Reads at once of what the list does not show.
-const READS: usize = 16;
+/// Reads at once of what has been submitted, those of a glance included: of what the list does not show.
+pub(super) const READS: usize = 16;
 
 /// Commits at once: they share their syncs.
 const COMMITS: usize = 64;

@@ -109,10 +109,12 @@ impl Engine {
     /// A webhook tells of all that ends under our account, and knows the service's names only.
     async fn heard_of(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
         self.hints.keep_early(hint.clone());
-        if self.parts.store.hasten(transcription, self.parts.clock.now()).await? {
-            self.hints.take_early(&[hint.clone(), hint.clone()]);
+        let Some(id) = self.parts.store.waits_for(transcription).await? else { return Ok(()) };
+        self.hints.take_early(&[hint.clone(), hint.clone()]);
+        match self.parts.store.job(id).await? {
+            Some(job) if self.owns(&job.group()) => self.bring_forward(id, transcription).await.map(drop),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     async fn bring_forward(&self, job: JobId, transcription: &TranscriptionId) -> Result<bool, StoreError> {

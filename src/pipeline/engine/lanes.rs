@@ -1,6 +1,6 @@
 //! How much of what runs at once, and what is started now.
 
-use super::glance::{GLANCED_AT_ONCE, WORTH_A_PAGE};
+use super::glance::{GLANCED_AT_ONCE, READS, WORTH_A_PAGE};
 use super::{Engine, LEASE, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
@@ -161,7 +161,8 @@ impl Engine {
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
         let now = self.parts.clock.now();
-        // Many looks at once are first one look at the list. One glance at a time, and nothing beside it.
+        // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
+        // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
         let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts.clock.uptime());
         let n = match lane {
             Lane::Resolve => RESOLVED_AT_ONCE,
@@ -208,7 +209,7 @@ impl Engine {
                 if self.line().is_careful() { room.min(1) } else { room }
             }
             Lane::Resolve | Lane::Trust | Lane::Look => 1,
-            Lane::Wait => 16,
+            Lane::Wait => READS,
             Lane::Write => 32,
             Lane::Follow => 8,
         };

@@ -96,11 +96,15 @@ impl Engine {
             }
             // What is at the service needs no folder: it is awaited whatever became of its source.
             Stage::Submitted { order, transcription } => {
-                match wait::run(&self.wait_doors(), job, transcription).await {
+                let looked = {
+                    let _one = self.reads.acquire().await.ok(); // never closed
+                    wait::run(&self.wait_doors(), job, transcription).await
+                };
+                match looked {
                     Err(gone) if gone.kind == FaultKind::Gone => {
                         return self.seek(lease, job, (order, transcription), gone).await;
                     }
-                    waited => waited?,
+                    looked => self.bore_end(looked?),
                 }
             }
             Stage::Fetched { order, transcription, .. } => {

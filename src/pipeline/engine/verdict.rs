@@ -44,7 +44,7 @@ impl Engine {
     }
 
     pub(super) fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
-        self.bore(&job, &event, now);
+        self.bore(&event);
         // Other steps from there asked nobody: a twin was found, or the file has changed.
         if matches!(event, Event::Uploaded { .. } | Event::Fetched { .. }) {
             self.heard_good(&job);

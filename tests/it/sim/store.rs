@@ -161,6 +161,10 @@ impl Store for SimStore {
         self.inner.trust(service).await
     }
 
+    async fn waits_for(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError> {
+        self.inner.waits_for(transcription).await
+    }
+
     async fn hasten(&self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
         self.inner.hasten(transcription, now).await
     }

@@ -164,7 +164,7 @@ impl Book {
     fn read(&self, id: &str) -> Option<Value> {
         let (id, file, metadata, at) = self.records.iter().find(|record| record.0 == id)?;
         let words = format!("What was said in {file}.");
-        Some(json!({
+        let mut record = json!({
             "id": id, "status": "done", "created_at": iso::write(*at), "custom_metadata": metadata,
             "result": {
                 "metadata": { "audio_duration": 1.5, "number_of_distinct_channels": 1 },
@@ -175,7 +175,14 @@ impl Book {
                     }],
                 },
             },
-        }))
+        });
+        // Whom it was asked to call is repeated, as everything else that was asked for.
+        let asked = |create: &&Create| metadata["scribed"] == create.token && !create.callback.is_null();
+        if let Some(create) = self.creates.iter().find(asked) {
+            let (callback, url) = (&create.callback, &create.callback["url"]);
+            record["request_params"] = json!({ "callback": true, "callback_config": callback, "callback_url": url });
+        }
+        Some(record)
     }
 
     fn list(&self, query: &str) -> Value {
