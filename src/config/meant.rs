@@ -733,15 +733,7 @@ fn callback(section: &Section<'_>) -> Option<Callback> {
 }
 
 fn public_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
-    let mend = "write it like \"https://hook.example.org\"";
-    let url = web_url(value, mend)?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(refusal("must not hold a user or a password", "each callback has a secret of its own in its path"));
-    }
-    if url.query().is_some() || url.fragment().is_some() {
-        return Err(refusal("must not have a query or a fragment", mend));
-    }
-    Ok(url)
+    base_url(value, "https://hook.example.org", "each callback has a secret of its own in its path")
 }
 
 /// As [`address`], with a port that a service can be told.
@@ -833,10 +825,7 @@ fn web_url(value: &DeValue<'_>, mend: &str) -> Result<Url, Refusal> {
 
 fn webhook_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
     let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(refusal("must not hold a user or a password", "receivers know the calls by their signature"));
-    }
-    Ok(url)
+    userless(url, "receivers know the calls by their signature")
 }
 
 fn boolean(value: &DeValue<'_>) -> Result<bool, Refusal> {
@@ -844,13 +833,23 @@ fn boolean(value: &DeValue<'_>) -> Result<bool, Refusal> {
 }
 
 fn service_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
-    let mend = "write it like \"https://stt.example.org\"";
-    let url = web_url(value, mend)?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(refusal("must not hold a user or a password", "put the key into `key`"));
-    }
+    base_url(value, "https://stt.example.org", "put the key into `key`")
+}
+
+/// An address that paths are put behind. `secret`: where what a user and a password are for belongs.
+fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Result<Url, Refusal> {
+    let mend = format!("write it like \"{example}\"");
+    let url = userless(web_url(value, &mend)?, secret)?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refusal("must not have a query or a fragment", mend));
+    }
+    Ok(url)
+}
+
+/// A user or a password in an address would show in logs.
+fn userless(url: Url, secret: &str) -> Result<Url, Refusal> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", secret));
     }
     Ok(url)
 }
