@@ -38,19 +38,12 @@ pub enum WalkFault {
 }
 
 /// Walks until nothing created at or after `oldest` (by the service's clock; `None`: nothing at all)
-/// can be hidden, and returns every item seen that carries a token of ours, in the list's order.
+/// can be hidden, and returns every item seen that carries a token of ours, in the list's order. It is begun
+/// again only while `may`: meanwhile the service may have asked to be left alone.
 ///
 /// # Errors
 /// [`WalkFault`]; then nothing may be concluded from absence.
-pub async fn run(client: &dyn Client, oldest: Option<Timestamp>, walk_limit: u32) -> Result<Vec<Listed>, WalkFault> {
-    run_while(client, oldest, walk_limit, &|| true).await
-}
-
-/// As [`run`]; it is begun again only while `may`: meanwhile the service may have asked to be left alone.
-///
-/// # Errors
-/// As [`run`].
-pub async fn run_while(
+pub async fn run(
     client: &dyn Client,
     oldest: Option<Timestamp>,
     walk_limit: u32,

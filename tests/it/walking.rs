@@ -182,7 +182,7 @@ impl Client for Model {
 
 fn walked(model: &Model, oldest: Option<Timestamp>) -> Result<BTreeSet<String>, WalkFault> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let items = runtime.block_on(walk::run(model, oldest, 500))?;
+    let items = runtime.block_on(walk::run(model, oldest, 500, &|| true))?;
     Ok(items.into_iter().map(|item| item.id.to_string()).collect())
 }
 
@@ -276,6 +276,6 @@ fn a_list_that_never_ends_asks_a_person() {
         faults: 0,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let walked = runtime.block_on(walk::run(&Stubborn(Model::new(shape)), None, 50));
+    let walked = runtime.block_on(walk::run(&Stubborn(Model::new(shape)), None, 50, &|| true));
     assert_eq!(walked, Err(WalkFault::TooLong));
 }

@@ -87,7 +87,7 @@ impl Engine {
     /// Walks the list; not again while the service wants nothing.
     pub(super) async fn walk_list(&self, oldest: Option<Timestamp>) -> Result<Vec<Listed>, WalkFault> {
         let may = || matches!(self.line().gate(self.parts.clock.uptime()), Gate::Open | Gate::Asks);
-        walk::run_while(&*self.parts.client, oldest, self.parts.terms.walk_limit, &may).await
+        walk::run(&*self.parts.client, oldest, self.parts.terms.walk_limit, &may).await
     }
 
     /// All unknown creates in one walk.
