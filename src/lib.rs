@@ -143,6 +143,7 @@ pub mod daemon;
 pub mod domain {
     pub mod budget;
     pub mod charge;
+    pub mod checksum;
     pub mod fault;
     pub mod format;
     pub mod hint;
@@ -152,7 +153,9 @@ pub mod domain {
     pub mod path;
     pub mod pause;
     pub mod reason;
+    pub mod remote;
     pub mod retry;
+    pub mod row;
     pub mod sent;
     pub mod stage;
     pub mod token;
@@ -205,9 +208,11 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod ordered;
     pub mod outcome;
     pub mod probe;
     pub mod purse;
+    pub mod remote;
     pub mod resolve;
     pub mod settle;
     pub mod submit;
@@ -296,6 +301,7 @@ pub mod source {
     pub mod mount;
     pub mod mount_table;
     pub mod ours;
+    pub mod place;
     pub mod reopen;
     pub mod stamp;
     pub mod survey;
@@ -310,6 +316,7 @@ pub mod store {
     pub mod index;
     pub mod journal;
     pub mod memory;
+    pub mod ordered;
     pub mod params;
     pub mod queue;
     pub mod sled;

@@ -2,7 +2,7 @@
 
 use super::schedule::Schedule;
 use super::secret::Secret;
-use super::template::{NameTemplate, Template};
+use super::template::{NameTemplate, Template, Templates};
 use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
@@ -17,6 +17,7 @@ use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that `jobs.toml` says.
@@ -257,6 +258,8 @@ pub struct Source {
     pub budget: Allowance,
     /// The parameters of the request.
     pub template: Template,
+    /// All of them, of which a row of a manifest may name another.
+    pub templates: Arc<Templates>,
     /// What is written for each job; never empty, without repetition.
     pub outputs: Vec<Format>,
     /// How it is named.

@@ -14,6 +14,7 @@ use super::values::{or, ordered};
 use super::written::{Found, Refusal, Section, refusal, size, text, whole, wrong_type};
 use crate::domain::retry::Policy;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// Reads a configuration file, its secrets included.
@@ -100,7 +101,7 @@ impl Reader<'_> {
     fn config(&self, path: &Path, file: &Section<'_>) -> Config {
         let state = self.state(&file.section("state"));
         let serve = self.serve(&file.section("serve"));
-        let templates = self.templates(file);
+        let templates = Arc::new(self.templates(file));
         let mut services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
         let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });

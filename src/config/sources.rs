@@ -15,12 +15,13 @@ use crate::domain::names::{ServiceName, SourceName};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use toml::de::DeValue;
 
 /// What a source may name, and whose folders it may not take.
 pub(super) struct Known<'k> {
-    pub(super) templates: &'k Templates,
+    pub(super) templates: &'k Arc<Templates>,
     pub(super) services: &'k BTreeMap<ServiceName, Service>,
     pub(super) own: &'k [&'k Path],
 }
@@ -96,6 +97,7 @@ impl Reader<'_> {
             scan,
             budget: allowance(&section.section("budget")),
             template: template.map_or_else(Template::empty, |spot| spot.value),
+            templates: Arc::clone(templates),
             outputs,
             name_as,
         };
