@@ -149,6 +149,7 @@ pub mod daemon;
 pub mod domain {
     pub mod budget;
     pub mod charge;
+    pub mod checksum;
     pub mod fault;
     pub mod format;
     pub mod hint;
@@ -158,7 +159,9 @@ pub mod domain {
     pub mod path;
     pub mod pause;
     pub mod reason;
+    pub mod remote;
     pub mod retry;
+    pub mod row;
     pub mod sent;
     pub mod stage;
     pub mod token;
@@ -211,9 +214,11 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod ordered;
     pub mod outcome;
     pub mod probe;
     pub mod purse;
+    pub mod remote;
     pub mod resolve;
     pub mod settle;
     pub mod submit;
@@ -302,6 +307,7 @@ pub mod source {
     pub mod mount;
     pub mod mount_table;
     pub mod ours;
+    pub mod place;
     pub mod reopen;
     pub mod stamp;
     pub mod survey;
@@ -316,6 +322,7 @@ pub mod store {
     pub mod index;
     pub mod journal;
     pub mod memory;
+    pub mod ordered;
     pub mod params;
     pub mod queue;
     pub mod sled;
