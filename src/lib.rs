@@ -59,6 +59,7 @@ pub mod cli {
     pub mod pause;
     pub mod plan;
     pub mod planned;
+    pub mod planner;
     pub mod progress;
     pub mod reconcile;
     pub mod retry;
@@ -69,6 +70,7 @@ pub mod cli {
     pub mod signals;
     pub mod status;
     pub mod supervisor;
+    pub mod twins;
     pub mod upgrade;
     pub mod visit;
     pub mod way;
@@ -121,6 +123,9 @@ pub mod control {
     pub mod listing;
     pub mod pausing;
     pub mod place;
+    pub mod plan_file;
+    pub mod plan_run;
+    pub mod reckoning;
     pub mod request;
     pub mod server;
     pub mod socket;
@@ -136,6 +141,7 @@ pub mod domain {
     pub mod budget;
     pub mod charge;
     pub mod fault;
+    pub mod finish;
     pub mod format;
     pub mod hint;
     pub mod home;
@@ -166,6 +172,10 @@ pub mod media {
     pub mod extract;
     mod ffmpeg;
     pub mod header;
+    pub mod length;
+    mod length_boxes;
+    mod length_streams;
+    pub mod measured;
     mod native;
     mod resample;
 }
@@ -189,6 +199,7 @@ pub mod pipeline {
     pub mod asking;
     pub mod blocking;
     pub mod callbacks;
+    pub mod chosen;
     pub mod engine;
     pub mod engines;
     pub mod extract;
@@ -284,6 +295,7 @@ pub mod source {
     pub mod folder;
     pub mod ignore;
     pub mod intake;
+    pub mod likeness;
     pub mod marker;
     pub mod mount;
     pub mod mount_table;

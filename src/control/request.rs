@@ -7,6 +7,8 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::StageKind;
+use crate::domain::token::Order;
+use crate::domain::turnaround::Usual;
 use crate::pipeline::engine::Bears;
 use crate::store::contract::{Note, StoreError};
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,14 @@ pub enum Request {
     LookUp {
         /// At most [`LOOKED_UP_AT_ONCE`].
         keys: Vec<JobKey>,
+        /// The sizes of their files, in the same order; empty where nobody asks for others of a size.
+        #[serde(default)]
+        sizes: Vec<u64>,
+    },
+    /// Whether these were bought already. Answered by [`Answer::Bought`].
+    Bought {
+        /// At most [`LOOKED_UP_AT_ONCE`].
+        orders: Vec<Order>,
     },
     /// A file is taken, whatever the patterns say. Answered by [`Answer::Added`].
     Add {
@@ -123,6 +133,8 @@ pub enum Answer {
     Explained(Box<Explained>),
     /// See [`Request::LookUp`]; in the order of the names.
     LookedUp(Vec<Known>),
+    /// See [`Request::Bought`]; in the same order.
+    Bought(Vec<bool>),
     /// See [`Request::Add`].
     Added(Box<Added>),
     /// See [`Request::Retry`].
@@ -291,6 +303,9 @@ pub struct Served {
     pub trouble: Option<String>,
     /// What the daemon has found it to bear.
     pub bears: Option<Bears>,
+    /// How long it takes, as the daemon has learned.
+    #[serde(default)]
+    pub usual: Option<Usual>,
 }
 
 /// A source of which nothing changes until its folder is back.
@@ -395,6 +410,9 @@ pub struct Known {
     pub job: Option<Job>,
     /// Whether it is an output that was written for a job.
     pub is_output: bool,
+    /// Whether another job has a file of this size, so that its content may have been bought.
+    #[serde(default)]
+    pub alike: bool,
 }
 
 /// What there is to say of a path.
