@@ -55,7 +55,9 @@ pub mod cli {
     pub mod harvest;
     pub mod init;
     pub mod jobs;
+    pub mod next;
     pub mod once;
+    pub mod part;
     pub mod pause;
     pub mod plan;
     pub mod planned;
@@ -65,6 +67,7 @@ pub mod cli {
     pub mod retry;
     pub mod row;
     pub mod run;
+    pub mod schema;
     pub mod serve;
     pub mod show;
     pub mod signals;
@@ -104,9 +107,11 @@ pub mod config {
     pub mod problem;
     pub mod reading;
     pub mod schedule;
+    pub mod schema;
     pub mod secret;
     mod services;
     mod serving;
+    pub mod shape;
     mod sources;
     mod spending;
     pub mod starter;
@@ -126,6 +131,7 @@ pub mod control {
     pub mod costing;
     pub mod deleting;
     pub mod explaining;
+    pub mod facts;
     pub mod forecast;
     pub mod hands;
     pub mod listing;

@@ -103,6 +103,12 @@ pub enum Command {
     Check,
     /// Writes a commented jobs.toml
     Init,
+    /// The JSON Schema of jobs.toml, for editors: `#:schema ./jobs.schema.json` as its first line
+    Schema,
+    /// What a shell needs to complete command lines, as `scribed completions bash`
+    Completions(Completions),
+    /// The manual page
+    Man(Man),
     /// The transcription service itself, for others on the site
     Serve(Serve),
     /// First-version request parameters and results into second-version ones
@@ -344,6 +350,22 @@ pub struct Cost {
     /// A table for a spreadsheet, with a line of headings (RFC 4180)
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+/// `scribed completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `scribed man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// One page for each command, into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub to: Option<PathBuf>,
 }
 
 /// `scribed upgrade`.

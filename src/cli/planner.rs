@@ -3,8 +3,9 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::part::Part;
 use crate::cli::plan::Queue;
-use crate::cli::planned::{Part, Planned};
+use crate::cli::planned::Planned;
 use crate::cli::progress::Ticker;
 use crate::cli::twins::{Candidate, Read, Sizes, Twins, read};
 use crate::config::meant::{Config, Existing, Source};
@@ -96,11 +97,11 @@ impl<'a> Planner<'a> {
                         sizes.add(stamp.size);
                     }
                 }
-                self.shown.tick(|| format!("looking for files: {} so far", sizes.len()));
+                self.shown.tick(|| format!("looking for files: {} so far", sizes.count()));
             }
             surveyor.await.map_err(std::io::Error::other)?;
         }
-        self.all = sizes.len();
+        self.all = sizes.count();
         self.repeated = sizes.repeated();
         Ok(())
     }

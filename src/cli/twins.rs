@@ -30,7 +30,7 @@ impl Sizes {
     }
 
     /// How many files were counted.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.all.len() as u64
     }
 

@@ -390,6 +390,12 @@ pub struct Shown {
     /// The job whose transcription it shares.
     #[serde(default)]
     pub origin: Option<Origin>,
+    /// As in [`Explained::facts`].
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+    /// The service whose business it is.
+    #[serde(default)]
+    pub service: Option<ServiceName>,
 }
 
 /// Where a transcription comes from that was not bought for the job that has it.
@@ -433,6 +439,54 @@ pub struct Explained {
     /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
     pub paused: Option<Pause>,
+    /// What is true of it beside that; what keeps it comes first.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+}
+
+/// Something that is true of a file beside its stage: what keeps it, or how it goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Of which kind.
+    pub kind: FactKind,
+    /// In words: a clause that stands after "because", or by itself.
+    pub words: String,
+    /// Whether it keeps the file from going on.
+    pub holds: bool,
+    /// When it ends by itself; `None`: not, or nobody knows.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
+    /// What a person can do about it.
+    #[serde(default)]
+    pub mend: Option<String>,
+}
+
+/// Kinds of facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactKind {
+    /// No daemon runs.
+    NoDaemon,
+    /// The folder of its source is away.
+    Frozen,
+    /// A person's order.
+    Pause,
+    /// It looks unfinished.
+    Hold,
+    /// What it costs does not fit.
+    Budget,
+    /// The service does no more at once.
+    Limit,
+    /// The service is out, or refuses.
+    Outage,
+    /// The queue does not know what was bought.
+    Suspect,
+    /// Its service is not in `jobs.toml` any more.
+    Removed,
+    /// The service says when it is done.
+    Callback,
+    /// A person is asked.
+    Person,
 }
 
 /// What a path is to scribed.
