@@ -1,5 +1,6 @@
 //! Jobs, page by page, and one job whole.
 
+use super::facts::facts;
 use super::hands::Hands;
 use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
 use crate::domain::job::Job;
@@ -48,7 +49,10 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
     let origin = origin(hands, &job).await?;
     let is_gone = is_gone(hands, &job).await;
-    Ok(Shown { paused, job: hands.told(job), history, is_gone, origin })
+    let service = Some(hands.homes.of(&job.group()).clone());
+    let job = hands.told(job);
+    let facts = facts(hands, &job).await?;
+    Ok(Shown { paused, job, history, is_gone, origin, facts, service })
 }
 
 /// The job that its transcription was bought for, where that is another one.

@@ -7,9 +7,10 @@ use crate::config::zone::Zone;
 use crate::domain::budget::{Budget, Limit, Over, Period, judge};
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::job::Job;
+use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
+use crate::pipeline::chosen::Chosen;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::remote::announced;
 use crate::source::mount::Mount;
@@ -18,11 +19,12 @@ use crate::store::contract::{Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How much audio a file holds, as far as that can be told without sending it.
-pub type Measure = Arc<dyn Fn(PathBuf) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
+/// How much audio the file at this path holds, which has this name and is in this state, as far as that can be
+/// told without sending it.
+pub type Measure = Arc<dyn Fn(PathBuf, JobKey, Stamp) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
 
 /// A file that is not measured in so long tells nothing; the upload's answer will.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,6 +38,8 @@ pub struct Purse {
     zone: Zone,
     measure: Measure,
     refused: Mutex<BTreeMap<JobId, Refused>>,
+    /// Where a person has chosen by a plan what may be bought.
+    chosen: OnceLock<Chosen>,
 }
 
 /// A job that did not fit.
@@ -73,12 +77,27 @@ impl Shut {
 impl Purse {
     /// With nobody refused yet.
     pub fn new(budget: Budget, zone: Zone, measure: Measure) -> Self {
-        Self { budget, zone, measure, refused: Mutex::default() }
+        Self { budget, zone, measure, refused: Mutex::default(), chosen: OnceLock::new() }
     }
 
     /// The days that it counts in.
     pub fn zone(&self) -> Zone {
         self.zone
+    }
+
+    /// From now on nothing is bought but for these. The first word counts.
+    pub fn keep_to(&self, chosen: Chosen) {
+        drop(self.chosen.set(chosen));
+    }
+
+    /// What a person has chosen by a plan.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.chosen.get()
+    }
+
+    /// Whether a job may move on: nothing is chosen, or it is among that.
+    pub fn lets(&self, job: &Job) -> bool {
+        self.chosen().is_none_or(|chosen| chosen.lets(job))
     }
 
     /// Every limit as it is now.
@@ -178,7 +197,7 @@ impl Purse {
         let Recording::File(path) = recording(mount.source(), job) else { return announced(job) };
         tokio::select! {
             biased;
-            audio = (self.measure)(path) => audio?.to_reserve(),
+            audio = (self.measure)(path, job.key.clone(), job.seen) => audio?.to_reserve(),
             () = clock.sleep(PATIENCE) => None,
         }
     }

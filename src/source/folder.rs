@@ -113,7 +113,11 @@ impl Scan<'_> {
         Ok(())
     }
 
-    async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
+    /// Admits a file that was seen in this state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.wrote(&key).await? {
             return Ok(()); // an output of ours, whatever the patterns say

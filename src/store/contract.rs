@@ -280,6 +280,9 @@ pub trait Store: Send + Sync {
     /// Whether this is the name of a file that was written for a job.
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError>;
 
+    /// The job that wrote outputs of this name, whatever their endings are.
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
+
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
 

@@ -227,13 +227,18 @@ impl Queue {
     /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
     /// round under another language is still ours.
     fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
-        let Some(id) = self.index.writer(key) else { return Ok(false) };
-        let Some(job) = self.rows.load(id)? else { return Ok(false) };
-        let (folder, name) = split(key.path.as_bytes());
-        let beside = job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        let Some(job) = self.writer(key)? else { return Ok(false) };
+        let (_, name) = split(key.path.as_bytes());
         let is_output = |output: &Output| output.name.as_bytes() == name;
         let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
-        Ok(beside && (has_format || job.outputs.iter().any(is_output)))
+        Ok(has_format || job.outputs.iter().any(is_output))
+    }
+
+    fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let Some(id) = self.index.writer(key) else { return Ok(None) };
+        let (folder, _) = split(key.path.as_bytes());
+        let beside = |job: &Job| job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        Ok(self.rows.load(id)?.filter(beside))
     }
 
     fn claim(
@@ -547,6 +552,10 @@ impl Store for QueueStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.queue().wrote(key)
+    }
+
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.queue().writer(key)
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {

@@ -391,7 +391,7 @@ impl Day {
         let mut config = reading::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
         let clock = Arc::new(Hand(iso::read(now).unwrap().0.into()));
         let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
-        let measure: Measure = Arc::new(|_| Box::pin(async { Some(AUDIO) }));
+        let measure: Measure = Arc::new(|_, _, _| Box::pin(async { Some(AUDIO) }));
         let purse = Purse::new(config.budget, config.zone, measure);
         Self { _dir: dir, clock, store: memory::empty(), mount, purse }
     }

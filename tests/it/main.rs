@@ -14,6 +14,7 @@ mod daemon;
 mod desk;
 mod document;
 mod elsewhere;
+mod explained;
 mod extract;
 mod faults;
 mod floors;
@@ -30,6 +31,7 @@ mod kill;
 mod killed;
 mod laws;
 mod ledger;
+mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod lists;

@@ -228,6 +228,10 @@ impl Store for SimStore {
         self.inner.wrote(key).await
     }
 
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.writer(key).await
+    }
+
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
         self.inner.page(filter).await
     }
