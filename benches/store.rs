@@ -208,7 +208,7 @@ fn round(job: &Job) -> Vec<Job> {
         service_date: Some(NOW),
         sent_at: NOW,
     };
-    let upload = Upload { id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()), at: NOW };
+    let upload = Upload { id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()), at: NOW, origin: None };
     let way = [
         Event::Settled,
         Event::Probed { params, content: None },

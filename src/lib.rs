@@ -85,6 +85,7 @@ pub mod client {
     pub mod again;
     pub mod answer;
     pub mod contract;
+    pub mod hearing;
     pub mod http;
     pub mod meaning;
     pub mod pace;

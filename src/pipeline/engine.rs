@@ -316,6 +316,7 @@ impl Engine {
         let mut walks: JoinSet<Walked> = JoinSet::new();
         let mut busy = Busy::default();
         let began = self.parts.clock.now();
+        let _listening = self.hints.listen();
         loop {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
@@ -326,8 +327,13 @@ impl Engine {
             {
                 return Ok(ended);
             }
-            // What is under way wakes us when it ends.
-            let next = if busy.total() == 0 { earlier(next, self.patience_left(until)) } else { next };
+            if let Some(words) = self.left_hanging(until, &busy) {
+                self.drain(&mut walks, &mut busy).await?;
+                return Ok(Ended::ServiceOut(words));
+            }
+            // What is under way wakes us when it ends; or nothing is heard of it for too long.
+            let idle = || earlier(next, self.patience_left(until));
+            let next = if busy.total() == 0 { idle() } else { earlier(next, self.silence_left(until)) };
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
             tokio::select! {
                 biased;

@@ -44,9 +44,10 @@ impl Engines {
         self.each().for_each(|engine| engine.recall());
     }
 
-    /// See [`Engine::hint`]: whose it is, is known when it is looked into.
+    /// See [`Engine::hint`]: whose it is, is known when it is looked into. One that can take no more keeps it
+    /// from no other.
     pub fn hint(&self, hint: &Hint) -> bool {
-        self.each().all(|engine| engine.hint(hint.clone()))
+        self.each().filter(|engine| !engine.hint(hint.clone())).count() == 0
     }
 
     /// Whether callbacks are seen to come from any service.

@@ -77,7 +77,7 @@ pub async fn run(
     // Only this may hang in the folder; what follows must not be dropped half-way.
     let unfit = tokio::select! {
         biased;
-        unfit = unfit(mount, job, upload, now) => unfit,
+        unfit = unfit(mount, job, (upload, &doors.client.identity().origin), now) => unfit,
         away = mount.lost() => Err(folder_away(&away, now)),
     };
     if let Some(outcome) = unfit? {
@@ -121,8 +121,14 @@ pub async fn run(
 }
 
 /// The file or its upload is not what would be bought.
-async fn unfit(mount: &Mount, job: &Job, upload: &Upload, now: Timestamp) -> Result<Option<Outcome>, Fault> {
-    if now.since(upload.at) > UPLOAD_LASTS {
+async fn unfit(
+    mount: &Mount,
+    job: &Job,
+    (upload, origin): (&Upload, &String),
+    now: Timestamp,
+) -> Result<Option<Outcome>, Fault> {
+    let elsewhere = upload.origin.as_ref().is_some_and(|place| place != origin);
+    if elsewhere || now.since(upload.at) > UPLOAD_LASTS {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
     let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());

@@ -113,7 +113,8 @@ impl Engine {
         let (mut rest, mut pending) = (Vec::new(), Vec::new());
         let useful = claims.iter().filter(|claim| on_its_way(&claim.job, &shown).is_some()).count();
         for claim in claims {
-            let Some(status) = self.glances.believe(&claim.job, &shown) else {
+            let is_here = wait::elsewhere(&claim.job, self.parts.client.identity()).is_none();
+            let Some(status) = self.glances.believe(&claim.job, &shown).filter(|_| is_here) else {
                 rest.push(claim);
                 continue;
             };

@@ -50,7 +50,7 @@ impl Engine {
         match sought(job, bought, walked.as_deref(), gone, now) {
             Ok(event) => {
                 tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
-                Ok(Moved::Outcome(Outcome::Step(event)))
+                Ok(Moved::Outcome(Outcome::Step(event).into()))
             }
             Err(Missed::Fault(fault)) => Err(Stop::Fault(fault)),
             Err(Missed::Unread(fault)) => {

@@ -1,6 +1,6 @@
 //! When a pass is over.
 
-use super::lanes::Lane;
+use super::lanes::{Busy, Lane};
 use super::{Ended, Engine, Patience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
@@ -9,6 +9,9 @@ use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// A service that gives a sign of life so often is not silent, however little patience a pass has.
+const QUIET: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Whether a pass is over.
@@ -70,7 +73,32 @@ impl Engine {
 
     /// Whether a pass has given up on a service that is out.
     pub(super) fn is_patience_over(&self, until: Until) -> bool {
-        self.patience_left(until) == Some(Duration::ZERO)
+        self.patience_left(until) == Some(Duration::ZERO) || self.silence(until) == Some(Duration::ZERO)
+    }
+
+    /// How much longer a pass puts up with a service that takes requests and says nothing.
+    fn silence(&self, until: Until) -> Option<Duration> {
+        let Until::Idle(patience) = until else { return None };
+        Some(patience.outage.max(QUIET).saturating_sub(self.parts.client.silent_for()?))
+    }
+
+    /// When [`Engine::left_hanging`] is to be asked, where that is not now.
+    pub(super) fn silence_left(&self, until: Until) -> Option<Duration> {
+        self.silence(until).filter(|left| !left.is_zero())
+    }
+
+    /// In words, if all that is left to do for a pass is to wait for a service that has said nothing for longer
+    /// than the pass puts up with: its time-outs may be minutes away.
+    pub(super) fn left_hanging(&self, until: Until, busy: &Busy) -> Option<String> {
+        let over = self.silence(until) == Some(Duration::ZERO);
+        if !over || self.intake.load(Ordering::Relaxed) || !busy.only_at_service() {
+            return None;
+        }
+        let silent = self.parts.client.silent_for().unwrap_or_default().as_secs();
+        let silent = humantime::format_duration(Duration::from_secs(silent));
+        Some(self.trouble().unwrap_or_else(|| {
+            format!("service `{}` takes requests and has given no sign of life for {silent}", self.service())
+        }))
     }
 
     /// When a pass gives up on a service that is out.

@@ -90,6 +90,12 @@ impl Busy {
         self.at_work.values().sum()
     }
 
+    /// Whether something is under way, and all of it at the service.
+    pub(super) fn only_at_service(&self) -> bool {
+        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(lane, _)| *lane);
+        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == Lane::Look)
+    }
+
     pub(super) fn begin(&mut self, lane: Lane, work: AbortHandle) {
         *self.at_work.entry(lane).or_default() += 1;
         if lane.lasts() {

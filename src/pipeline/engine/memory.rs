@@ -27,6 +27,8 @@ pub(super) struct Memory {
     pub(super) trust_cuts: u32,
     /// Sources whose outputs could not be written when it was last tried.
     pub(super) unwritable: BTreeSet<SourceName>,
+    /// Where this service was when it was given what it is not asked for any more, as far as that was said.
+    pub(super) elsewhere: BTreeSet<String>,
     /// A suspect store that a person must look at.
     pub(super) distrust: Option<Fault>,
 }

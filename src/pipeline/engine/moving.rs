@@ -29,7 +29,7 @@ impl Engine {
         };
         let now = self.parts.clock.now();
         match moved {
-            Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, outcome).await,
+            Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, *outcome).await,
             Some(Ok(Moved::Committed)) => Ok(()),
             Some(Err(Stop::Fault(fault))) => {
                 // Not as it was claimed: what was about to be placed may have been written down since.
@@ -84,7 +84,7 @@ impl Engine {
                 let mount = self.mount(job)?;
                 // It was uploaded before its source was kept here.
                 if self.stays_here(mount).is_err() {
-                    return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost)));
+                    return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost).into()));
                 }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let callbacks = self.parts.callbacks.as_ref();
@@ -104,7 +104,10 @@ impl Engine {
                     Err(gone) if gone.kind == FaultKind::Gone => {
                         return self.seek(lease, job, (order, transcription), gone).await;
                     }
-                    looked => self.bore_end(looked?),
+                    looked => {
+                        self.say_elsewhere(job, looked.as_ref().err());
+                        self.bore_end(looked?)
+                    }
                 }
             }
             Stage::Fetched { order, transcription, .. } => {
@@ -122,7 +125,7 @@ impl Engine {
                 return Err(Stop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
             }
         };
-        Ok(Moved::Outcome(outcome))
+        Ok(Moved::Outcome(outcome.into()))
     }
 
     pub(super) fn wait_doors(&self) -> wait::Doors<'_> {
@@ -173,7 +176,7 @@ impl Engine {
     async fn submitted(&self, lease: &Lease, job: &Job, submission: Submission) -> Result<Moved, Stop> {
         let now = self.parts.clock.now();
         match submission {
-            Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
+            Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome.into())),
             // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
             Submission::Over(Rest { until, fault }) => {
                 let job = self.step(job.clone(), Event::UploadLost, now)?.resting(until, Some(fault));
@@ -211,7 +214,7 @@ impl Engine {
 /// What a walk has done.
 pub(super) enum Moved {
     /// To be committed.
-    Outcome(Outcome),
+    Outcome(Box<Outcome>),
     /// Committed already.
     Committed,
 }

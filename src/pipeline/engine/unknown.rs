@@ -55,7 +55,7 @@ impl Engine {
                 let service = self.service();
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
-                for (order, bought) in &by_order(&found, service) {
+                for (order, bought) in &by_order(&found, self.parts.client.identity()) {
                     crash::point(Point::Sighting);
                     store.sight(order, bought).await?;
                     crash::point(Point::Sighted);
@@ -162,7 +162,8 @@ impl Engine {
             Finding::Adopt(item) => {
                 tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
                 let round = job.round;
-                let event = Event::Adopted { order, transcription: item.id, round };
+                let origin = Some(self.parts.client.identity().origin.clone());
+                let event = Event::Adopted { order, transcription: item.id, round, origin };
                 self.forget_create(job.id);
                 let over = self.line().accepted(self.parts.clock.uptime());
                 self.say_over(over);

@@ -96,6 +96,16 @@ impl Engine {
         }
     }
 
+    /// Once for each address.
+    pub(super) fn say_elsewhere(&self, job: &Job, fault: Option<&Fault>) {
+        let (Some(fault), Some(place)) = (fault.filter(|fault| fault.kind == FaultKind::Asks), &job.bought_at) else {
+            return;
+        };
+        if self.memory().elsewhere.insert(place.clone()) {
+            tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "a service has moved; what was bought at its old address waits for a person");
+        }
+    }
+
     fn say_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
             tracing::info!(source = %job.key.source, "outputs can be written again");
