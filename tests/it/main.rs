@@ -55,8 +55,13 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+#[path = "../support/storm/mod.rs"]
+mod storm;
+mod storms;
 mod systemd;
 mod walking;
+
+use support::scripted;
 
 mod support {
     pub mod bed;
