@@ -88,6 +88,14 @@ impl Row {
 
     pub const HEAD: &'static str = "                                            done  created  requests   reads  lists   429s  and after   uploads  creates  minutes";
 
+    /// Everything is done, and bought once.
+    pub fn assert_laws(&self) {
+        let (name, jobs) = (self.name, self.jobs);
+        assert_eq!((self.done(), self.outputs), (jobs as u64, jobs), "{name}: {:?}", self.counts);
+        assert_eq!(self.books.created(), (1, 1), "{name}: {:?}", self.books.good);
+        assert_eq!(self.books.most_of_a_token(), 1, "{name}: {:?}", self.books.tokens);
+    }
+
     /// A line of the table.
     pub fn line(&self) -> String {
         let (books, jobs) = (&self.books, self.jobs as f64);
