@@ -119,7 +119,7 @@ impl Row {
 
 fn config(dir: &Path, url: &str, running: usize) -> Config {
     let text = format!(
-        "[service]\nurl = \"{url}\"\nkey = \"env:KEY\"\nlag = \"2m\"\n\
+        "[service]\nurl = \"{url}\"\nkey = \"env:KEY\"\nlag = \"1m\"\n\
          limits = {{ uploads = 8, running = {running}, requests_per_second = 50 }}\n\
          [[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\nexisting = \"transcribe\"\noutputs = [\"txt\"]\n"
     );

@@ -75,7 +75,7 @@ const fn out(from: u64, lasts: u64, says: Out) -> Outage {
     Outage { from: Duration::from_secs(from), lasts: Duration::from_secs(lasts), says }
 }
 
-const LATE: Duration = Duration::from_secs(90);
+const LATE: Duration = Duration::from_secs(45);
 
 /// Every row of the table.
 pub const ALL: [Weather; 20] = [
@@ -90,7 +90,7 @@ pub const ALL: [Weather; 20] = [
     Weather { name: "answers lost: one in ten", lost: 10, ..WELL },
     Weather { name: "answers malformed: one in ten", malformed: 10, ..WELL },
     Weather { name: "it bears a third of what was agreed", bears: Some(3), ..WELL },
-    Weather { name: "lists and reads 90 s late, answers lost", lost: 5, list_late: LATE, reads_late: LATE, ..WELL },
+    Weather { name: "lists and reads 45 s late, answers lost", lost: 5, list_late: LATE, reads_late: LATE, ..WELL },
     Weather { name: "filters ignored, answers lost", lost: 5, ignores: true, ..WELL },
     Weather { name: "transcriptions die: one in twenty", dies: 5, ..WELL },
     Weather { name: "states that mean nothing: one in ten", odd: 10, ..WELL },
