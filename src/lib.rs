@@ -61,6 +61,7 @@ pub mod cli {
     pub mod planned;
     pub mod progress;
     pub mod reconcile;
+    pub mod reload;
     pub mod retry;
     pub mod row;
     pub mod run;
@@ -130,6 +131,7 @@ pub mod control {
     pub mod listing;
     pub mod pausing;
     pub mod place;
+    pub mod reloading;
     pub mod request;
     pub mod server;
     pub mod socket;

@@ -100,7 +100,7 @@ async fn pass(
 /// In words; a folder that is back meanwhile was away during the scan all the same.
 fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<String> {
     let gone = scans.iter().filter(|(_, scanned)| !scanned.there);
-    gone.map(|(name, _)| match house.mounts.get(name).and_then(|mount| mount.away()) {
+    gone.map(|(name, _)| match house.setup().mounts.get(name).and_then(|mount| mount.away()) {
         Some(away) => format!("the source {name} is frozen: {away}"),
         None => {
             format!("the folder of the source {name} was away for a moment; run it again to look through all of it")
@@ -126,7 +126,7 @@ async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Optio
 
 /// Jobs that have not ended, by what they wait for.
 async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreError> {
-    let store = &house.store;
+    let (store, setup) = (&house.store, house.setup());
     let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
     let mut waiting = BTreeMap::new();
     let counts = store.counts().await?;
@@ -143,7 +143,7 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
             let job = &house.told(job);
             let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
                 true => "pause",
-                false if house.homes.knows(job) => waits_for(job),
+                false if setup.homes.knows(job) => waits_for(job),
                 false => "person", // its service is not in the configuration any more
             };
             *waiting.entry(what).or_default() += 1;

@@ -269,6 +269,18 @@ impl HttpClient {
     }
 }
 
+impl HttpClient {
+    /// How long the service still wants nothing at all.
+    pub fn held(&self) -> Duration {
+        self.pacer.held()
+    }
+
+    /// Sends nothing for so long: it was asked of the one that this one takes the place of.
+    pub fn leave_alone(&self, span: Duration) {
+        self.pacer.leave_alone(span);
+    }
+}
+
 /// What an address must be so that paths can be put behind it.
 fn check(base: &Url) -> Result<(), &'static str> {
     if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none_or(str::is_empty) {

@@ -290,6 +290,9 @@ pub trait Store: Send + Sync {
     /// the address of its service) is due now.
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
 
+    /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError>;
+
     /// Puts by what this charge says, in place of what was put by for this job before, if that fits into all
     /// of these limits: looked at and written in one step, whoever else asks. If not, nothing is put by for
     /// the job any more. Durable with the job's next durable commit.

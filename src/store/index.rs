@@ -286,8 +286,10 @@ impl Index {
 
 /// It goes on when a person has changed the configuration.
 fn rests_on_settings(job: &Job) -> bool {
-    let over = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget) && !job.stage.is_end();
-    over || job.asks_where()
+    let Some(fault) = job.fault.as_ref().filter(|_| !job.stage.is_end()) else { return false };
+    // Before its upload a job asks for nothing but what its source says.
+    let asks = fault.kind == FaultKind::Asks && job.due.is_none() && job.stage.kind() == StageKind::Probed;
+    fault.kind == FaultKind::Budget || asks || job.asks_where()
 }
 
 /// From the intent until the purchase is written down as such, the order has an owner by its row.

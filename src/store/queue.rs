@@ -127,6 +127,10 @@ impl Queue {
 
     fn begin_run(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.index.spending.begin_run(now);
+        self.configured_anew(now)
+    }
+
+    fn configured_anew(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.index.on_settings().into_iter().try_for_each(|id| self.bring_forward(id, now))
     }
 
@@ -535,6 +539,10 @@ impl Store for QueueStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.queue().begin_run(now)
+    }
+
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.queue().configured_anew(now)
     }
 
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {

@@ -45,6 +45,7 @@ mod power_loss;
 mod producers;
 mod recogniser;
 mod reconcile;
+mod reload;
 mod renamed;
 mod results;
 mod samples;

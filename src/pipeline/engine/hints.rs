@@ -113,7 +113,7 @@ impl Engine {
     async fn called(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
         // Before it is looked at: whoever writes the transcription down looks here afterwards.
         self.hints.keep_early(hint.clone());
-        let job = self.parts.store.job(id).await?.filter(|job| job.round == round);
+        let job = self.parts().store.job(id).await?.filter(|job| job.round == round);
         // Every engine hears it; one of them knows the job.
         if job.as_ref().is_some_and(|job| !self.owns(&job.group())) {
             self.hints.take_early(&[hint.clone(), hint.clone()]);
@@ -138,17 +138,17 @@ impl Engine {
     /// A webhook tells of all that ends under our account, and knows the service's names only.
     async fn heard_of(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
         self.hints.keep_early(hint.clone());
-        let Some(id) = self.parts.store.waits_for(transcription).await? else { return Ok(()) };
+        let Some(id) = self.parts().store.waits_for(transcription).await? else { return Ok(()) };
         self.hints.take_early(&[hint.clone(), hint.clone()]);
-        match self.parts.store.job(id).await? {
+        match self.parts().store.job(id).await? {
             Some(job) if self.owns(&job.group()) => self.bring_forward(id, transcription).await.map(drop),
             _ => Ok(()),
         }
     }
 
     async fn bring_forward(&self, job: JobId, transcription: &TranscriptionId) -> Result<bool, StoreError> {
-        let at = self.asking.hinted(job, self.parts.clock.now());
-        self.parts.store.hasten(transcription, at).await
+        let at = self.asking.hinted(job, self.parts().clock.now());
+        self.parts().store.hasten(transcription, at).await
     }
 
     /// When a job whose create was just accepted is looked at first.
@@ -158,7 +158,7 @@ impl Engine {
         transcription: &TranscriptionId,
         now: Timestamp,
     ) -> Result<Timestamp, StoreError> {
-        let poll = &self.parts.terms.poll;
+        let poll = &self.parts().terms.poll.clone();
         let audio = job.stage.audio().unwrap_or_default();
         let beside = u64::try_from(self.running().await?).unwrap_or(u64::MAX).saturating_sub(1);
         let wait = self.asking.accepted(job.id, audio, beside, poll);

@@ -25,7 +25,7 @@ impl Engine {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let counts = self.parts.store.counts_of(&|group| self.owns(group)).await?;
+        let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
         if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
             return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
         }
@@ -44,17 +44,17 @@ impl Engine {
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
     /// is for the next one: somebody has to do something about it first.
     async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         let until = now.after(wait);
-        let pauses = self.parts.store.pauses().await?;
-        let shut = self.parts.purse.shut(now);
+        let pauses = self.parts().store.pauses().await?;
+        let shut = self.parts().purse.shut(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
         let is_paused = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
         let rests = |job: &Job| is_paused(job) || is_shut(job);
         let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
-            let jobs = self.parts.store.page(&filter).await?;
+            let jobs = self.parts().store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
             let soon = |job: &Job| job.due.is_some_and(|due| due <= until);
@@ -68,7 +68,7 @@ impl Engine {
 
     /// How long nothing has got through to the service, if so.
     pub(super) fn outage(&self) -> Option<Duration> {
-        self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted)
+        self.line().trouble(self.parts().clock.uptime()).map(|(_, lasted)| lasted)
     }
 
     /// Whether a pass has given up on a service that is out.
@@ -79,7 +79,7 @@ impl Engine {
     /// How much longer a pass puts up with a service that takes requests and says nothing.
     fn silence(&self, until: Until) -> Option<Duration> {
         let Until::Idle(patience) = until else { return None };
-        Some(patience.outage.max(QUIET).saturating_sub(self.parts.client.silent_for()?))
+        Some(patience.outage.max(QUIET).saturating_sub(self.parts().client.silent_for()?))
     }
 
     /// When [`Engine::left_hanging`] is to be asked, where that is not now.
@@ -94,7 +94,7 @@ impl Engine {
         if !over || self.intake.load(Ordering::Relaxed) || !busy.only_at_service() {
             return None;
         }
-        let silent = self.parts.client.silent_for().unwrap_or_default().as_secs();
+        let silent = self.parts().client.silent_for().unwrap_or_default().as_secs();
         let silent = humantime::format_duration(Duration::from_secs(silent));
         Some(self.trouble().unwrap_or_else(|| {
             format!("service `{}` takes requests and has given no sign of life for {silent}", self.service())

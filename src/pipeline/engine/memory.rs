@@ -48,7 +48,8 @@ pub(super) struct OnItsWay<'a> {
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        let (now, lag) = (self.engine.parts.clock.uptime(), self.engine.parts.terms.lag);
+        let parts = self.engine.parts();
+        let (now, lag) = (parts.clock.uptime(), parts.terms.lag);
         self.engine.memory().creates.end(self.job, now, lag);
     }
 }
@@ -116,7 +117,7 @@ impl Engine {
     /// How long ago, by a clock that nobody sets, a read first said that this job's transcription is not
     /// there; no time, if it is now.
     pub(super) fn missed_for(&self, job: JobId) -> Duration {
-        let now = self.parts.clock.uptime();
+        let now = self.parts().clock.uptime();
         now.since(*self.memory().rows.entry(job).or_default().missed.get_or_insert(now))
     }
 
