@@ -18,6 +18,7 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::{Measure, Purse};
+use crate::pipeline::windows;
 use crate::server::address::{Reach, is_public};
 use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
@@ -196,9 +197,9 @@ impl House {
         }
     }
 
-    /// A job as it is told: see [`Purse::told`].
+    /// A job as it is told: see [`Purse::told`] and [`windows::told`].
     pub fn told(&self, job: Job) -> Job {
-        self.purse.told(job, self.clock.now())
+        windows::told(&self.mounts, self.purse.told(job, self.clock.now()), self.clock.moment())
     }
 
     /// What carries out what commands ask of this house, which is a daemon of this process number.

@@ -111,9 +111,9 @@ pub mod config {
     pub mod template;
     #[cfg(test)]
     mod tests;
+    mod timing;
     mod values;
     pub mod written;
-    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
@@ -143,12 +143,14 @@ pub mod daemon;
 pub mod domain {
     pub mod budget;
     pub mod charge;
+    pub mod cron_line;
     pub mod fault;
     pub mod format;
     pub mod hint;
     pub mod home;
     pub mod job;
     pub mod names;
+    pub mod nearest;
     pub mod path;
     pub mod pause;
     pub mod reason;
@@ -158,6 +160,8 @@ pub mod domain {
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod window;
+    pub mod zone;
 }
 
 /// What a service's lists hold, gathered into a folder.
@@ -215,6 +219,7 @@ pub mod pipeline {
     pub mod vars;
     pub mod wait;
     pub mod walk;
+    pub mod windows;
     pub mod write;
 }
 

@@ -5,9 +5,9 @@ use super::meant::{Existing, Service, Source};
 use super::patterns::{globs, inside, media_glob, set};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
-use super::schedule::Schedule;
 use super::spending::allowance;
 use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
+use super::timing;
 use super::values::{boolean, or, values};
 use super::written::{Refusal, Section, Spot, duration, refusal, text};
 use crate::domain::format::Format;
@@ -61,7 +61,6 @@ impl Reader<'_> {
         let existing = or(section.get("existing", existing), Existing::Skip);
         let settle = section.get("settle", duration).map(|settle| settle.value);
         let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
-        let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
         let template = section.get("template", |value| template::find(templates, &text(value)?));
         let (service, local_only) = service_of(section, known.services);
         let outputs = outputs(section);
@@ -93,7 +92,8 @@ impl Reader<'_> {
             existing,
             settle,
             hold,
-            scan,
+            scan: timing::scan(section),
+            submit: timing::submit(section),
             budget: allowance(&section.section("budget")),
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
@@ -135,10 +135,6 @@ fn existing(value: &DeValue<'_>) -> Result<Existing, Refusal> {
         "transcribe" => Ok(Existing::Transcribe),
         _ => Err(refusal("must be \"skip\" or \"transcribe\"", "the default is \"skip\", which never costs anything")),
     }
-}
-
-fn scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
-    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
 }
 
 fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {

@@ -1,8 +1,8 @@
 //! Templates: request parameters and output names whose text may hold `{{ … }}`.
 
-use super::problem::nearest;
 use super::written::{Refusal, Section, refusal};
 use crate::domain::format::Format;
+use crate::domain::nearest::nearest;
 use crate::domain::token::RESERVED_KEY;
 use crate::wire::fields::{
     Complaint, METADATA, METADATA_LIMIT, PER_REQUEST, Side, Wrong, coerce, inspect, text_length,

@@ -71,6 +71,8 @@ pub enum FaultKind {
     NoRoom,
     /// It does not fit into what is left of a budget.
     Budget,
+    /// Its source's window is shut. Told, and not kept: the clock knows it.
+    Window,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -97,13 +99,14 @@ impl FaultKind {
             Self::Held => "held",
             Self::NoRoom => "no_room",
             Self::Budget => "budget",
+            Self::Window => "window",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 18] = [
+    pub const NAMES: [&str; 19] = [
         "refused",
         "barred",
         "throttled",
@@ -120,6 +123,7 @@ impl FaultKind {
         "held",
         "no_room",
         "budget",
+        "window",
         "asks",
         "bug",
     ];
@@ -152,7 +156,8 @@ impl Fault {
             | FaultKind::FolderAway
             | FaultKind::Held
             | FaultKind::NoRoom
-            | FaultKind::Budget => Blame::World,
+            | FaultKind::Budget
+            | FaultKind::Window => Blame::World,
             FaultKind::Asks => Blame::Person,
         }
     }

@@ -58,6 +58,7 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Asks => "person",
         F::Held => "hold",
         F::Budget => "budget",
+        F::Window => "window",
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
         F::Unwritable => "disk",

@@ -57,6 +57,7 @@ mod sim;
 mod simulation;
 mod systemd;
 mod walking;
+mod windows;
 
 mod support {
     pub mod bed;
