@@ -22,6 +22,7 @@ use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::{Measure, Purse};
+use crate::pipeline::windows;
 use crate::pipeline::write::Writing;
 use crate::server::auth;
 use crate::server::service::StartError;
@@ -277,9 +278,10 @@ impl House {
         futures_util::future::try_join_all(each).await.map(drop)
     }
 
-    /// A job as it is told: see [`Purse::told`].
+    /// A job as it is told: see [`Purse::told`] and [`windows::told`].
     pub fn told(&self, job: Job) -> Job {
-        self.setup().purse.told(job, self.clock.now())
+        let setup = self.setup();
+        windows::told(&setup.mounts, setup.purse.told(job, self.clock.now()), self.clock.moment())
     }
 
     /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process

@@ -125,10 +125,10 @@ pub mod config {
     pub mod template;
     #[cfg(test)]
     mod tests;
+    mod timing;
     mod values;
     pub mod variables;
     pub mod written;
-    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
@@ -164,6 +164,7 @@ pub mod domain {
     pub mod budget;
     pub mod charge;
     pub mod checksum;
+    pub mod cron_line;
     pub mod fault;
     pub mod finish;
     pub mod format;
@@ -171,6 +172,7 @@ pub mod domain {
     pub mod home;
     pub mod job;
     pub mod names;
+    pub mod nearest;
     pub mod path;
     pub mod pause;
     pub mod reason;
@@ -182,6 +184,8 @@ pub mod domain {
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod window;
+    pub mod zone;
 }
 
 /// What a service's lists hold, gathered into a folder.
@@ -246,6 +250,7 @@ pub mod pipeline {
     pub mod vars;
     pub mod wait;
     pub mod walk;
+    pub mod windows;
     pub mod write;
 }
 

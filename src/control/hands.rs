@@ -13,6 +13,7 @@ use crate::domain::path::RelPath;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::Purse;
+use crate::pipeline::windows;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use crate::web::receiver::Counts;
@@ -156,7 +157,8 @@ impl Hands {
     /// its row cannot know that.
     pub fn told(&self, job: Job) -> Job {
         if job.stage.is_end() || self.homes.knows(&job) {
-            return self.purse.told(job, self.clock.now());
+            let job = self.purse.told(job, self.clock.now());
+            return windows::told(&self.mounts, job, self.clock.moment());
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \

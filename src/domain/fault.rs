@@ -75,6 +75,8 @@ pub enum FaultKind {
     NoRoom,
     /// It does not fit into what is left of a budget.
     Budget,
+    /// Its source's window is shut. Told, and not kept: the clock knows it.
+    Window,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -103,13 +105,14 @@ impl FaultKind {
             Self::Altered => "altered",
             Self::NoRoom => "no_room",
             Self::Budget => "budget",
+            Self::Window => "window",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 20] = [
+    pub const NAMES: [&str; 21] = [
         "refused",
         "barred",
         "throttled",
@@ -128,6 +131,7 @@ impl FaultKind {
         "altered",
         "no_room",
         "budget",
+        "window",
         "asks",
         "bug",
     ];
@@ -163,7 +167,8 @@ impl Fault {
             | FaultKind::Held
             | FaultKind::Awaited
             | FaultKind::NoRoom
-            | FaultKind::Budget => Blame::World,
+            | FaultKind::Budget
+            | FaultKind::Window => Blame::World,
             FaultKind::Asks => Blame::Person,
         }
     }

@@ -59,6 +59,7 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Held => "hold",
         F::Awaited => "missing file",
         F::Budget => "budget",
+        F::Window => "window",
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
         F::Unwritable => "disk",

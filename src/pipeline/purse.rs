@@ -3,13 +3,13 @@
 //! that a backlog that waits for tomorrow is not looked at over and over.
 
 use crate::clock::Clock;
-use crate::config::zone::Zone;
 use crate::domain::budget::{Budget, Limit, Over, Period, judge};
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
+use crate::domain::zone::Zone;
 use crate::pipeline::chosen::Chosen;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::remote::announced;

@@ -18,7 +18,7 @@ use crate::pipeline::purse::{Purse, Rest};
 use crate::pipeline::remote::{self, hushed};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
-use crate::pipeline::vars;
+use crate::pipeline::{vars, windows};
 use crate::source::mount::Mount;
 use crate::source::place::{Recording, recording};
 use crate::source::stamp::{Look, look};
@@ -96,6 +96,10 @@ pub async fn run(
         if doors.store.pauses().await.map_err(Stop::Store)?.of(&job.key.source, until).is_some() {
             return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
         }
+        // What is sent at the last moment could leave after it.
+        if let Some(until) = windows::not_before(mount.source(), FRESH, doors.clock.moment()) {
+            return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
+        }
         let written = doors.clock.uptime();
         let (service, at) = (&order.service, doors.clock.now());
         let reserved = doors.purse.before_create(doors.store, mount, lease, job, service, at).await;
@@ -107,7 +111,8 @@ pub async fn run(
         crash::point(Point::Intending);
         doors.store.commit(lease, &intended, Hold::Keep).await.map_err(Stop::Store)?;
         crash::point(Point::Intended);
-        if doors.clock.uptime().since(written) > FRESH {
+        let shut = || windows::not_before(mount.source(), Duration::ZERO, doors.clock.moment()).is_some();
+        if doors.clock.uptime().since(written) > FRESH || shut() {
             continue; // nothing was sent under it
         }
         let intended = Box::new(intended);
