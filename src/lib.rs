@@ -100,14 +100,19 @@ pub mod client {
 pub mod config {
     pub mod blind;
     mod callback;
+    pub mod capture;
     pub mod folders;
     pub mod keys;
     pub mod meant;
+    pub mod name_as;
+    pub mod overlay;
+    mod parameters;
     pub mod patterns;
     pub mod problem;
     pub mod reading;
     pub mod schedule;
     pub mod schema;
+    mod scoping;
     pub mod secret;
     mod services;
     mod serving;
@@ -119,6 +124,7 @@ pub mod config {
     #[cfg(test)]
     mod tests;
     mod values;
+    pub mod variables;
     pub mod written;
     pub mod zone;
 }
@@ -154,6 +160,7 @@ pub mod daemon;
 pub mod domain {
     pub mod budget;
     pub mod charge;
+    pub mod checksum;
     pub mod fault;
     pub mod finish;
     pub mod format;
@@ -164,7 +171,9 @@ pub mod domain {
     pub mod path;
     pub mod pause;
     pub mod reason;
+    pub mod remote;
     pub mod retry;
+    pub mod row;
     pub mod sent;
     pub mod stage;
     pub mod token;
@@ -222,9 +231,11 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod ordered;
     pub mod outcome;
     pub mod probe;
     pub mod purse;
+    pub mod remote;
     pub mod resolve;
     pub mod settle;
     pub mod submit;
@@ -314,6 +325,7 @@ pub mod source {
     pub mod mount;
     pub mod mount_table;
     pub mod ours;
+    pub mod place;
     pub mod reopen;
     pub mod stamp;
     pub mod survey;
@@ -328,6 +340,7 @@ pub mod store {
     pub mod index;
     pub mod journal;
     pub mod memory;
+    pub mod ordered;
     pub mod params;
     pub mod queue;
     pub mod sled;
@@ -352,6 +365,7 @@ pub mod wire {
     pub mod record;
     pub mod result;
     pub mod schema;
+    pub mod shorthand;
     mod table;
     pub mod upgrade;
     pub mod upload;

@@ -6,13 +6,13 @@ use crate::cli::failure::Failure;
 use crate::cli::plan::Queue;
 use crate::config::meant::Source;
 use crate::control::forecast::Forecast;
-use crate::domain::job::{JobKey, Stamp};
-use crate::domain::names::Hash;
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::token::Order;
 use crate::media::measured::{Fact, Measured};
 use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::likeness::likeness;
+use crate::source::place::full_path;
 use crate::source::stamp::hash;
 use std::collections::HashSet;
 use std::path::Path;
@@ -116,7 +116,8 @@ impl Twins {
 /// Under which parameters it would be bought; `None` where nothing is to be compared, or they do not render.
 fn params(source: &Source, file: &Candidate, read: &Read) -> Option<Hash> {
     read.likeness.or(read.content)?;
-    let rendered = source.template.render(&vars::of_job(&file.key)).ok()?;
+    let job = Job::found(JobId(0), file.key.clone(), file.stamp, Timestamp(0), Timestamp(0));
+    let rendered = vars::rendered(source, &job, Timestamp(0)).ok()?;
     Some(Hash::of(&rendered.params.canonical()))
 }
 

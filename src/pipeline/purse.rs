@@ -12,8 +12,9 @@ use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
 use crate::pipeline::chosen::Chosen;
 use crate::pipeline::probe::store_fault;
-use crate::source::folder::full_path;
+use crate::pipeline::remote::announced;
 use crate::source::mount::Mount;
+use crate::source::place::{Recording, recording};
 use crate::store::contract::{Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,6 +135,10 @@ impl Purse {
         let now = clock.now();
         let reserved = match need {
             Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
+            // Its length comes with the bill: then it is too late.
+            None if matches!(recording(mount.source(), job), Recording::Remote(_)) => {
+                return Ok(Some(unknown(mount, job, now)));
+            }
             None => self.anything_left(store, job, now).await,
         };
         let refused = reserved.map_err(|error| store_fault(&error, now))?.err();
@@ -154,9 +159,9 @@ impl Purse {
         now: Timestamp,
     ) -> Result<Option<Rest>, StoreError> {
         let said = job.stage.audio().and_then(|audio| audio.to_reserve());
-        let need = said.or_else(|| job.held().and_then(|held| held.reserved));
+        let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced(job));
         if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
-            return Ok(Some(unknown(now)));
+            return Ok(Some(unknown(mount, job, now)));
         }
         let charge = charge(mount, job, service, need, now);
         let refused = self.reserve(store, lease, job, charge).await?.err();
@@ -189,7 +194,7 @@ impl Purse {
     }
 
     async fn measured(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<u64> {
-        let path = full_path(&mount.source().folder, &job.key.path);
+        let Recording::File(path) = recording(mount.source(), job) else { return announced(job) };
         tokio::select! {
             biased;
             audio = (self.measure)(path, job.key.clone(), job.seen) => audio?.to_reserve(),
@@ -306,10 +311,13 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
     }
 }
 
-fn unknown(now: Timestamp) -> Rest {
-    let words = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
+fn unknown(mount: &Mount, job: &Job, now: Timestamp) -> Rest {
+    let remote = "the service fetches it by itself, and says how long it is when it has been bought, so that nothing \
+                  can be reserved for it in the budget: give its row a `duration`, or take the budget out";
+    let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
                  budget: convert it (`ffmpeg -i` with another name), or take the budget out";
-    Rest { until: None, fault: Fault::new(FaultKind::Budget, words, now) }
+    let is_remote = matches!(recording(mount.source(), job), Recording::Remote(_));
+    Rest { until: None, fault: Fault::new(FaultKind::Budget, if is_remote { remote } else { file }, now) }
 }
 
 /// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an

@@ -18,6 +18,7 @@ use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
@@ -178,6 +179,18 @@ pub trait Store: Send + Sync {
     /// looks different now starts over. One that waits for its folder to be back is due now: it has been
     /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
+
+    /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
+    /// over, where nothing is being bought for it, and is passed over until then. For the rest as
+    /// [`Store::admit`]. `seen`: the row's file; `None` where it is not there yet, or lies elsewhere.
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError>;
 
     /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, the longest due
     /// first, held until `until`.

@@ -7,12 +7,14 @@ use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{
     Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
 };
 use crate::store::index::{Index, split};
+use crate::store::ordered::{Weighed, weigh};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the rows are: memory or sled.
@@ -171,7 +173,8 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
-        let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        let was_away =
+            old.fault.as_ref().is_some_and(|fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited));
         if !old.stage.is_end() {
             if was_away && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
@@ -186,6 +189,39 @@ impl Queue {
         };
         self.put(Some(&old), &new.resting(Some(due), None))?;
         Ok(Admission::Reopened(id))
+    }
+
+    fn admit_row(
+        &mut self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        let Some(id) = self.index.find(&key.tag()) else {
+            let found = Job::found(self.index.next_id(), key.clone(), seen.unwrap_or_default(), now, due);
+            let job = Job { row: Some(Box::new(row.clone())), ..found };
+            self.put(None, &job)?;
+            return Ok(Admission::New(job.id));
+        };
+        let old = self.load(id)?;
+        match weigh(&old, row, seen, now, due) {
+            Weighed::Reordered(new) => {
+                self.settle_purchase(&old, &new)?;
+                // First: whoever holds the job may not put back what was ordered before.
+                self.index.release(id);
+                self.put(Some(&old), &new)?;
+                self.wake_followers(&new)?;
+                return Ok(Admission::Reopened(id));
+            }
+            Weighed::Noted(new) => self.put(Some(&old), &new)?,
+            Weighed::Same | Weighed::Later => {}
+        }
+        match seen {
+            Some(seen) => self.admit(key, seen, now, due),
+            None => Ok(Admission::Known(id)),
+        }
     }
 
     /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
@@ -386,6 +422,17 @@ fn must_be_durable(job: &Job) -> bool {
 impl Store for QueueStore {
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
         self.queue().admit(key, seen, now, due)
+    }
+
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.queue().admit_row(key, row, seen, now, due)
     }
 
     async fn claim(

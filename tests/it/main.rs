@@ -47,6 +47,7 @@ mod power_loss;
 mod producers;
 mod recogniser;
 mod reconcile;
+mod remote;
 mod renamed;
 mod results;
 mod samples;
