@@ -11,8 +11,8 @@ use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::token::Order;
 use crate::media::measured::{Fact, Measured};
 use crate::pipeline::vars;
+use crate::source::folder::full_path;
 use crate::source::likeness::likeness;
-use crate::source::place::full_path;
 use crate::source::stamp::hash;
 use std::collections::HashSet;
 use std::path::Path;
@@ -116,8 +116,9 @@ impl Twins {
 /// Under which parameters it would be bought; `None` where nothing is to be compared, or they do not render.
 fn params(source: &Source, file: &Candidate, read: &Read) -> Option<Hash> {
     read.likeness.or(read.content)?;
-    let job = Job::found(JobId(0), file.key.clone(), file.stamp, Timestamp(0), Timestamp(0));
-    let rendered = vars::rendered(source, &job, Timestamp(0)).ok()?;
+    let now = Timestamp(0);
+    let job = Job::found(JobId(0), file.key.clone(), file.stamp, now, now);
+    let rendered = vars::rendered(source, &job, now).ok()?;
     Some(Hash::of(&rendered.params.canonical()))
 }
 
