@@ -287,7 +287,7 @@ pub trait Store: Send + Sync {
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
 
     /// A run begins: what is reserved from now on counts in it, and what rests on what is configured (a budget,
-    /// the address of its service) is due now.
+    /// a key, the address of its service) is due now.
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
 
     /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.
