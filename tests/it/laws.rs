@@ -459,8 +459,13 @@ async fn a_job_owns_one_order(case: &mut Case) {
 async fn what_was_bought_is_known(case: &mut Case) {
     assert_eq!(case.bought(&order(1)).await.unwrap(), None);
     let id = case.found(1).await;
-    let expected =
-        Some(Bought { transcription: transcription(1), round: 0, by: Some(id), origin: crate::jobs::origin(), sighted: None });
+    let expected = Some(Bought {
+        transcription: transcription(1),
+        round: 0,
+        by: Some(id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
         case.brought(id, kind, 1).await;
         assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
@@ -500,7 +505,8 @@ async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
 }
 
 async fn the_highest_round_sighted_is_kept(case: &mut Case) {
-    let bought = |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None, sighted: None };
+    let bought =
+        |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None, sighted: None };
     for (n, round, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
         case.sight(&order(1), &bought(n, round)).await.unwrap();
         assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(kept));
@@ -514,7 +520,9 @@ async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     assert!(case.suspect(&service()).await.unwrap());
     case.reopen();
     assert!(case.suspect(&service()).await.unwrap(), "opening it again is no proof");
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None })
+        .await
+        .unwrap();
     case.trust(&service()).await.unwrap();
     assert!(!case.suspect(&service()).await.unwrap());
     case.reopen();
@@ -540,7 +548,9 @@ async fn files_of_one_size_are_alike(case: &mut Case) {
 async fn after_a_sighting_everything_is_alike(case: &mut Case) {
     let id = case.found(1).await;
     assert!(!case.alike(7, id).await.unwrap());
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None })
+        .await
+        .unwrap();
     assert!(case.alike(7, id).await.unwrap());
     case.settle().await.unwrap();
     case.reopen();
@@ -673,8 +683,13 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let follows = held.job.on(Event::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
     case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
     assert!(case.overrule(&owner, Event::Cancelled, at(5)).await.unwrap());
-    let expected =
-        Some(Bought { transcription: transcription(1), round: 0, by: Some(owner.id), origin: crate::jobs::origin(), sighted: None });
+    let expected = Some(Bought {
+        transcription: transcription(1),
+        round: 0,
+        by: Some(owner.id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
     assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner, "whoever comes now adopts it");
     let woken = case.job(follower.id).await.unwrap().unwrap();
@@ -696,8 +711,13 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     let intended = crate::jobs::intended(&job, 1);
     let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
-    let better =
-        Some(Bought { transcription: transcription(7), round: 1, by: Some(job.id), origin: crate::jobs::origin(), sighted: None });
+    let better = Some(Bought {
+        transcription: transcription(7),
+        round: 1,
+        by: Some(job.id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 
     let given_up = case.job(given_up.id).await.unwrap().unwrap();

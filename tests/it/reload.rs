@@ -107,9 +107,7 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
     let bed = bed(&named("first"));
     bed.drop_in(0, "a.wav");
     let _daemon = daemon(&bed);
-    eventually("it is submitted", || {
-        bed.jobs().get("a.wav").is_some_and(|job| job["stage"] == "submitted")
-    });
+    eventually("it is submitted", || bed.jobs().get("a.wav").is_some_and(|job| job["stage"] == "submitted"));
     bed.configure(&named("second"));
     let refused = bed.run(["reload"]);
     assert_eq!(refused.code, 2, "{refused:?}");
