@@ -418,6 +418,10 @@ pub struct Shown {
     /// The service whose business it is.
     #[serde(default)]
     pub service: Option<ServiceName>,
+    /// Where its recording is not at its place any more: the job of a file that is there and shares its
+    /// transcription, likely the same file under its new name.
+    #[serde(default)]
+    pub moved_to: Option<Origin>,
 }
 
 /// Where a transcription comes from that was not bought for the job that has it.

@@ -224,13 +224,13 @@ impl Purse {
         if over.is_hopeless() {
             return format!(
                 "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
-                 and start scribed again; the others go on"
+                 and `scribed reload`; the others go on"
             );
         }
         let again = match (over.opens(), over.limit.period) {
             (Some(at), _) => format!("it goes on at {}", self.zone.shown(at)),
             (None, Period::Run) => "it goes on with the next run".to_owned(),
-            (None, _) => "it goes on when a person raises that, and starts scribed again".to_owned(),
+            (None, _) => "it goes on when a person raises that (`scribed reload` takes it up)".to_owned(),
         };
         format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
     }

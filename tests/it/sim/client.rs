@@ -211,6 +211,7 @@ impl Client for Scripted {
             id: TranscriptionId::new(record.id.clone()),
             created: Some(crate::sim::clock::date(record.created)),
             token: record.token.clone(),
+            billed: None,
             status: record.status(now),
         };
         Ok(ListPage { items: all[from..to].iter().map(listed).collect(), more: to < all.len() })
