@@ -110,6 +110,7 @@ pub mod config {
     pub mod secret;
     mod services;
     mod serving;
+    pub mod sidecar;
     mod sources;
     mod spending;
     pub mod starter;
@@ -154,6 +155,7 @@ pub mod domain {
     pub mod hint;
     pub mod home;
     pub mod job;
+    pub mod making;
     pub mod names;
     pub mod path;
     pub mod pause;
@@ -177,6 +179,7 @@ pub mod harvest {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod describing;
     pub mod extract;
     mod ffmpeg;
     pub mod header;
@@ -211,6 +214,7 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod making;
     pub mod outcome;
     pub mod probe;
     pub mod purse;
@@ -297,12 +301,15 @@ pub mod source {
     pub mod disk;
     pub mod folder;
     pub mod ignore;
+    pub mod ignoring;
     pub mod intake;
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
     pub mod ours;
     pub mod reopen;
+    pub mod sidecars;
+    pub mod small;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

@@ -20,6 +20,8 @@ pub struct Key {
 pub enum Holds {
     /// A value that `meant` reads.
     Value,
+    /// A table of what somebody else defines, read where it is meant.
+    Free,
     /// Something that a later build honours.
     NotYet,
     /// A table with these keys.
@@ -120,6 +122,22 @@ pub fn check(top: &DeTable<'_>) -> Vec<Problem> {
     problems
 }
 
+/// Everything in a sidecar that is not one of its keys. What belongs into `jobs.toml` is told so.
+pub(super) fn check_sidecar(top: &DeTable<'_>, keys: &[Key]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_table(top, keys, "", &mut problems);
+    for problem in &mut problems {
+        let at = problem.span.clone().unwrap_or_default();
+        let written = top.keys().find(|key| key.span() == at).map(|key| key.get_ref().to_string());
+        let elsewhere = |key: &&Key| written.as_deref() == Some(key.name);
+        if FILE.iter().chain(SOURCE).chain(SERVICE).chain(SERVE).any(|key| elsewhere(&key)) {
+            problem.what = format!("`{}` may not be said beside recordings", written.unwrap_or_default());
+            problem.mend = "say it in jobs.toml".to_owned();
+        }
+    }
+    problems
+}
+
 fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec<Problem>) {
     for (written, value) in table {
         let name = written.get_ref().as_ref();
@@ -133,7 +151,7 @@ fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec
 fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: &str, problems: &mut Vec<Problem>) {
     let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
     match (&key.holds, value.get_ref()) {
-        (Holds::Value, _) => {}
+        (Holds::Value, _) | (Holds::Free, DeValue::Table(_)) => {}
         (Holds::NotYet, _) => problems.push(
             Problem::at(at, format!("`{path}` is not honoured by this build yet"))
                 .mend("take it out; a setting is never ignored silently"),
@@ -160,7 +178,7 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
                 }
             }
         }
-        (Holds::Table(_) | Holds::Tables(_) | Holds::Named | Holds::NamedTables(_), other) => {
+        (Holds::Free | Holds::Table(_) | Holds::Tables(_) | Holds::Named | Holds::NamedTables(_), other) => {
             problems.push(no_table(key, at, other));
         }
     }

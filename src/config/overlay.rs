@@ -40,6 +40,12 @@ impl Overlay {
         self.say(shorthand::vocabulary(words), line);
     }
 
+    /// Request parameters, each with its line.
+    pub(super) fn say_at(&mut self, parameters: Map<String, Value>, lines: BTreeMap<String, usize>) {
+        self.lines.extend(lines);
+        merge_map(&mut self.parameters, &parameters);
+    }
+
     /// Request parameters.
     pub fn say(&mut self, parameters: Map<String, Value>, line: usize) {
         note("", &Value::Object(parameters.clone()), line, &mut self.lines);

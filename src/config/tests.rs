@@ -89,7 +89,7 @@ fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
         (Holds::Tables(inner), Some(value)) => {
             lacking(value[0].as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
-        (Holds::Value | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
+        (Holds::Value | Holds::Free | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
     };
     keys.iter().flat_map(lacks).collect()
 }
@@ -486,7 +486,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: add `target_languages`
 
-        error: `template.interview.audio_url` may not be set in a template
+        error: `template.interview.audio_url` may not be set here
           --> jobs.toml:13:1
            |
         13 | audio_url = "https://x.example/a.mp4"
@@ -494,7 +494,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: take it out; it is set for each job
 
-        error: `template.interview.custom_metadata.scribed` may not be set in a template
+        error: `template.interview.custom_metadata.scribed` may not be set here
           --> jobs.toml:14:21
            |
         14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }

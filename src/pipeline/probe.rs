@@ -2,16 +2,17 @@
 //! another job may have the same.
 
 use crate::clock::Clock;
-use crate::config::meant::{Existing, Source};
+use crate::config::meant::Existing;
+use crate::config::template::Rendered;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::making;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
-use crate::pipeline::vars;
 use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::ours::says_it_is_ours;
@@ -64,16 +65,24 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let made = making::make(mount, clock, job).await;
+    if let Ok(Err(outcome)) = made {
+        return Ok(outcome);
+    }
     // Only another content opens a new round: with the parameters that it was bought under, it is found.
-    let params = match &job.made_from {
-        Some(made) if Some(made.content) == content => made.params,
-        _ => keep_params(params, source, job, now)?,
+    let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
+    let (params, making) = match (bought, made) {
+        (Some(bought), made) => (bought.params, made.ok().and_then(Result::ok).map(|made| made.making)),
+        (None, made) => match made? {
+            Ok(made) => (keep_params(params, &made.rendered, now)?, Some(made.making)),
+            Err(outcome) => return Ok(outcome),
+        },
     };
     let order = content.map(|content| Order { service: service.clone(), content, params });
     if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);
     }
-    Ok(Outcome::Step(Event::Probed { params, content }))
+    Ok(Outcome::Step(Event::Probed { params, content, making: making.map(Box::new) }))
 }
 
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
@@ -126,9 +135,7 @@ const SUSPECT_MIN: Duration = Duration::from_millis(200);
 const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
-fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let rendered = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+pub fn keep_params(files: &ParamFiles, rendered: &Rendered, now: Timestamp) -> Result<Hash, Fault> {
     files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })

@@ -13,7 +13,9 @@ use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::making;
 use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::probe::keep_params;
 use crate::pipeline::purse::{Purse, Rest};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
@@ -83,11 +85,14 @@ pub async fn run(
     if let Some(outcome) = unfit? {
         return Ok(Submission::Unsent(outcome));
     }
+    if let Some(outcome) = remade(doors, mount, job, order, now).await? {
+        return Ok(Submission::Unsent(outcome));
+    }
     if let Some(outcome) = without_buying(doors.store, order, job, now).await? {
         return Ok(Submission::Unsent(outcome));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(doors, mount.source(), job, order, upload, &token, now).await?;
+    let request = request(doors, mount.source(), job, order, upload, &token, now)?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
@@ -133,6 +138,30 @@ async fn unfit(mount: &Mount, job: &Job, upload: &Upload, now: Timestamp) -> Res
     }
 }
 
+/// What is said of the recording is not what its request was made of.
+async fn remade(
+    doors: &Doors<'_>,
+    mount: &Mount,
+    job: &Job,
+    order: &Order,
+    now: Timestamp,
+) -> Result<Option<Outcome>, Fault> {
+    let asked = tokio::select! {
+        biased;
+        asked = making::remade(mount, doors.clock, job) => asked?,
+        away = mount.lost() => return Err(folder_away(&away, now)),
+    };
+    let made = match asked {
+        None => return Ok(None),
+        Some(Err(outcome)) => return Ok(Some(outcome)),
+        Some(Ok(made)) => made,
+    };
+    let params = keep_params(doors.params, &made.rendered, now)?;
+    let is_alike = job.making.as_ref().is_some_and(|making| making.is_alike(&made.making));
+    let changed = Event::Remade { params, making: Box::new(made.making) };
+    Ok((params != order.params || !is_alike).then_some(Outcome::Step(changed)))
+}
+
 fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
     let now = doors.clock.now();
     let identity = doors.client.identity();
@@ -150,7 +179,7 @@ fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
     Ok(intended.resting(Some(now), Some(waits)))
 }
 
-async fn request(
+fn request(
     doors: &Doors<'_>,
     source: &Source,
     job: &Job,
@@ -165,8 +194,14 @@ async fn request(
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })?;
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
+    let mut metadata = match &job.making {
+        Some(making) => making.metadata.clone(),
+        // What an older release has sent a create for.
+        None => {
+            let rendered = source.template.render(&vars::of_job(source, job), &[]);
+            rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata
+        }
+    };
     let cut = job.sent.as_ref().and_then(Sent::cut);
     metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
