@@ -20,8 +20,6 @@ pub struct Key {
 pub enum Holds {
     /// A value that `meant` reads.
     Value,
-    /// A table of what somebody else defines, read where it is meant.
-    Free,
     /// Something that a later build honours.
     NotYet,
     /// A table with these keys.
@@ -151,7 +149,7 @@ fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec
 fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: &str, problems: &mut Vec<Problem>) {
     let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
     match (&key.holds, value.get_ref()) {
-        (Holds::Value, _) | (Holds::Free, DeValue::Table(_)) => {}
+        (Holds::Value, _) => {}
         (Holds::NotYet, _) => problems.push(
             Problem::at(at, format!("`{path}` is not honoured by this build yet"))
                 .mend("take it out; a setting is never ignored silently"),
@@ -178,7 +176,7 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
                 }
             }
         }
-        (Holds::Free | Holds::Table(_) | Holds::Tables(_) | Holds::Named | Holds::NamedTables(_), other) => {
+        (Holds::Table(_) | Holds::Tables(_) | Holds::Named | Holds::NamedTables(_), other) => {
             problems.push(no_table(key, at, other));
         }
     }

@@ -20,7 +20,7 @@ const SIDECAR: &[Key] = &[
     Key { name: "language", holds: Holds::Value },
     Key { name: "vocabulary", holds: Holds::Value },
     Key { name: "outputs", holds: Holds::Value },
-    Key { name: "parameters", holds: Holds::Free },
+    Key { name: "parameters", holds: Holds::Value },
 ];
 
 /// Reads a sidecar. `from` is its path below the source's folder, for messages.
@@ -75,6 +75,10 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
         overlay.say_vocabulary(values(list.value), line(&list.span));
     }
     let parameters = file.section("parameters");
+    file.get("parameters", |value| match value {
+        DeValue::Table(_) => Ok(()),
+        other => Err(wrong_type("a table", other, "write [parameters] and the interface's parameters below")),
+    });
     if parameters.is_there() {
         let (said, lines) = Plain::read(&parameters, written);
         overlay.say_at(said, lines);

@@ -89,7 +89,7 @@ fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
         (Holds::Tables(inner), Some(value)) => {
             lacking(value[0].as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
-        (Holds::Value | Holds::Free | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
+        (Holds::Value | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
     };
     keys.iter().flat_map(lacks).collect()
 }

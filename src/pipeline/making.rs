@@ -13,19 +13,23 @@ use crate::domain::format::Format;
 use crate::domain::job::Job;
 use crate::domain::making::{Described, Making};
 use crate::domain::names::Timestamp;
+use crate::domain::path::RelPath;
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, Skip};
 use crate::media::decode::DecodeError;
 use crate::media::describing::describe;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::ordered;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::ignoring::Ignoring;
 use crate::source::mount::Mount;
+use crate::source::place::{Recording, recording};
 use crate::source::sidecars::{self, Sidecar};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A template filled in for a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,25 +51,28 @@ pub struct Laid {
     pub vars: Vars,
     /// What is written.
     pub outputs: Vec<Format>,
+    row: Option<Box<Row>>,
 }
 
 /// What lies around a recording that has a say in it.
+#[derive(Debug)]
 pub struct Around {
-    ignored: Option<String>,
+    is_ignored: bool,
     sidecars: Result<Vec<Sidecar>, String>,
 }
 
 impl Around {
-    /// Looks. Blocks.
+    /// Looks. Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
     pub fn look(source: &Source, job: &Job) -> Self {
-        let path = Path::new(OsStr::from_bytes(job.key.path.as_bytes()));
-        let ignored = Ignoring::new(&source.folder).rule_anywhere(path, false).map(|rule| rule.to_string());
-        Self { ignored, sidecars: sidecars::of(&source.folder, &job.key.path) }
+        let Some(path) = below(source, job) else { return Self { is_ignored: false, sidecars: Ok(Vec::new()) } };
+        let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let ignored = || Ignoring::new(&source.folder).rule_anywhere(whole, false).is_some();
+        Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::of(&source.folder, &path) }
     }
 
     /// What stands in the way of going on: it is to be passed over, or somebody is writing at its settings.
     fn hindrance(&self, mount: &Mount, clock: &dyn Clock) -> Option<Outcome> {
-        if self.ignored.is_some() {
+        if self.is_ignored {
             return Some(Outcome::Step(Event::Skipped { why: Skip::Ignored }));
         }
         let at = clock.moment();
@@ -75,58 +82,106 @@ impl Around {
     }
 }
 
+/// Where the recording lies below its source's folder; `None` where it does not.
+fn below(source: &Source, job: &Job) -> Option<RelPath> {
+    let Recording::File(path) = recording(source, job) else { return None };
+    let below = path.strip_prefix(&source.folder).ok()?;
+    Some(RelPath::new(below.as_os_str().as_bytes()))
+}
+
 /// Makes what a job is made with; or says why that is not to be, now or at all.
 ///
 /// # Errors
 /// What stands beside the recording, or its template, cannot be understood.
 pub async fn make(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Result<Made, Outcome>, Fault> {
-    let (source, looked) = (std::sync::Arc::clone(mount.source()), job.clone());
+    let (source, looked) = (Arc::clone(mount.source()), job.clone());
     let around = blocking(move || Around::look(&source, &looked)).await;
     if let Some(outcome) = around.hindrance(mount, clock) {
         return Ok(Err(outcome));
     }
-    let now = clock.now();
-    let laid = lay(mount.source(), job, &around, now).await?;
-    laid.made(mount.source(), now).map(Ok)
+    let (source, now) = (mount.source(), clock.now());
+    let mut laid = lay(source, job, &around, now)?;
+    laid.ask(source, job, now).await?;
+    laid.made(source, now).map(Ok)
 }
 
-/// Lays what is said of a job together.
-///
-/// # Errors
-/// What stands beside the recording cannot be understood, or the recording cannot be asked.
-pub async fn lay(source: &Source, job: &Job, around: &Around, now: Timestamp) -> Result<Laid, Fault> {
-    let beside = |words: String| Fault::new(FaultKind::Sidecar, format!("{words}; {WHEN_MENDED}"), now);
-    let found = around.sidecars.as_ref().map_err(|words| beside(words.clone()))?;
-    let overlays = understood(found, &source.shared.templates).map_err(beside)?;
-    let named = nearest(&overlays, |overlay| overlay.template.as_deref());
-    let template = named.and_then(|name| source.shared.templates.get(name)).unwrap_or(&source.template).clone();
-    let mut vars = vars::of_job(source, job);
-    if let Some(language) = nearest(&overlays, |overlay| overlay.language.clone()) {
-        vars.language = Some(language);
-    }
-    if template.uses("media") {
-        vars.media = described(source, job, now).await?;
-    }
-    let outputs = nearest(&overlays, |overlay| overlay.outputs.clone()).unwrap_or_else(|| source.outputs.clone());
-    Ok(Laid { template, overlays, vars, outputs })
+/// What a job would be made with as far as that can be told without asking the recording itself; `None` where it
+/// cannot, or where it would not be made. Blocks.
+pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Option<Made> {
+    let laid = lay(source, job, &Around::look(source, job), now).ok()?;
+    (!laid.template.uses("media")).then(|| laid.made(source, now).ok()).flatten()
 }
 
 /// What becomes of a job whose settings are wrong.
 const WHEN_MENDED: &str = "nothing is sent for it until that is mended, and the others go on";
 
+/// Lays what is said of a job together.
+///
+/// # Errors
+/// What stands beside the recording cannot be understood.
+pub fn lay(source: &Source, job: &Job, around: &Around, now: Timestamp) -> Result<Laid, Fault> {
+    let beside = |words: String| Fault::new(FaultKind::Sidecar, format!("{words}; {WHEN_MENDED}"), now);
+    let found = around.sidecars.as_ref().map_err(|words| beside(words.clone()))?;
+    let mut overlays = understood(found, &source.shared.templates).map_err(beside)?;
+    if let Some(row) = job.row.as_deref() {
+        // What lies beside the recording itself is nearer than its row, and its folder is farther.
+        let own = overlays.iter().rposition(|overlay| !overlay.from.ends_with(sidecars::OF_FOLDER));
+        overlays.insert(own.unwrap_or(overlays.len()), ordered::overlay(row));
+    }
+    let failed = |words| Fault::new(FaultKind::Template, words, now);
+    let template = template_of(source, &overlays).map_err(failed)?;
+    let mut vars = vars::of_job(source, job);
+    if let Some(language) = nearest(&overlays, |overlay| overlay.language.clone()) {
+        vars.language = Some(language);
+    }
+    let outputs = nearest(&overlays, |overlay| overlay.outputs.clone()).unwrap_or_else(|| source.outputs.clone());
+    Ok(Laid { template, overlays, vars, outputs, row: job.row.clone() })
+}
+
+/// The template that is named nearest.
+fn template_of(source: &Source, overlays: &[Overlay]) -> Result<Template, String> {
+    let Some((name, from)) = nearest(overlays, |overlay| Some((overlay.template.as_ref()?, &overlay.from))) else {
+        return Ok(source.template.clone());
+    };
+    source.shared.templates.get(name).cloned().ok_or_else(|| {
+        format!("jobs.toml has no [template.{name}], which {from} names: write it, or name another one there")
+    })
+}
+
 impl Laid {
+    /// Asks the recording itself, where its template names what it says. What was asked before is not asked again.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub async fn ask(&mut self, source: &Source, job: &Job, now: Timestamp) -> Result<(), Fault> {
+        let Recording::File(path) = recording(source, job) else { return Ok(()) };
+        if !self.template.uses("media") {
+            return Ok(());
+        }
+        let known = job.making.as_ref().and_then(|making| making.described.clone());
+        self.vars.media = match known {
+            Some(described) => described,
+            None => described(&path, now).await?,
+        };
+        Ok(())
+    }
+
     /// Fills it in.
     ///
     /// # Errors
     /// It does not render, or not to what the interface takes; or its outputs would have no names.
     pub fn made(&self, source: &Source, now: Timestamp) -> Result<Made, Fault> {
-        let rendered =
-            self.template.render(&self.vars, &self.overlays).map_err(|problem| match problem.is_of_overlays() {
-                true => Fault::new(FaultKind::Sidecar, format!("{problem}; {WHEN_MENDED}"), now),
-                false => Fault::new(FaultKind::Template, problem.to_string(), now),
-            })?;
+        let failed = |words: String| Fault::new(FaultKind::Template, words, now);
+        let rendered = self.template.render(&self.vars, &self.overlays);
+        let mut rendered = rendered.map_err(|problem| match problem.is_of_overlays() {
+            true => Fault::new(FaultKind::Sidecar, format!("{problem}; {WHEN_MENDED}"), now),
+            false => failed(problem.to_string()),
+        })?;
+        if let Some(row) = &self.row {
+            rendered = ordered::apply(row, rendered).map_err(failed)?;
+        }
         // Before anything is paid: what was paid for must have a name.
-        self.named(source).map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+        self.named(source).map_err(|problem| failed(problem.to_string()))?;
         let making = Making {
             template: self.template.name().to_owned(),
             metadata: rendered.metadata.clone(),
@@ -145,12 +200,8 @@ impl Laid {
     }
 }
 
-/// What the file says of itself; what was asked before is not asked again.
-async fn described(source: &Source, job: &Job, now: Timestamp) -> Result<Described, Fault> {
-    if let Some(described) = job.making.as_ref().and_then(|making| making.described.clone()) {
-        return Ok(described);
-    }
-    match describe(&full_path(&source.folder, &job.key.path)).await {
+async fn described(path: &Path, now: Timestamp) -> Result<Described, Fault> {
+    match describe(path).await {
         Ok(described) => Ok(described),
         // It says nothing: a template may have words for that.
         Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Described::default()),

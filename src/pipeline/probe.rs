@@ -2,23 +2,28 @@
 //! another job may have the same.
 
 use crate::clock::Clock;
-use crate::config::meant::Existing;
+use crate::config::meant::{Existing, Source};
 use crate::config::template::Rendered;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
+use crate::domain::making::Making;
 use crate::domain::names::{Hash, ServiceName, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::making;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::ours::says_it_is_ours;
+use crate::source::place::{Recording, outputs_beside, recording};
 use crate::source::stamp::{Look, hash, look};
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +43,11 @@ pub async fn run(
     job: &Job,
 ) -> Result<Outcome, Fault> {
     let source = mount.source();
-    let path = full_path(&source.folder, &job.key.path);
     let now = clock.now();
+    let path = match recording(source, job) {
+        Recording::File(path) => path,
+        Recording::Remote(content) => return remote(store, service, params, mount, clock, job, content).await,
+    };
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
     let (disk, seen, wants_hash) = (mount.disk(), job.seen, alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
@@ -55,7 +63,7 @@ pub async fn run(
     };
     let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
-        other => return missing(mount, other, now).await,
+        other => return missing(mount, job, other, now).await,
     };
     if stamp != job.seen {
         return grew(mount, stamp, now.after(mount.settle()), now).await;
@@ -65,24 +73,65 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
-    let made = making::make(mount, clock, job).await;
-    if let Ok(Err(outcome)) = made {
-        return Ok(outcome);
-    }
-    // Only another content opens a new round: with the parameters that it was bought under, it is found.
-    let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
-    let (params, making) = match (bought, made) {
-        (Some(bought), made) => (bought.params, made.ok().and_then(Result::ok).map(|made| made.making)),
-        (None, made) => match made? {
-            Ok(made) => (keep_params(params, &made.rendered, now)?, Some(made.making)),
-            Err(outcome) => return Ok(outcome),
-        },
+    let (params, making) = match made(params, mount, clock, job, content).await? {
+        Ok(made) => made,
+        Err(outcome) => return Ok(outcome),
     };
     let order = content.map(|content| Order { service: service.clone(), content, params });
     if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);
     }
-    Ok(Outcome::Step(Event::Probed { params, content, making: making.map(Box::new) }))
+    Ok(Outcome::Step(Event::Probed { params, content, making }))
+}
+
+type MadeOf = (Hash, Option<Box<Making>>);
+
+/// Under which parameters it is asked for, and what else it is made with. Only another content opens a new round:
+/// under the parameters that it was bought with, the same is found.
+async fn made(
+    files: &ParamFiles,
+    mount: &Mount,
+    clock: &dyn Clock,
+    job: &Job,
+    content: Option<Hash>,
+) -> Result<Result<MadeOf, Outcome>, Fault> {
+    let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
+    let made = match making::make(mount, clock, job).await {
+        // What was paid for is not lost by what somebody has written beside it since.
+        Err(_) if let Some(bought) = bought => return Ok(Ok((bought.params, None))),
+        made => made?,
+    };
+    let made = match made {
+        Ok(made) => made,
+        Err(outcome) => return Ok(Err(outcome)),
+    };
+    let params = match bought {
+        Some(bought) => bought.params,
+        None => keep_params(files, &made.rendered, clock.now())?,
+    };
+    Ok(Ok((params, Some(Box::new(made.making)))))
+}
+
+/// Nobody here can read it: what stands for its content is known from the start.
+async fn remote(
+    store: &dyn Store,
+    service: &ServiceName,
+    params: &ParamFiles,
+    mount: &Arc<Mount>,
+    clock: &dyn Clock,
+    job: &Job,
+    content: Hash,
+) -> Result<Outcome, Fault> {
+    let now = clock.now();
+    let (params, making) = match made(params, mount, clock, job, Some(content)).await? {
+        Ok(made) => made,
+        Err(outcome) => return Ok(outcome),
+    };
+    let order = Order { service: service.clone(), content, params };
+    if let Some(outcome) = subtitled(store, service, mount, job, Some(&order), now).await? {
+        return Ok(outcome);
+    }
+    Ok(Outcome::Step(Event::Probed { params, content: Some(content), making }))
 }
 
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
@@ -99,9 +148,15 @@ async fn subtitled(
         return Ok(None);
     }
     let fault = |error| store_fault(&error, now);
-    let (theirs, path) = (Arc::clone(mount), job.key.path.clone());
-    let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &path)).await;
-    let found = found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now))?;
+    let (folder, path) = beside(mount.source(), job);
+    let (theirs, below) = (Arc::clone(mount), folder.clone());
+    let found = blocking(move || theirs.beside().subtitles(&below, &path)).await;
+    let found = match found {
+        Ok(found) => found,
+        // It is made when something is written into it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && job.row.is_some() => return Ok(None),
+        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
+    };
     let mut foreign = Vec::new();
     for path in found {
         let key = JobKey { path, ..job.key.clone() };
@@ -112,7 +167,6 @@ async fn subtitled(
     if foreign.is_empty() {
         return Ok(None);
     }
-    let folder = mount.source().folder.clone();
     if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
         return Ok(None);
     }
@@ -126,6 +180,16 @@ async fn subtitled(
         return Ok(None); // it costs nothing, and may well be ours
     }
     Ok(Some(Outcome::Step(Event::Skipped { why: Skip::Subtitled })))
+}
+
+/// Where subtitles would lie, as a folder and the path below it that they would be named after.
+fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
+    if job.row.is_none() {
+        return (source.folder.clone(), job.key.path.clone());
+    }
+    let path = outputs_beside(source, job);
+    let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
+    (path.parent().unwrap_or(Path::new("")).to_owned(), name)
 }
 
 const UNLISTED: &str = "cannot look for subtitles beside the file";
