@@ -119,6 +119,7 @@ pub mod config {
     mod services;
     mod serving;
     pub mod shape;
+    pub mod sidecar;
     mod sources;
     mod spending;
     pub mod starter;
@@ -171,6 +172,7 @@ pub mod domain {
     pub mod hint;
     pub mod home;
     pub mod job;
+    pub mod making;
     pub mod names;
     pub mod nearest;
     pub mod path;
@@ -199,6 +201,7 @@ pub mod harvest {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod describing;
     pub mod extract;
     mod ffmpeg;
     pub mod header;
@@ -238,6 +241,7 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod making;
     pub mod ordered;
     pub mod outcome;
     pub mod probe;
@@ -327,6 +331,7 @@ pub mod source {
     pub mod disk;
     pub mod folder;
     pub mod ignore;
+    pub mod ignoring;
     pub mod intake;
     pub mod likeness;
     pub mod marker;
@@ -335,6 +340,8 @@ pub mod source {
     pub mod ours;
     pub mod place;
     pub mod reopen;
+    pub mod sidecars;
+    pub mod small;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

@@ -124,6 +124,22 @@ pub fn check(top: &DeTable<'_>) -> Vec<Problem> {
     problems
 }
 
+/// Everything in a sidecar that is not one of its keys. What belongs into `jobs.toml` is told so.
+pub(super) fn check_sidecar(top: &DeTable<'_>, keys: &[Key]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_table(top, keys, "", &mut problems);
+    for problem in &mut problems {
+        let at = problem.span.clone().unwrap_or_default();
+        let written = top.keys().find(|key| key.span() == at).map(|key| key.get_ref().to_string());
+        let elsewhere = |key: &&Key| written.as_deref() == Some(key.name);
+        if FILE.iter().chain(SOURCE).chain(SERVICE).chain(SERVE).any(|key| elsewhere(&key)) {
+            problem.what = format!("`{}` may not be said beside recordings", written.unwrap_or_default());
+            problem.mend = "say it in jobs.toml".to_owned();
+        }
+    }
+    problems
+}
+
 fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec<Problem>) {
     for (written, value) in table {
         let name = written.get_ref().as_ref();

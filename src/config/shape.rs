@@ -62,6 +62,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.include" => S::List(1, &S::Text),
         "source.exclude" => S::List(0, &S::Text),
         "source.existing" => S::Choice(&["skip", "transcribe"]),
+        "source.capture" | "source.language" | "source.place" => S::Text,
+        "env.allow" => S::List(0, &S::Text),
         "source.settle" | "source.hold" => S::Span,
         "source.outputs" => S::List(1, &S::Choice(&["txt", "srt", "vtt", "json"])),
         "source.budget.day" | "source.budget.month" | "source.budget.total" => S::Span,

@@ -489,7 +489,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: add `target_languages`
 
-        error: `template.interview.audio_url` may not be set in a template
+        error: `template.interview.audio_url` may not be set here
           --> jobs.toml:13:1
            |
         13 | audio_url = "https://x.example/a.mp4"
@@ -497,7 +497,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: take it out; it is set for each job
 
-        error: `template.interview.custom_metadata.scribed` may not be set in a template
+        error: `template.interview.custom_metadata.scribed` may not be set here
           --> jobs.toml:14:21
            |
         14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }

@@ -193,6 +193,7 @@ pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
     match rule {
         Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
         Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
+        Rule::Line { .. } | Rule::Unread { .. } => false,
         Rule::Marker | Rule::OwnFolder | Rule::OurOutput | Rule::NotAFile(_) | Rule::TooLong => false,
     }
 }

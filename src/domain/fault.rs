@@ -60,6 +60,8 @@ pub enum FaultKind {
     Unreadable,
     /// The template does not render, or not to what the interface takes.
     Template,
+    /// What is said beside the recording cannot be understood: somebody has to mend it.
+    Sidecar,
     /// An output cannot be written now: disk full, folder read-only or away.
     Unwritable,
     /// The source's folder is not there: a mount that is away, not a deletion.
@@ -98,6 +100,7 @@ impl FaultKind {
             Self::Stuck => "stuck",
             Self::Unreadable => "unreadable",
             Self::Template => "template",
+            Self::Sidecar => "sidecar",
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
@@ -124,6 +127,7 @@ impl FaultKind {
         "stuck",
         "unreadable",
         "template",
+        "sidecar",
         "unwritable",
         "folder_away",
         "held",
@@ -169,7 +173,7 @@ impl Fault {
             | FaultKind::NoRoom
             | FaultKind::Budget
             | FaultKind::Window => Blame::World,
-            FaultKind::Asks => Blame::Person,
+            FaultKind::Asks | FaultKind::Sidecar => Blame::Person,
         }
     }
 

@@ -56,6 +56,7 @@ pub fn waits_for(job: &Job) -> &'static str {
     };
     match fault.kind {
         F::Asks => "person",
+        F::Sidecar => "sidecar",
         F::Held => "hold",
         F::Awaited => "missing file",
         F::Budget => "budget",

@@ -297,7 +297,9 @@ impl Purse {
 }
 
 fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
-    let template = Some(mount.source().template.name()).filter(|name| !name.is_empty()).map(str::to_owned);
+    let made = job.making.as_ref().map(|making| making.template.as_str());
+    let template = made.unwrap_or(mount.source().template.name());
+    let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
     Charge {
         at: now,
         run: now,

@@ -322,6 +322,14 @@ impl Queue {
                 }
             }
             Stage::Probed { .. } => self.forget_worthless(old),
+            // By a person's order. What is good is shared still, if it comes to the same.
+            Stage::Settled => {
+                self.index.disown(new.id);
+                match old.stage.kind() {
+                    StageKind::Submitted | StageKind::Failed => self.forget_worthless(old),
+                    _ => Ok(()),
+                }
+            }
             Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),
             _ => {
                 self.index.disown(new.id);
