@@ -5,7 +5,7 @@
 //! looks at each file (`-size +0`, so that it has to), in the same run and on the same warm cache.
 
 use notify::Watcher;
-use scribed::config::meant;
+use scribed::config::reading;
 use scribed::daemon::House;
 use std::error::Error;
 use std::fs;
@@ -27,7 +27,7 @@ async fn main() -> Result<()> {
     fill(&place.path().join("media"), count)?;
     let config = place.path().join("jobs.toml");
     fs::write(&config, "[[source]]\nfolder = \"media\"\n")?;
-    let config = meant::load(&config).map_err(|problems| problems.to_string())?;
+    let config = reading::load(&config).map_err(|problems| problems.to_string())?;
 
     let house = House::open(&config, false).await?;
     let first = scan(&house, count as u64, count as u64).await?;
