@@ -94,6 +94,7 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    mod bucket;
     mod callback;
     pub mod folders;
     pub mod keys;
@@ -197,6 +198,7 @@ pub mod pipeline {
     pub mod asking;
     pub mod blocking;
     pub mod callbacks;
+    pub mod deposit;
     pub mod engine;
     pub mod engines;
     pub mod extract;
@@ -205,6 +207,7 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod medium;
     pub mod outcome;
     pub mod probe;
     pub mod purse;
@@ -287,6 +290,7 @@ pub mod server {
 /// Where media comes from.
 pub mod source {
     pub mod beside;
+    pub mod bucket;
     pub mod choice;
     pub mod disk;
     pub mod folder;
@@ -295,8 +299,11 @@ pub mod source {
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
+    pub mod objects;
     pub mod ours;
+    pub mod pages;
     pub mod reopen;
+    pub mod s3;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

@@ -18,11 +18,11 @@ use crate::domain::names::ServiceName;
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage};
 use crate::media::decode::{DecodeError, probe};
-use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::{say_they_are_ours, subtitles};
 use crate::source::choice::Rule;
 use crate::source::folder::full_path;
 use crate::source::mount::Mount;
-use crate::source::ours::says_it_is_ours;
+use crate::source::objects;
 use crate::source::survey::{Sighting, survey};
 use crate::store::copy::CopyRoom;
 use futures_util::StreamExt;
@@ -119,7 +119,10 @@ impl Planner<'_> {
         }
         let (to, mut sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
         let looked = Arc::clone(mount);
-        let surveyor = tokio::task::spawn_blocking(move || survey(looked.source(), looked.disk(), &to));
+        let surveyor = match mount.bucket().cloned() {
+            Some(bucket) => tokio::spawn(async move { objects::survey(&bucket, looked.source(), &to).await }),
+            None => tokio::task::spawn_blocking(move || survey(looked.source(), looked.disk(), &to)),
+        };
         let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
             self.sightings(mount, some.drain(..)).await?;
@@ -164,7 +167,11 @@ impl Planner<'_> {
                 sent.push((path, stamp));
             }
         }
-        self.lengths(source, sent).await;
+        match mount.bucket() {
+            // Nothing of an object is read before it is sent.
+            Some(_) => self.sum.unknown_length += sent.len() as u64,
+            None => self.lengths(source, sent).await,
+        }
         Ok(())
     }
 
@@ -174,16 +181,14 @@ impl Planner<'_> {
         if source.existing == Existing::Transcribe {
             return Ok(false);
         }
-        let (theirs, recording) = (Arc::clone(mount), path.clone());
-        let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &recording)).await;
+        let found = subtitles(mount, path).await;
         let keys = found?.into_iter().map(|path| JobKey { source: source.name.clone(), path }).collect::<Vec<_>>();
         if keys.is_empty() {
             return Ok(false);
         }
         let known = self.queue.known(keys.clone()).await?;
-        let foreign: Vec<_> = keys.into_iter().zip(known).filter(|(_, known)| !known.is_output).collect();
-        let folder = source.folder.clone();
-        Ok(blocking(move || foreign.iter().any(|(key, _)| !says_it_is_ours(&folder, &key.path))).await)
+        let foreign = keys.into_iter().zip(known).filter(|(_, known)| !known.is_output);
+        Ok(!say_they_are_ours(mount, foreign.map(|(key, _)| key.path).collect()).await)
     }
 
     /// How long those are that would be sent, as many at once as there are cores.

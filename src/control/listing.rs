@@ -5,7 +5,9 @@ use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
+use crate::pipeline::medium::Medium;
 use crate::source::folder::full_path;
+use crate::source::stamp::Look;
 use crate::store::contract::Filter;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -63,6 +65,14 @@ async fn origin(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
 /// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
 async fn is_gone(hands: &Hands, key: &JobKey) -> bool {
     let Some(mount) = hands.mounts.get(&key.source).map(Arc::clone) else { return false };
+    if mount.bucket().is_some() {
+        let medium = Medium::of(&mount, &key.path);
+        return tokio::select! {
+            biased;
+            looked = medium.look() => matches!(looked, Ok(Look::Nothing)) && mount.there().await.is_ok(),
+            () = hands.clock.sleep(ANSWERS_WITHIN) => false,
+        };
+    }
     let path = full_path(&mount.source().folder, &key.path);
     let look = move || {
         let looked = std::fs::symlink_metadata(path);

@@ -8,14 +8,12 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
-use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
-use crate::source::ours::says_it_is_ours;
-use crate::source::stamp::{Look, hash, look};
+use crate::source::stamp::Look;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
@@ -37,18 +35,17 @@ pub async fn run(
     job: &Job,
 ) -> Result<Outcome, Fault> {
     let source = mount.source();
-    let path = full_path(&source.folder, &job.key.path);
+    let medium = Medium::of(mount, &job.key.path);
     let now = clock.now();
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (disk, seen, wants_hash) = (mount.disk(), job.seen, alike || !job.outputs.is_empty());
+    let (seen, wants_hash) = (job.seen, alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
-    let looked = within(clock, limit, move || {
-        let looked = look(&path, disk);
-        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
-        let content = (is_same && wants_hash).then(|| hash(&path)).transpose();
-        (looked, content)
-    });
-    let Some((looked, content)) = looked.await else {
+    let looked = tokio::select! {
+        biased;
+        looked = medium.looked_into(seen, wants_hash) => Some(looked),
+        () = clock.sleep(limit) => None,
+    };
+    let Some((looked, content)) = looked else {
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
@@ -90,8 +87,7 @@ async fn subtitled(
         return Ok(None);
     }
     let fault = |error| store_fault(&error, now);
-    let (theirs, path) = (Arc::clone(mount), job.key.path.clone());
-    let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &path)).await;
+    let found = subtitles(mount, &job.key.path).await;
     let found = found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now))?;
     let mut foreign = Vec::new();
     for path in found {
@@ -103,8 +99,7 @@ async fn subtitled(
     if foreign.is_empty() {
         return Ok(None);
     }
-    let folder = mount.source().folder.clone();
-    if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
+    if say_they_are_ours(mount, foreign).await {
         return Ok(None);
     }
     if store.suspect(service).await.map_err(fault)? {

@@ -10,8 +10,8 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
+use crate::pipeline::medium::Medium;
 use crate::pipeline::probe::store_fault;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::store::contract::{Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
@@ -170,7 +170,9 @@ impl Purse {
     }
 
     async fn measured(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<u64> {
-        let path = full_path(&mount.source().folder, &job.key.path);
+        let Medium::File { path, .. } = Medium::of(mount, &job.key.path) else {
+            return None; // the upload's answer tells
+        };
         tokio::select! {
             biased;
             audio = (self.measure)(path) => audio?.to_reserve(),

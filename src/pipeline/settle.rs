@@ -5,24 +5,26 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{Event, Skip};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::hold;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::source::disk::Disk;
-use crate::source::folder::full_path;
 use crate::source::mount::{Away, Mount};
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::Store;
 use std::time::Duration;
 
 /// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
-    let path = full_path(&mount.source().folder, &job.key.path);
     let (disk, settle, at) = (mount.disk(), mount.settle(), clock.moment());
-    let (now, looked) = (at.now, path.clone());
-    let stamp = match blocking(move || look(&looked, disk)).await {
+    let now = at.now;
+    let medium = Medium::of(mount, &job.key.path);
+    // An object appears whole: where nothing is to be waited for, the listing was look enough.
+    let is_whole = matches!(medium, Medium::Object { .. }) && settle.is_zero();
+    let looked = if is_whole { Ok(Look::File(job.seen)) } else { medium.look().await };
+    let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
         other => return missing(mount, other, now).await,
     };

@@ -11,16 +11,15 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, Intent, Upload};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::{Purse, Rest};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
 use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use std::sync::Arc;
@@ -125,8 +124,7 @@ async fn unfit(mount: &Mount, job: &Job, upload: &Upload, now: Timestamp) -> Res
     if now.since(upload.at) > UPLOAD_LASTS {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
-    match blocking(move || look(&path, disk)).await {
+    match Medium::of(mount, &job.key.path).look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
         Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle()), now).await.map(Some),
         other => missing(mount, other, now).await.map(Some),
