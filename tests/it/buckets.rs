@@ -218,7 +218,7 @@ fn half_a_listing_is_said_and_nothing_is_concluded_from_it() {
 fn an_object_that_goes_before_it_is_sent_is_skipped_and_one_that_comes_again_is_taken() {
     let s3 = S3::start();
     s3.put("tapes/a.wav", speech(0));
-    let bed = configured(&s3, "tapes", "settle = \"1s\"\nscan = \"300ms\"\n");
+    let bed = configured(&s3, "tapes", "settle = \"1s\"\nscan = \"1s\"\n");
     let daemon = Running::start(bed.command(["run", "--json"]));
     daemon.first_line();
     let stage = || bed.jobs().get("a.wav").map(|row| row["stage"].as_str().unwrap().to_owned());
