@@ -96,13 +96,18 @@ pub mod config {
     pub mod blind;
     mod bucket;
     mod callback;
+    pub mod capture;
     pub mod folders;
     pub mod keys;
     pub mod meant;
+    pub mod name_as;
+    pub mod overlay;
+    mod parameters;
     pub mod patterns;
     pub mod problem;
     pub mod reading;
     pub mod schedule;
+    mod scoping;
     pub mod secret;
     mod services;
     mod serving;
@@ -113,6 +118,7 @@ pub mod config {
     #[cfg(test)]
     mod tests;
     mod values;
+    pub mod variables;
     pub mod written;
     pub mod zone;
 }
@@ -341,6 +347,7 @@ pub mod wire {
     pub mod record;
     pub mod result;
     pub mod schema;
+    pub mod shorthand;
     mod table;
     pub mod upgrade;
     pub mod upload;
