@@ -6,11 +6,12 @@ use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{self, Callback, Config, Hosted, Recogniser, Serve, Source};
 use crate::control::hands::{self, Hands};
+use crate::control::plan_run::{self, LeftOut, RunError};
 use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
-use crate::media::decode;
+use crate::media::measured::Measured;
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
@@ -176,6 +177,17 @@ impl House {
         futures_util::future::try_join_all(each).await
     }
 
+    /// Admits what a plan names, each file as it was planned, and nothing else.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
+        let admitted = || self.engines.nudge();
+        let (store, clock) = (&*self.store, &*self.clock);
+        plan_run::admit(plan, &self.mounts, &|mount| Scan { mount, store, clock, admitted: &admitted, on_folder: None })
+            .await
+    }
+
     /// Takes in what every source holds and what comes to it, until told to stop. A source whose folder is
     /// away, or hangs, holds up no other.
     ///
@@ -314,7 +326,11 @@ fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
 }
 
 fn purse(config: &Config) -> Arc<Purse> {
-    let measure: Measure = Arc::new(|path| Box::pin(async move { decode::probe(&path).await.ok()?.audio() }));
+    let measured = Arc::new(Measured::new(&config.state));
+    let measure: Measure = Arc::new(move |path, key, stamp| {
+        let measured = Arc::clone(&measured);
+        Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
+    });
     Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
 }
 

@@ -34,9 +34,9 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     if hands.store.wrote(&key).await? {
         return Err(Refusal::Usage(format!("{place} is an output that scribed wrote")));
     }
-    let medium = Medium::of(mount, &key.path);
+    let medium = Medium::below(mount, &key.path);
     let link = match &medium {
-        Medium::Object { .. } => None,
+        Medium::Object { .. } | Medium::Remote(_) => None,
         Medium::File { .. } => {
             let (path, folder) = (key.path.clone(), mount.source().folder.clone());
             blocking(move || behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())))).await

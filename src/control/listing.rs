@@ -1,12 +1,12 @@
 //! Jobs, page by page, and one job whole.
 
+use super::facts::facts;
 use super::hands::Hands;
 use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
-use crate::domain::job::{Job, JobKey};
+use crate::domain::job::Job;
 use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
 use crate::pipeline::medium::Medium;
-use crate::source::folder::full_path;
 use crate::source::stamp::Look;
 use crate::store::contract::Filter;
 use std::io::ErrorKind;
@@ -49,8 +49,11 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let history = hands.store.history(job.id).await?;
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
     let origin = origin(hands, &job).await?;
-    let is_gone = is_gone(hands, &job.key).await;
-    Ok(Shown { paused, job: hands.told(job), history, is_gone, origin })
+    let is_gone = is_gone(hands, &job).await;
+    let service = Some(hands.homes.of(&job.group()).clone());
+    let job = hands.told(job);
+    let facts = facts(hands, &job).await?;
+    Ok(Shown { paused, job, history, is_gone, origin, facts, service })
 }
 
 /// The job that its transcription was bought for, where that is another one.
@@ -59,21 +62,23 @@ async fn origin(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
     let bought = hands.store.bought(order).await?.filter(|bought| bought.transcription == *transcription);
     let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
     let Some(first) = hands.store.job(by).await? else { return Ok(None) };
-    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first.key).await, key: first.key }))
+    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first).await, key: first.key }))
 }
 
 /// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
-async fn is_gone(hands: &Hands, key: &JobKey) -> bool {
-    let Some(mount) = hands.mounts.get(&key.source).map(Arc::clone) else { return false };
-    if mount.bucket().is_some() {
-        let medium = Medium::of(&mount, &key.path);
-        return tokio::select! {
-            biased;
-            looked = medium.look() => matches!(looked, Ok(Look::Nothing)) && mount.there().await.is_ok(),
-            () = hands.clock.sleep(ANSWERS_WITHIN) => false,
-        };
-    }
-    let path = full_path(&mount.source().folder, &key.path);
+async fn is_gone(hands: &Hands, job: &Job) -> bool {
+    let Some(mount) = hands.mounts.get(&job.key.source).map(Arc::clone) else { return false };
+    let path = match Medium::of(&mount, job) {
+        Medium::File { path, .. } => path,
+        Medium::Remote(_) => return false,
+        medium @ Medium::Object { .. } => {
+            return tokio::select! {
+                biased;
+                looked = medium.look() => matches!(looked, Ok(Look::Nothing)) && mount.there().await.is_ok(),
+                () = hands.clock.sleep(ANSWERS_WITHIN) => false,
+            };
+        }
+    };
     let look = move || {
         let looked = std::fs::symlink_metadata(path);
         looked.is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok()

@@ -58,6 +58,7 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
             suspect: hands.store.suspect(name).await?,
             trouble: engine.and_then(|engine| engine.trouble()),
             bears: engine.map(|engine| engine.bears()),
+            usual: engine.and_then(|engine| engine.usual()),
         });
     }
     Ok(services)

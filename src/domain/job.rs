@@ -4,6 +4,7 @@ use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::row::Row;
 use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, IllegalMove, Stage};
 use crate::domain::token::Order;
@@ -36,7 +37,7 @@ impl JobKey {
 pub struct JobTag(pub [u8; 16]);
 
 /// What tells one state of a file from another without reading it. Times in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Bytes.
     pub size: u64,
@@ -96,6 +97,9 @@ pub struct Job {
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// The row of a manifest that orders it; `None` for what was found in a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<Box<Row>>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -119,6 +123,7 @@ impl Job {
             made_from: None,
             vouched: None,
             sent: None,
+            row: None,
             charges: Vec::new(),
         }
     }
@@ -156,6 +161,14 @@ impl Job {
             Event::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());
+            }
+            Event::Reordered { row } => {
+                // What it has bought keeps the tokens of that round.
+                self.round += u32::from(self.stage.transcription().is_some());
+                self.row = Some(row.clone());
+                // A person has ordered it as it is: no stalled recorder.
+                self.vouched = Some(self.seen);
+                (self.sent, self.made_from, self.attempts) = (None, None, 0);
             }
             Event::Fetched { .. } => self.attempts = 0,
             Event::Written { outputs } => {

@@ -8,6 +8,7 @@ use crate::config::meant::{self, Limits, Terms};
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
+use crate::domain::turnaround::Usual;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
@@ -34,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 mod bearing;
+mod claiming;
 mod creates;
 mod glance;
 mod gone;
@@ -400,6 +402,11 @@ impl Engine {
                 .filter(|rate| rate.is_finite())
                 .map(|rate| (f64::from(agreed.requests_per_second), rate)),
         }
+    }
+
+    /// How long its service takes, as far as that was learned.
+    pub fn usual(&self) -> Option<Usual> {
+        self.asking.usual(self.service())
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {

@@ -1,15 +1,15 @@
 //! Where a job's media file lies, and how it is looked at and read there: a file of this machine, or an object
 //! in a bucket.
 
-use crate::domain::job::Stamp;
+use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::pipeline::blocking::blocking;
 use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::ours::{self, says_it_is_ours};
+use crate::source::place::{Recording, full_path, recording};
 use crate::source::stamp::{Look, hash, look};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -34,11 +34,24 @@ pub enum Medium {
         /// Below its prefix.
         path: RelPath,
     },
+    /// Elsewhere: only the service reads it. What stands for its content.
+    Remote(Hash),
 }
 
 impl Medium {
-    /// The file of a job of this source.
-    pub fn of(mount: &Mount, path: &RelPath) -> Self {
+    /// The recording of a job of this source.
+    pub fn of(mount: &Mount, job: &Job) -> Self {
+        if job.row.is_none() {
+            return Self::below(mount, &job.key.path);
+        }
+        match recording(mount.source(), job) {
+            Recording::File(path) => Self::File { path, disk: mount.disk() },
+            Recording::Remote(content) => Self::Remote(content),
+        }
+    }
+
+    /// What lies at a path of a source.
+    pub fn below(mount: &Mount, path: &RelPath) -> Self {
         match mount.bucket() {
             Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
             None => Self::File { path: full_path(&mount.source().folder, path), disk: mount.disk() },
@@ -50,11 +63,12 @@ impl Medium {
         let name = match self {
             Self::File { path, .. } => path.file_name(),
             Self::Object { path, .. } => Path::new(OsStr::from_bytes(path.as_bytes())).file_name(),
+            Self::Remote(_) => None,
         };
         name.unwrap_or_default().to_owned()
     }
 
-    /// What stands there. Links are not followed.
+    /// What stands there. Links are not followed. Nobody here sees what is elsewhere.
     ///
     /// # Errors
     /// What the file system or the server says.
@@ -62,6 +76,7 @@ impl Medium {
         match self.clone() {
             Self::File { path, disk } => blocking(move || look(&path, disk)).await,
             Self::Object { bucket, path } => bucket.look(&path).await,
+            Self::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -85,28 +100,30 @@ impl Medium {
                 };
                 (looked, content)
             }
+            Self::Remote(content) => (Err(io::ErrorKind::Unsupported.into()), Ok(Some(content))),
         }
     }
 }
 
-/// The subtitles beside a recording, as paths of its source.
+/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
+/// its address.
 ///
 /// # Errors
 /// What the file system or the server says.
-pub async fn subtitles(mount: &Arc<Mount>, path: &RelPath) -> io::Result<Vec<RelPath>> {
+pub async fn subtitles(mount: &Arc<Mount>, folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
     match mount.bucket() {
         Some(bucket) => bucket.subtitles(path).await,
         None => {
-            let (theirs, path) = (Arc::clone(mount), path.clone());
-            blocking(move || theirs.beside().subtitles(&theirs.source().folder, &path)).await
+            let (theirs, folder, path) = (Arc::clone(mount), folder.to_owned(), path.clone());
+            blocking(move || theirs.beside().subtitles(&folder, &path)).await
         }
     }
 }
 
-/// Whether each of these subtitles says that scribed made it.
-pub async fn say_they_are_ours(mount: &Mount, subtitles: Vec<RelPath>) -> bool {
+/// Whether each of these subtitles below `folder` says that scribed made it.
+pub async fn say_they_are_ours(mount: &Mount, folder: &Path, subtitles: Vec<RelPath>) -> bool {
     let Some(bucket) = mount.bucket() else {
-        let folder = mount.source().folder.clone();
+        let folder = folder.to_owned();
         return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
     };
     for path in subtitles {

@@ -6,6 +6,7 @@ use crate::config::meant::{Existing, Source};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, ServiceName, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
@@ -13,9 +14,13 @@ use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::pipeline::vars;
 use crate::source::mount::Mount;
+use crate::source::place::outputs_beside;
 use crate::source::stamp::Look;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,8 +40,11 @@ pub async fn run(
     job: &Job,
 ) -> Result<Outcome, Fault> {
     let source = mount.source();
-    let medium = Medium::of(mount, &job.key.path);
     let now = clock.now();
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(content) = medium {
+        return remote(store, service, params, mount, job, content, now).await;
+    }
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
     let (seen, wants_hash) = (job.seen, alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
@@ -51,7 +59,7 @@ pub async fn run(
     };
     let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
-        other => return missing(mount, other, now).await,
+        other => return missing(mount, job, other, now).await,
     };
     if stamp != job.seen {
         return grew(mount, stamp, now.after(mount.settle()), now).await;
@@ -73,6 +81,27 @@ pub async fn run(
     Ok(Outcome::Step(Event::Probed { params, content }))
 }
 
+/// Nobody here can read it: what stands for its content is known from the start.
+async fn remote(
+    store: &dyn Store,
+    service: &ServiceName,
+    params: &ParamFiles,
+    mount: &Arc<Mount>,
+    job: &Job,
+    content: Hash,
+    now: Timestamp,
+) -> Result<Outcome, Fault> {
+    let params = match &job.made_from {
+        Some(made) if made.content == content => made.params,
+        _ => keep_params(params, mount.source(), job, now)?,
+    };
+    let order = Order { service: service.clone(), content, params };
+    if let Some(outcome) = subtitled(store, service, mount, job, Some(&order), now).await? {
+        return Ok(outcome);
+    }
+    Ok(Outcome::Step(Event::Probed { params, content: Some(content) }))
+}
+
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
 /// knows its own only when the service's list has been walked.
 async fn subtitled(
@@ -87,8 +116,13 @@ async fn subtitled(
         return Ok(None);
     }
     let fault = |error| store_fault(&error, now);
-    let found = subtitles(mount, &job.key.path).await;
-    let found = found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now))?;
+    let (folder, path) = beside(mount.source(), job);
+    let found = match subtitles(mount, &folder, &path).await {
+        Ok(found) => found,
+        // It is made when something is written into it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && job.row.is_some() => return Ok(None),
+        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
+    };
     let mut foreign = Vec::new();
     for path in found {
         let key = JobKey { path, ..job.key.clone() };
@@ -99,7 +133,7 @@ async fn subtitled(
     if foreign.is_empty() {
         return Ok(None);
     }
-    if say_they_are_ours(mount, foreign).await {
+    if say_they_are_ours(mount, &folder, foreign).await {
         return Ok(None);
     }
     if store.suspect(service).await.map_err(fault)? {
@@ -114,6 +148,16 @@ async fn subtitled(
     Ok(Some(Outcome::Step(Event::Skipped { why: Skip::Subtitled })))
 }
 
+/// Where subtitles would lie, as a folder and the path below it that they would be named after.
+fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
+    if job.row.is_none() {
+        return (source.folder.clone(), job.key.path.clone());
+    }
+    let path = outputs_beside(source, job);
+    let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
+    (path.parent().unwrap_or(Path::new("")).to_owned(), name)
+}
+
 const UNLISTED: &str = "cannot look for subtitles beside the file";
 
 /// How soon, and how late, it is looked whether the service's list has been walked.
@@ -122,8 +166,7 @@ const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
 fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let rendered = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+    let rendered = vars::rendered(source, job, now)?;
     files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })

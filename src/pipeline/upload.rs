@@ -10,7 +10,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::sent::{Sent, Track};
-use crate::domain::stage::{Event, Upload};
+use crate::domain::stage::{AudioAt, Event, Upload};
 use crate::domain::token::Order;
 use crate::media::extract::reopened;
 use crate::pipeline::blocking::begin;
@@ -73,8 +73,9 @@ pub async fn run(
     if let Some(Rest { until, fault }) = reserving.await? {
         return Ok(Outcome::Rest(until, fault));
     }
-    let (before, medium) = (job.seen, Medium::of(mount, &job.key.path));
+    let (before, medium) = (job.seen, Medium::of(mount, job));
     let given = match (extractor, &medium) {
+        (_, Medium::Remote(_)) => return Err(nothing_to_send(clock.now())),
         (Some(extractor), Medium::File { path, disk }) => extractor.run(path, *disk, job, clock.now()).await,
         (Some(_), Medium::Object { .. }) => Ok(Given::AsIs(Some(WHOLE_OBJECT.to_owned()))),
         (None, _) => Ok(Given::AsIs(None)),
@@ -117,7 +118,7 @@ pub async fn run(
                 _ => anew(mount, clock, after).await,
             };
         }
-        other => return missing(mount, other, clock.now()).await,
+        other => return missing(mount, job, other, clock.now()).await,
     }
     let answer = sent?;
     let hash = checked(&passage, &answer, &given, clock.now())?;
@@ -126,8 +127,12 @@ pub async fn run(
         return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
-    let upload = Upload { id: answer.upload, at: clock.now() };
+    let upload = AudioAt::Upload(Upload { id: answer.upload, at: clock.now() });
     Ok(Outcome::Step(Event::Uploaded { order, audio: answer.audio, upload, sent }))
+}
+
+fn nothing_to_send(now: Timestamp) -> Fault {
+    Fault::new(FaultKind::Bug, "audio that the service fetches was to be uploaded", now)
 }
 
 /// The content's hash, and what was sent where that is not simply the file.
@@ -144,10 +149,14 @@ fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
 
 /// What becomes of a job whose file has changed since it was looked at.
 async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Outcome>, Fault> {
-    match Medium::of(mount, &job.key.path).look().await {
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(_) = medium {
+        return Ok(None);
+    }
+    match medium.look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
         Ok(Look::File(stamp)) => anew(mount, clock, stamp).await.map(Some),
-        other => missing(mount, other, clock.now()).await.map(Some),
+        other => missing(mount, job, other, clock.now()).await.map(Some),
     }
 }
 
@@ -244,6 +253,7 @@ impl Passage {
         let from = match medium.clone() {
             Medium::File { path, disk } => From::File(Arc::new(move || opened(&path, disk, expected))),
             Medium::Object { bucket, path } => From::Object { bucket, path, expected },
+            Medium::Remote(_) => From::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
         };
         Self { name, size: expected.size, from, state: Arc::default(), total }
     }

@@ -18,6 +18,7 @@ use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
@@ -179,6 +180,18 @@ pub trait Store: Send + Sync {
     /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
 
+    /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
+    /// over, where nothing is being bought for it, and is passed over until then. For the rest as
+    /// [`Store::admit`]. `seen`: the row's file; `None` where it is not there yet, or lies elsewhere.
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError>;
+
     /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, the longest due
     /// first, held until `until`.
     async fn claim(
@@ -266,6 +279,9 @@ pub trait Store: Send + Sync {
 
     /// Whether this is the name of a file that was written for a job.
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError>;
+
+    /// The job that wrote outputs of this name, whatever their endings are.
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;

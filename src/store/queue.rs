@@ -7,12 +7,14 @@ use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{
     Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
 };
 use crate::store::index::{Index, split};
+use crate::store::ordered::{Weighed, weigh};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the rows are: memory or sled.
@@ -171,7 +173,8 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
-        let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        let was_away =
+            old.fault.as_ref().is_some_and(|fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited));
         if !old.stage.is_end() {
             if was_away && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
@@ -188,16 +191,54 @@ impl Queue {
         Ok(Admission::Reopened(id))
     }
 
+    fn admit_row(
+        &mut self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        let Some(id) = self.index.find(&key.tag()) else {
+            let found = Job::found(self.index.next_id(), key.clone(), seen.unwrap_or_default(), now, due);
+            let job = Job { row: Some(Box::new(row.clone())), ..found };
+            self.put(None, &job)?;
+            return Ok(Admission::New(job.id));
+        };
+        let old = self.load(id)?;
+        match weigh(&old, row, seen, now, due) {
+            Weighed::Reordered(new) => {
+                self.settle_purchase(&old, &new)?;
+                // First: whoever holds the job may not put back what was ordered before.
+                self.index.release(id);
+                self.put(Some(&old), &new)?;
+                self.wake_followers(&new)?;
+                return Ok(Admission::Reopened(id));
+            }
+            Weighed::Noted(new) => self.put(Some(&old), &new)?,
+            Weighed::Same | Weighed::Later => {}
+        }
+        match seen {
+            Some(seen) => self.admit(key, seen, now, due),
+            None => Ok(Admission::Known(id)),
+        }
+    }
+
     /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
     /// round under another language is still ours.
     fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
-        let Some(id) = self.index.writer(key) else { return Ok(false) };
-        let Some(job) = self.rows.load(id)? else { return Ok(false) };
-        let (folder, name) = split(key.path.as_bytes());
-        let beside = job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        let Some(job) = self.writer(key)? else { return Ok(false) };
+        let (_, name) = split(key.path.as_bytes());
         let is_output = |output: &Output| output.name.as_bytes() == name;
         let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
-        Ok(beside && (has_format || job.outputs.iter().any(is_output)))
+        Ok(has_format || job.outputs.iter().any(is_output))
+    }
+
+    fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let Some(id) = self.index.writer(key) else { return Ok(None) };
+        let (folder, _) = split(key.path.as_bytes());
+        let beside = |job: &Job| job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        Ok(self.rows.load(id)?.filter(beside))
     }
 
     fn claim(
@@ -383,6 +424,17 @@ impl Store for QueueStore {
         self.queue().admit(key, seen, now, due)
     }
 
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.queue().admit_row(key, row, seen, now, due)
+    }
+
     async fn claim(
         &self,
         kinds: &[StageKind],
@@ -500,6 +552,10 @@ impl Store for QueueStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.queue().wrote(key)
+    }
+
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.queue().writer(key)
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {

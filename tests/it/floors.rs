@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 11] = [
+const WANTED: [(&str, &str); 12] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
+    ("source/place", "config/meant"),
     ("source/tree", "config/meant"),
     ("source/reopen", "config/meant"),
     ("source/mount", "config/meant"),

@@ -1,7 +1,7 @@
 //! How much of what runs at once, and what is started now.
 
 use super::glance::{GLANCED_AT_ONCE, READS, WORTH_A_PAGE};
-use super::{Engine, LEASE, Until, Walked, earlier};
+use super::{Engine, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::home::Group;
@@ -160,7 +160,6 @@ impl Engine {
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
         // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
         // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
         let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts.clock.uptime());
@@ -169,7 +168,7 @@ impl Engine {
             Lane::Wait if glances => GLANCED_AT_ONCE,
             _ => free,
         };
-        let claims = self.parts.store.claim(&[kind], may, now, now.after(LEASE), n).await?;
+        let claims = self.claims(kind, may, n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
