@@ -101,6 +101,7 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    mod bucket;
     mod callback;
     pub mod capture;
     pub mod folders;
@@ -233,6 +234,7 @@ pub mod pipeline {
     pub mod blocking;
     pub mod callbacks;
     pub mod chosen;
+    pub mod deposit;
     pub mod engine;
     pub mod engines;
     pub mod extract;
@@ -242,6 +244,7 @@ pub mod pipeline {
     pub mod limit;
     pub mod line;
     pub mod making;
+    pub mod medium;
     pub mod ordered;
     pub mod outcome;
     pub mod probe;
@@ -327,6 +330,7 @@ pub mod server {
 /// Where media comes from.
 pub mod source {
     pub mod beside;
+    pub mod bucket;
     pub mod choice;
     pub mod disk;
     pub mod folder;
@@ -337,9 +341,12 @@ pub mod source {
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
+    pub mod objects;
     pub mod ours;
+    pub mod pages;
     pub mod place;
     pub mod reopen;
+    pub mod s3;
     pub mod sidecars;
     pub mod small;
     pub mod stamp;

@@ -84,6 +84,8 @@ const SERVE: &[Key] = &[
 const SOURCE: &[Key] = &[
     value("name"),
     value("folder"),
+    value("bucket"),
+    table("s3", S3),
     not_yet("manifest"),
     value("include"),
     value("exclude"),
@@ -103,6 +105,17 @@ const SOURCE: &[Key] = &[
     value("local_only"),
     value("service"),
     table("budget", &[value("day"), value("month"), value("total")]),
+];
+
+const S3: &[Key] = &[
+    value("endpoint"),
+    value("region"),
+    value("key_id"),
+    value("secret"),
+    value("token"),
+    value("anonymous"),
+    value("path_style"),
+    value("allow_http"),
 ];
 
 const fn value(name: &'static str) -> Key {
