@@ -44,6 +44,7 @@
 pub mod cli {
     pub mod add;
     pub mod args;
+    pub mod bump;
     pub mod cancel;
     pub mod check;
     pub mod cost;
@@ -112,6 +113,7 @@ pub mod config {
     mod serving;
     mod sources;
     mod spending;
+    mod standings;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
@@ -163,6 +165,7 @@ pub mod domain {
     pub mod retry;
     pub mod sent;
     pub mod stage;
+    pub mod standing;
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
@@ -325,6 +328,7 @@ pub mod store {
     pub mod queue;
     pub mod sled;
     mod spending;
+    mod turns;
 }
 
 /// The interface's bodies, for both sides.

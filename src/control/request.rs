@@ -52,6 +52,11 @@ pub enum Request {
         /// The person's word that it may be paid for a second time.
         pay_again: bool,
     },
+    /// A job comes before all others. Answered by [`Answer::Bumped`].
+    Bump {
+        /// Which.
+        job: Wanted,
+    },
     /// A job is given up. Answered by [`Answer::Cancelled`].
     Cancel {
         /// Which.
@@ -127,6 +132,8 @@ pub enum Answer {
     Added(Box<Added>),
     /// See [`Request::Retry`].
     Retried(Retried),
+    /// See [`Request::Bump`].
+    Bumped(Box<Job>),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
     /// See [`Request::Delete`].

@@ -96,9 +96,19 @@ pub struct Job {
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// Its own, added to its source's: higher ones come first. Kept by the store, as its charges are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// When a person put it before all others. Kept by the store, as its charges are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bumped: Option<Timestamp>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
+}
+
+fn is_zero(number: &i32) -> bool {
+    *number == 0
 }
 
 impl Job {
@@ -119,6 +129,8 @@ impl Job {
             made_from: None,
             vouched: None,
             sent: None,
+            priority: 0,
+            bumped: None,
             charges: Vec::new(),
         }
     }
@@ -135,6 +147,8 @@ impl Job {
                 self.vouched = None;
                 self.sent = None;
                 self.attempts = 0;
+                // What a person wanted was its earlier content.
+                self.bumped = self.bumped.filter(|_| !self.stage.is_end());
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }

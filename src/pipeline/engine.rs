@@ -22,7 +22,7 @@ use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use lanes::{Busy, Lane};
+use lanes::{Busy, Task};
 use memory::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ mod bearing;
 mod creates;
 mod glance;
 mod gone;
+mod headroom;
 mod hints;
 mod idle;
 mod lanes;
@@ -212,7 +213,7 @@ pub struct Tally {
     pub audio_millis: u64,
 }
 
-type Walked = (Lane, Result<(), StoreError>);
+type Walked = (Task, Result<(), StoreError>);
 
 impl Engine {
     /// An engine at rest.
@@ -316,6 +317,7 @@ impl Engine {
         let mut walks: JoinSet<Walked> = JoinSet::new();
         let mut busy = Busy::default();
         let began = self.parts.clock.now();
+        self.parts.store.arrange(self.standings()).await?;
         loop {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
@@ -370,8 +372,8 @@ impl Engine {
 
     fn joined(&self, joined: Result<Walked, tokio::task::JoinError>, busy: &mut Busy) -> Result<(), StoreError> {
         match joined {
-            Ok((lane, result)) => {
-                busy.end(lane);
+            Ok((task, result)) => {
+                busy.end(task);
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
