@@ -41,6 +41,27 @@ pub struct Standing {
     pub order: Order,
 }
 
+impl Standing {
+    /// Where a job of this source comes, for people: `backlog, oldest first, priority 5`.
+    pub fn words(&self, job: &Job) -> String {
+        let lane = match self.lane {
+            Lane::Live => "live",
+            Lane::Backlog => "backlog",
+        };
+        let order = match self.order {
+            Order::Oldest => "oldest",
+            Order::Newest => "newest",
+            Order::Shortest => "shortest",
+            Order::Longest => "longest",
+        };
+        let priority = match self.priority.saturating_add(own_priority(job)) {
+            0 => String::new(),
+            priority => format!(", priority {priority}"),
+        };
+        format!("{lane}, {order} first{priority}")
+    }
+}
+
 /// How each source stands. Of one that is not in it, the longest due comes first.
 pub type Standings = BTreeMap<SourceName, Standing>;
 
@@ -63,7 +84,7 @@ impl Mark {
             bumped: job.bumped.map_or(0, |at| seconds(at.0.div_euclid(1000))),
             written: seconds(job.seen.mtime_ns.div_euclid(1_000_000_000)),
             kib: u32::try_from(job.seen.size >> 10).unwrap_or(u32::MAX),
-            priority: i16::try_from(job.priority.clamp(i32::from(i16::MIN), i32::from(i16::MAX))).unwrap_or_default(),
+            priority: own_priority(job),
         }
     }
 
@@ -89,6 +110,12 @@ impl Mark {
         };
         Turn { first: Reverse((self.bumped, self.priority.saturating_add(standing.priority))), key }
     }
+}
+
+/// What the row of a manifest says.
+fn own_priority(job: &Job) -> i16 {
+    let said = job.row.as_ref().map_or(0, |row| row.priority);
+    i16::try_from(said.clamp(i32::from(i16::MIN), i32::from(i16::MAX))).unwrap_or_default()
 }
 
 /// From the intent on, the longest due comes first whatever its source wants: what was paid for is looked at as
@@ -123,12 +150,26 @@ mod tests {
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::JobId;
     use crate::domain::path::RelPath;
+    use crate::domain::row::{Row, RowMedia};
 
     fn job(mtime: i64, size: u64, priority: i32, bumped: Option<i64>) -> Job {
         let key = JobKey { source: SourceName::new("s"), path: RelPath::new(b"a.wav") };
         let seen = Stamp { size, mtime_ns: mtime * 1_000_000_000, ctime_ns: 0, inode: 0 };
         let job = Job::found(JobId(1), key, seen, Timestamp(0), Timestamp(0));
-        Job { priority, bumped: bumped.map(Timestamp), ..job }
+        let row = Row {
+            manifest: RelPath::new(b"list.csv"),
+            number: 2,
+            media: RowMedia::File(RelPath::new(b"a.wav")),
+            template: None,
+            languages: Vec::new(),
+            vocabulary: Vec::new(),
+            output: None,
+            priority,
+            checksum: None,
+            billed: None,
+            columns: BTreeMap::new(),
+        };
+        Job { row: Some(Box::new(row)), bumped: bumped.map(Timestamp), ..job }
     }
 
     fn first(order: Order, kind: StageKind) -> usize {

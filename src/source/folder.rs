@@ -6,19 +6,13 @@ use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::mount::Mount;
+pub use crate::source::place::full_path;
 use crate::source::tree::{OnFolder, Seen, walk};
 use crate::store::contract::{Admission, Store, StoreError};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-
-/// The whole path of a file below a source's folder.
-pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
-    folder.join(OsStr::from_bytes(path.as_bytes()))
-}
 
 /// What a scan came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,7 +113,11 @@ impl Scan<'_> {
         Ok(())
     }
 
-    async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
+    /// Admits a file that was seen in this state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.wrote(&key).await? {
             return Ok(()); // an output of ours, whatever the patterns say

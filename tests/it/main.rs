@@ -14,6 +14,7 @@ mod daemon;
 mod desk;
 mod document;
 mod elsewhere;
+mod explained;
 mod extract;
 mod faults;
 mod floors;
@@ -28,8 +29,10 @@ mod intake;
 mod jobs;
 mod kill;
 mod killed;
+mod lanes;
 mod laws;
 mod ledger;
+mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod lists;
@@ -45,6 +48,8 @@ mod power_loss;
 mod producers;
 mod recogniser;
 mod reconcile;
+mod reload;
+mod remote;
 mod renamed;
 mod results;
 mod samples;
@@ -55,9 +60,14 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+#[path = "../support/storm/mod.rs"]
+mod storm;
+mod storms;
 mod systemd;
 mod walking;
 mod windows;
+
+use support::scripted;
 
 mod support {
     pub mod bed;

@@ -203,7 +203,7 @@ impl Sim {
     fn purse(&self) -> Arc<Purse> {
         let seconds = self.plan.budget.measured;
         let audio = seconds.map(|seconds| Audio { millis: seconds * 1000, channels: 1, billed: None });
-        let measure: Measure = Arc::new(move |_| Box::pin(async move { audio }));
+        let measure: Measure = Arc::new(move |_, _, _| Box::pin(async move { audio }));
         Arc::new(Purse::new(self.config.budget.clone(), self.config.zone, measure))
     }
 

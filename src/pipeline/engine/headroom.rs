@@ -1,26 +1,33 @@
 //! How much more of each kind of work may begin, and how much of that is kept for the live lane: a clip that
 //! somebody waits for begins at once, whatever the backlog is busy with.
 
-use super::Engine;
 use super::glance::READS;
 use super::lanes::{Busy, Work};
+use super::{Engine, Parts};
 use crate::domain::home::Group;
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::{Lane, Standings};
-use crate::pipeline::extract::Extractor;
 use crate::store::contract::{Counts, Of, Room, StoreError};
+use std::sync::Arc;
 
 impl Engine {
-    /// How the sources stand.
-    pub(super) fn standings(&self) -> Standings {
-        let mounts = self.parts.mounts.values();
-        mounts.map(|mount| (mount.source().name.clone(), mount.source().standing)).collect()
+    /// Tells the store how the sources stand, where that may have changed since it was last told.
+    pub(super) async fn arrange(&self, told: &mut Option<Arc<Parts>>) -> Result<(), StoreError> {
+        let parts = self.parts();
+        if told.as_ref().is_some_and(|told| Arc::ptr_eq(told, &parts)) {
+            return Ok(());
+        }
+        let sources = parts.mounts.values().map(|mount| mount.source());
+        let standings: Standings = sources.map(|source| (source.name.clone(), source.standing)).collect();
+        parts.store.arrange(standings).await?;
+        *told = Some(parts);
+        Ok(())
     }
 
     pub(super) fn is_of_backlog(&self, source: &SourceName) -> bool {
-        self.parts.mounts.get(source).is_some_and(|mount| mount.source().standing.lane == Lane::Backlog)
+        self.parts().mounts.get(source).is_some_and(|mount| mount.source().standing.lane == Lane::Backlog)
     }
 
     /// Whether a job is of the backlog, and nobody has put it before the others.
@@ -30,7 +37,8 @@ impl Engine {
 
     /// Something is kept only where there are both lanes.
     fn has_both_lanes(&self) -> bool {
-        let mut sources = self.parts.mounts.keys();
+        let parts = self.parts();
+        let mut sources = parts.mounts.keys();
         let first = sources.next().map(|source| self.is_of_backlog(source));
         sources.any(|source| Some(self.is_of_backlog(source)) != first)
     }
@@ -55,7 +63,7 @@ impl Engine {
                 // is in nobody's way.
                 let (ahead, behind) = self.both(goes_on, |counts| counts.of(StageKind::Uploaded)).await?;
                 // While some are sent, the sound tracks of others are taken out.
-                let extracts = self.extractor.as_ref().map_or(Some(0), Extractor::ahead);
+                let extracts = self.extractor().map_or(Some(0), |extractor| extractor.ahead());
                 let at_once = extracts.map_or(0, |extracts| uploads + extracts);
                 let of_backlog = at_once.saturating_sub(kept(uploads));
                 let left = running.saturating_sub(kept(running)).saturating_sub(behind);
@@ -75,9 +83,9 @@ impl Engine {
 
     /// Of these groups, and of those of the backlog among them.
     async fn both(&self, of: Of<'_>, count: impl Fn(&Counts) -> u64) -> Result<(usize, usize), StoreError> {
-        let all = self.parts.store.counts_of(of).await?;
+        let all = self.parts().store.counts_of(of).await?;
         let behind = |group: &Group| self.is_of_backlog(&group.source) && of(group);
-        let behind = self.parts.store.counts_of(&behind).await?;
+        let behind = self.parts().store.counts_of(&behind).await?;
         Ok([all, behind].map(|counts| usize::try_from(count(&counts)).unwrap_or(usize::MAX)).into())
     }
 }

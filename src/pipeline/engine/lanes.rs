@@ -1,7 +1,7 @@
 //! How much of what runs at once, and what is started now.
 
 use super::glance::{GLANCED_AT_ONCE, WORTH_A_PAGE};
-use super::{Engine, LEASE, Until, Walked, earlier};
+use super::{Engine, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::home::Group;
@@ -113,6 +113,12 @@ impl Busy {
         self.at_work.values().sum()
     }
 
+    /// Whether something is under way, and all of it at the service.
+    pub(super) fn only_at_service(&self) -> bool {
+        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
+        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == Work::Look)
+    }
+
     pub(super) fn begin(&mut self, task: impl Into<Task>, walk: AbortHandle) {
         let task = task.into();
         *self.at_work.entry(task).or_default() += 1;
@@ -143,18 +149,18 @@ impl Engine {
         until: Until,
     ) -> Result<Option<Duration>, StoreError> {
         self.take_hints().await?;
-        let now = self.parts.clock.now();
-        let gate = self.line().gate(self.parts.clock.uptime());
+        let now = self.parts().clock.now();
+        let gate = self.line().gate(self.parts().clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
-        let pauses = self.parts.store.pauses().await?;
+        let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
-        let windows = windows::shut(&self.parts.mounts, self.parts.clock.wall());
+        let windows = windows::shut(&self.parts().mounts, self.parts().clock.wall());
         wake = earlier(wake, self.opens(&windows));
-        let shut = self.parts.purse.shut(now);
-        wake = earlier(wake, self.parts.purse.opens(now).map(|at| at.since(now)));
+        let shut = self.parts().purse.shut(now);
+        wake = earlier(wake, self.parts().purse.opens(now).map(|at| at.since(now)));
         let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
         for (lane, kind) in Work::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
@@ -167,24 +173,24 @@ impl Engine {
                 let is_shut = |source: &SourceName| lane == Work::Upload && shut.is_for(source);
                 let rests = |source: &SourceName| lane.submits() && is_off(source);
                 let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
-                let looked = self.parts.clock.now();
+                let looked = self.parts().clock.now();
                 let begun = self.start((lane, kind), &may, room, walks, busy).await?;
                 // What is due and was not claimed waits for room: the end of what has it wakes us.
                 let (full, behind_full) = (begun.all >= room.all, begun.backlog >= room.backlog);
                 let waits = |group: &Group| may(group) && !(behind_full && self.is_of_backlog(&group.source));
                 if !full {
-                    let due = self.parts.store.due_after(&[kind], &waits, looked).await?;
-                    wake = earlier(wake, due.map(|due| due.since(self.parts.clock.now())));
+                    let due = self.parts().store.due_after(&[kind], &waits, looked).await?;
+                    wake = earlier(wake, due.map(|due| due.since(self.parts().clock.now())));
                 }
             }
         }
-        let no_room = self.extractor.as_ref().is_some_and(|extractor| extractor.ahead().is_none());
+        let no_room = self.extractor().is_some_and(|extractor| extractor.ahead().is_none());
         Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
     }
 
     /// How long until the first of these windows may be open.
     fn opens(&self, windows: &Shut) -> Option<Duration> {
-        windows.values().min().map(|at| at.since(self.parts.clock.wall()).min(NAP))
+        windows.values().min().map(|at| at.since(self.parts().clock.wall()).min(NAP))
     }
 
     async fn start(
@@ -195,18 +201,16 @@ impl Engine {
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<Room, StoreError> {
-        let now = self.parts.clock.now();
         // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
         // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
-        let glances = lane == Work::Wait && busy.of(lane) == 0 && self.glances.may(self.parts.clock.uptime());
+        let glances = lane == Work::Wait && busy.of(lane) == 0 && self.glances.may(self.parts().clock.uptime());
         let room = match lane {
             Work::Resolve => Room { all: RESOLVED_AT_ONCE, backlog: RESOLVED_AT_ONCE },
             Work::Wait if glances => Room { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
             _ => room,
         };
-        let claims = self.parts.store.claim_within(&[kind], may, now, now.after(LEASE), room).await?;
-        let of_backlog = claims.iter().filter(|claim| self.is_backlog(&claim.job)).count();
-        let begun = Room { all: claims.len(), backlog: of_backlog };
+        let claims = self.claims(kind, may, room).await?;
+        let begun = self.taken(&claims);
         if lane == Work::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane.into(), engine.resolve(claims).await) }));
@@ -229,7 +233,7 @@ impl Engine {
     fn look_or_wait(self: &Arc<Self>, gate: &Gate, walks: &mut JoinSet<Walked>, busy: &mut Busy) -> Option<Duration> {
         match gate {
             Gate::Open | Gate::Asks => None,
-            Gate::Closed(until) => Some(until.since(self.parts.clock.uptime())),
+            Gate::Closed(until) => Some(until.since(self.parts().clock.uptime())),
             Gate::Look => {
                 if busy.of(Work::Look) == 0 {
                     let engine = Arc::clone(self);
@@ -242,9 +246,9 @@ impl Engine {
 
     pub(super) async fn look(&self) -> Result<(), StoreError> {
         let query = ListQuery { limit: 1, ..ListQuery::default() };
-        match self.parts.client.list(&query).await {
+        match self.parts().client.list(&query).await {
             Ok(_) | Err(ListFault::None(_)) => {
-                self.line().looked_good(self.parts.clock.uptime());
+                self.line().looked_good(self.parts().clock.uptime());
             }
             Err(ListFault::Now(fault)) => self.heard_fault(&fault),
         }

@@ -6,6 +6,7 @@ use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
+use scribed::domain::row::Row;
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
@@ -90,6 +91,22 @@ impl Store for SimStore {
         Ok(admission)
     }
 
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.point("admit").await;
+        let admission = self.inner.admit_row(key, row, seen, now, due).await?;
+        if let Admission::New(id) | Admission::Reopened(id) = admission {
+            self.remember(id, false).await;
+        }
+        Ok(admission)
+    }
+
     async fn claim_within(
         &self,
         kinds: &[StageKind],
@@ -107,10 +124,6 @@ impl Store for SimStore {
 
     async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
         self.inner.bump(job, now).await
-    }
-
-    async fn prioritise(&self, job: JobId, priority: i32) -> Result<bool, StoreError> {
-        self.inner.prioritise(job, priority).await
     }
 
     async fn due_after(
@@ -233,6 +246,10 @@ impl Store for SimStore {
         self.inner.wrote(key).await
     }
 
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.writer(key).await
+    }
+
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
         self.inner.page(filter).await
     }
@@ -247,6 +264,10 @@ impl Store for SimStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.inner.begin_run(now).await
+    }
+
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.configured_anew(now).await
     }
 
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
