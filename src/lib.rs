@@ -44,6 +44,7 @@
 pub mod cli {
     pub mod add;
     pub mod args;
+    pub mod bump;
     pub mod cancel;
     pub mod check;
     pub mod cost;
@@ -123,6 +124,7 @@ pub mod config {
     pub mod sidecar;
     mod sources;
     mod spending;
+    mod standings;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
@@ -184,6 +186,7 @@ pub mod domain {
     pub mod row;
     pub mod sent;
     pub mod stage;
+    pub mod standing;
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
@@ -367,6 +370,7 @@ pub mod store {
     pub mod queue;
     pub mod sled;
     mod spending;
+    mod turns;
 }
 
 /// The interface's bodies, for both sides.

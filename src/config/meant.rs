@@ -10,6 +10,7 @@ use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::standing::Standing;
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
@@ -261,6 +262,8 @@ pub struct Source {
     pub scan: Schedule,
     /// When its jobs may be uploaded and submitted; `None`: at any time.
     pub submit: Option<Windows>,
+    /// How it stands among the others.
+    pub standing: Standing,
     /// How much of it may be bought.
     pub budget: Allowance,
     /// What templates may know of a file from its path.

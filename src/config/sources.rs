@@ -9,6 +9,7 @@ use super::problem::{Problem, nearest};
 use super::reading::Reader;
 use super::scoping::user_of;
 use super::spending::allowance;
+use super::standings::standing;
 use super::template::{self, Template};
 use super::timing;
 use super::values::{boolean, or, values};
@@ -113,6 +114,7 @@ impl Reader<'_> {
             hold,
             scan: timing::scan(section),
             submit: timing::submit(section),
+            standing: standing(section),
             budget: allowance(&section.section("budget")),
             capture,
             language,

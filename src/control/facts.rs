@@ -7,6 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
+use crate::domain::standing::is_bought;
 use crate::store::contract::StoreError;
 
 /// Of a job as it is told. What keeps it comes first, of that what lasts longest.
@@ -26,6 +27,8 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
         if is_paused(job) { pause(hands, &job.key.source).await? } else { None },
         held(job),
         budget(job),
+        window(job),
+        turn(hands, job),
         person(job),
         outage(hands, job, service),
         suspect(hands, job, service).await?,
@@ -102,6 +105,26 @@ fn budget(job: &Job) -> Option<Fact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
     let mend = "raise the budget in jobs.toml, and start scribed again";
     Some(Fact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(mend)) })
+}
+
+fn window(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
+    let mend = "change its `submit` in jobs.toml, if it should go sooner";
+    Some(Fact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(mend)) })
+}
+
+/// Its place among the others, until it is bought.
+fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
+    let standing = hands.mounts.get(&job.key.source)?.source().standing;
+    if is_bought(job.stage.kind()) {
+        return None;
+    }
+    let words = match job.bumped {
+        Some(_) => "a person has put it before all others".to_owned(),
+        None => format!("its turn: {}", standing.words(job)),
+    };
+    let mend = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    Some(Fact { holds: false, ..keeps(FactKind::Turn, words, mend.as_deref()) })
 }
 
 fn person(job: &Job) -> Option<Fact> {

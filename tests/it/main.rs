@@ -30,6 +30,7 @@ mod intake;
 mod jobs;
 mod kill;
 mod killed;
+mod lanes;
 mod laws;
 mod ledger;
 mod lengths;
