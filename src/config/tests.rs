@@ -555,12 +555,12 @@ fn a_bad_name() {
 
 #[test]
 fn what_is_not_honoured_yet() {
-    insta::assert_snapshot!(with_source("lane = \"backlog\"\n[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
-        error: `source.lane` is not honoured by this build yet
+    insta::assert_snapshot!(with_source("place = \"beside\"\n[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
+        error: `source.place` is not honoured by this build yet
          --> jobs.toml:3:1
           |
-        3 | lane = "backlog"
-          | ^^^^
+        3 | place = "beside"
+          | ^^^^^
           |
           = help: take it out; a setting is never ignored silently
 

@@ -222,6 +222,7 @@ fn the_help_is_what_it_was() {
         "run",
         "once",
         "status",
+        "bump",
         "jobs",
         "show",
         "explain",

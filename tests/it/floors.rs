@@ -80,7 +80,9 @@ fn floor(name: &str) -> Option<u32> {
 
 /// What a file names of this crate, as names of files where they are that.
 fn uses(file: &File) -> BTreeSet<String> {
-    let names = file.text.split("crate::").skip(1).chain(file.text.split("scribed::").skip(1));
+    // Not the end of a longer name, such as `Described::`.
+    let text = file.text.replace(|c: char| c.is_whitespace() || "({<&[,;!|=".contains(c), " ");
+    let names = text.split(" crate::").skip(1).chain(text.split(" scribed::").skip(1));
     let one = |rest: &str| {
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
         let mut parts = rest[..end].split("::").filter(|part| !part.is_empty());
