@@ -56,7 +56,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
     let Some(job) = job else {
         let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File));
-        let facts = if is_coming { before_a_job(hands, &source.name).await? } else { Vec::new() };
+        let facts = if is_coming { before_a_job(hands, &key).await? } else { Vec::new() };
         return Ok(Explained { facts, ..explained });
     };
     let next = taken_up(source, &job);

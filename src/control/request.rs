@@ -501,6 +501,8 @@ pub enum FactKind {
     Hold,
     /// What it costs does not fit.
     Budget,
+    /// The hours in which its source submits.
+    Window,
     /// The service does no more at once.
     Limit,
     /// The service is out, or refuses.
@@ -511,6 +513,8 @@ pub enum FactKind {
     Removed,
     /// The service says when it is done.
     Callback,
+    /// A file beside it says how it is transcribed.
+    Sidecar,
     /// A person is asked.
     Person,
 }
