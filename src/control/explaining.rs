@@ -11,7 +11,7 @@ use crate::pipeline::blocking::blocking;
 use crate::source::choice::{Choice, Kind, Rule, choose};
 use crate::source::mount::{Away, Mount};
 use crate::source::place::full_path;
-use crate::source::stamp::hash;
+use crate::source::stamp::{Look, hash};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -118,6 +118,13 @@ enum Seen {
 async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     if let Err(away) = mount.there_now().await {
         return Seen::SourceAway(away);
+    }
+    if let Some(bucket) = mount.bucket() {
+        return match bucket.look(&key.path).await {
+            Ok(Look::File(_)) => Seen::Entry(Kind::File),
+            Ok(_) => Seen::Nothing,
+            Err(error) => Seen::Unknown(error),
+        };
     }
     let (folder, path) = (mount.source().folder.clone(), key.path.clone());
     let looked = blocking(move || {

@@ -2,13 +2,12 @@
 
 use super::hands::Hands;
 use super::request::{Fact, FactKind};
-use crate::domain::cron_line::NEVER;
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
-use crate::domain::window::Opening;
+use crate::domain::standing::is_bought;
 use crate::pipeline::blocking::blocking;
 use crate::source::sidecars;
 use crate::store::contract::StoreError;
@@ -30,7 +29,8 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
         if is_paused(job) { pause(hands, &job.key.source).await? } else { None },
         held(job),
         budget(job),
-        window(hands, job),
+        window(job),
+        turn(hands, job),
         person(job),
         outage(hands, job, service),
         suspect(hands, job, service).await?,
@@ -132,13 +132,24 @@ fn budget(job: &Job) -> Option<Fact> {
     Some(Fact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(mend)) })
 }
 
-fn window(hands: &Hands, job: &Job) -> Option<Fact> {
-    let mount = hands.mounts.get(&job.key.source).filter(|_| is_paused(job))?;
-    let windows = mount.source().submit.as_ref()?;
-    let Opening::Shut { until } = windows.at(hands.clock.wall()) else { return None };
-    let words = format!("its source is submitted in its windows only: {windows}");
-    let until = Some(until).filter(|until| *until != NEVER);
-    Some(Fact { until, ..keeps(FactKind::Window, words, Some("change `submit` of the source in jobs.toml")) })
+fn window(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
+    let mend = "change its `submit` in jobs.toml, if it should go sooner";
+    Some(Fact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(mend)) })
+}
+
+/// Its place among the others, until it is bought.
+fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
+    let standing = hands.mounts.get(&job.key.source)?.source().standing;
+    if is_bought(job.stage.kind()) {
+        return None;
+    }
+    let words = match job.bumped {
+        Some(_) => "a person has put it before all others".to_owned(),
+        None => format!("its turn: {}", standing.words(job)),
+    };
+    let mend = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    Some(Fact { holds: false, ..keeps(FactKind::Turn, words, mend.as_deref()) })
 }
 
 fn person(job: &Job) -> Option<Fact> {

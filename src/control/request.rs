@@ -62,6 +62,11 @@ pub enum Request {
         /// The person's word that it may be paid for a second time.
         pay_again: bool,
     },
+    /// A job comes before all others. Answered by [`Answer::Bumped`].
+    Bump {
+        /// Which.
+        job: Wanted,
+    },
     /// A job is given up. Answered by [`Answer::Cancelled`].
     Cancel {
         /// Which.
@@ -141,6 +146,8 @@ pub enum Answer {
     Added(Box<Added>),
     /// See [`Request::Retry`].
     Retried(Retried),
+    /// See [`Request::Bump`].
+    Bumped(Box<Job>),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
     /// See [`Request::Delete`].
@@ -497,12 +504,14 @@ pub enum FactKind {
     Frozen,
     /// A person's order.
     Pause,
+    /// Its source's window is shut.
+    Window,
+    /// Its place among the others.
+    Turn,
     /// It looks unfinished.
     Hold,
     /// What it costs does not fit.
     Budget,
-    /// The hours in which its source submits.
-    Window,
     /// The service does no more at once.
     Limit,
     /// The service is out, or refuses.

@@ -6,6 +6,7 @@ use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::mount::Mount;
+use crate::source::objects;
 pub use crate::source::place::full_path;
 use crate::source::tree::{OnFolder, Seen, walk};
 use crate::store::contract::{Admission, Store, StoreError};
@@ -69,8 +70,13 @@ impl Scan<'_> {
         }
         let (to, mut found) = mpsc::channel(4 * PORTION);
         let (source, disk, on_folder) = (Arc::clone(self.mount.source()), self.mount.disk(), self.on_folder.clone());
-        // On a thread of its own: a slow mount must not hold up the rest.
-        drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
+        // On a thread or a task of its own: a slow mount must not hold up the rest.
+        match self.mount.bucket().cloned() {
+            Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
+            None => {
+                drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
+            }
+        }
         let mut is_marked = false;
         loop {
             let mut portion = Vec::new();
@@ -78,8 +84,11 @@ impl Scan<'_> {
                 more = found.recv_many(&mut portion, PORTION) => more,
                 _ = self.mount.lost() => 0,
             };
-            // What was seen may have been seen in the bare mount point of a share that has just gone.
-            if self.mount.there_now().await.is_err() {
+            // What was seen may have been seen in the bare mount point of a share that has just gone. A bucket
+            // has none.
+            let there =
+                if self.mount.bucket().is_some() { self.mount.there().await } else { self.mount.there_now().await };
+            if there.is_err() {
                 return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
             if more == 0 {
