@@ -208,7 +208,11 @@ fn round(job: &Job) -> Vec<Job> {
         service_date: Some(NOW),
         sent_at: NOW,
     };
-    let upload = AudioAt::Upload(Upload { id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()), at: NOW });
+    let upload = AudioAt::Upload(Upload {
+        id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()),
+        at: NOW,
+        origin: None,
+    });
     let way = [
         Event::Settled,
         Event::Probed { params, content: None },

@@ -64,6 +64,7 @@ pub mod cli {
     pub mod planner;
     pub mod progress;
     pub mod reconcile;
+    pub mod reload;
     pub mod retry;
     pub mod row;
     pub mod run;
@@ -90,6 +91,7 @@ pub mod client {
     pub mod again;
     pub mod answer;
     pub mod contract;
+    pub mod hearing;
     pub mod http;
     pub mod meaning;
     pub mod pace;
@@ -147,6 +149,7 @@ pub mod control {
     pub mod plan_file;
     pub mod plan_run;
     pub mod reckoning;
+    pub mod reloading;
     pub mod request;
     pub mod server;
     pub mod socket;

@@ -91,6 +91,8 @@ pub enum Command {
     Pause(Pause),
     /// Ends a pause
     Resume(Resume),
+    /// The daemon takes up a changed jobs.toml; a wrong one changes nothing
+    Reload,
     /// Pauses, and waits until everything that was submitted has ended and is written
     Drain(Drain),
     /// Fetches what the service's lists hold, pre-recorded and live, into a folder; goes on where it was

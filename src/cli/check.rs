@@ -140,7 +140,7 @@ async fn house(config: &Config) -> Vec<Verdict> {
         Err(error) => return vec![bad("state", error.to_string())],
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
-    for client in &house.clients {
+    for client in &house.setup().clients() {
         verdicts.push(service(&**client).await);
         verdicts.extend(clocks(&**client));
     }

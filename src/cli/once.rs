@@ -48,7 +48,7 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
         Err(error) => return Err(taken(&config, error.into()).await),
     };
     if let Some(chosen) = chosen {
-        house.purse.keep_to(chosen);
+        house.setup().purse.keep_to(chosen);
     }
     let patience = patience(&config, args.patience);
     let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
@@ -131,7 +131,7 @@ async fn find(house: &House, plan: Option<&Path>) -> Result<(Vec<String>, Option
 /// In words; a folder that is back meanwhile was away during the scan all the same.
 fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<String> {
     let gone = scans.iter().filter(|(_, scanned)| !scanned.there);
-    gone.map(|(name, _)| match house.mounts.get(name).and_then(|mount| mount.away()) {
+    gone.map(|(name, _)| match house.setup().mounts.get(name).and_then(|mount| mount.away()) {
         Some(away) => format!("the source {name} is frozen: {away}"),
         None => {
             format!("the folder of the source {name} was away for a moment; run it again to look through all of it")
@@ -157,14 +157,14 @@ async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Optio
 
 /// Jobs that have not ended, by what they wait for.
 async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreError> {
-    let store = &house.store;
+    let (store, setup) = (&house.store, house.setup());
     let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
     let mut waiting = BTreeMap::new();
     let counts = store.counts().await?;
     if open.iter().all(|kind| counts.of(*kind) == 0) {
         return Ok(waiting);
     }
-    let (pauses, now) = (store.pauses().await?, SystemClock.now());
+    let (pauses, now, purse) = (store.pauses().await?, SystemClock.now(), &house.setup().purse);
     let mut filter = Filter { stages: open, after: None, limit: 1_000 };
     loop {
         let jobs = store.page(&filter).await?;
@@ -172,13 +172,13 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
         filter.after = Some(last.id);
         for job in jobs {
             // What a plan does not name is none of this pass's business.
-            if !house.purse.lets(&job) && !house.purse.chosen().is_some_and(|chosen| chosen.names(&job.key)) {
+            if !purse.lets(&job) && !purse.chosen().is_some_and(|chosen| chosen.names(&job.key)) {
                 continue;
             }
             let job = &house.told(job);
             let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
                 true => "pause",
-                false if house.homes.knows(job) => waits_for(job),
+                false if setup.homes.knows(job) => waits_for(job),
                 false => "person", // its service is not in the configuration any more
             };
             *waiting.entry(what).or_default() += 1;

@@ -218,6 +218,11 @@ pub trait Client: Send + Sync {
         f64::INFINITY
     }
 
+    /// For how long it has given no sign of life to all that is under way; `None` where nothing is.
+    fn silent_for(&self) -> Option<Duration> {
+        None
+    }
+
     /// The service's own clock as last heard.
     fn last_date(&self) -> Option<Timestamp>;
 

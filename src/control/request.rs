@@ -84,6 +84,8 @@ pub enum Request {
         /// For so many milliseconds; `None`: until it is taken back.
         millis: Option<u64>,
     },
+    /// The daemon reads its configuration anew. Answered by [`Answer::Reloaded`].
+    Reload,
     /// The end of a pause. Answered by [`Answer::Paused`].
     Resume {
         /// Of everything, or of a source.
@@ -147,6 +149,8 @@ pub enum Answer {
     Cost(CostPiece),
     /// What is paused now.
     Paused(Pauses),
+    /// What became of the configuration, in words, one thing each.
+    Reloaded(Vec<String>),
 }
 
 /// What [`Request::Cost`] asks for.

@@ -100,6 +100,11 @@ pub struct Job {
     /// The row of a manifest that orders it; `None` for what was found in a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<Box<Row>>,
+    /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
+    /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
+    /// it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bought_at: Option<String>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -124,6 +129,7 @@ impl Job {
             vouched: None,
             sent: None,
             row: None,
+            bought_at: None,
             charges: Vec::new(),
         }
     }
@@ -146,7 +152,13 @@ impl Job {
             }
             Event::Uploaded { sent, .. } => self.sent.clone_from(sent),
             Event::Followed { .. } => self.sent = None,
-            Event::Adopted { round, .. } => {
+            Event::Created { .. } => {
+                if let Stage::Submitting { intent, .. } = &self.stage {
+                    self.bought_at = Some(intent.origin.clone());
+                }
+            }
+            Event::Adopted { round, origin, .. } => {
+                self.bought_at.clone_from(origin);
                 // A round of this job is never used twice: its tokens would be equal.
                 self.round = self.round.max(*round);
                 if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
@@ -203,6 +215,12 @@ impl Job {
         let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
         let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         in_flight && (self.due.is_none() || stuck)
+    }
+
+    /// Whether it waits for a person to say where what was bought for it is now.
+    pub fn asks_where(&self) -> bool {
+        let asks = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Asks);
+        asks && self.due.is_none() && matches!(self.stage, Stage::Submitted { .. })
     }
 
     /// Whether it waits until its file has been quiet for `hold`.

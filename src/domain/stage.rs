@@ -144,6 +144,9 @@ pub struct Upload {
     pub id: UploadId,
     /// When it came there: a service drops what nobody uses.
     pub at: Timestamp,
+    /// Where that is, as in [`Intent::origin`]; `None`: an older release did not write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// What is written down, durably, before a create leaves (design, section 5).
@@ -256,6 +259,8 @@ pub enum Event {
         transcription: TranscriptionId,
         /// The round it was bought in.
         round: u32,
+        /// Where it is, as in [`Intent::origin`]; `None` where nobody knows.
+        origin: Option<String>,
     },
     /// Another job is buying the same.
     Followed {

@@ -80,6 +80,21 @@ impl Medium {
         }
     }
 
+    /// The hash of its whole content, as it is now.
+    ///
+    /// # Errors
+    /// What the file system or the server says, and that nothing is there.
+    pub async fn hash(&self) -> io::Result<Hash> {
+        match self.clone() {
+            Self::File { path, .. } => blocking(move || hash(&path)).await,
+            Self::Object { bucket, path } => match bucket.look(&path).await? {
+                Look::File(stamp) => bucket.hash(&path, stamp).await,
+                _ => Err(io::ErrorKind::NotFound.into()),
+            },
+            Self::Remote(content) => Ok(content),
+        }
+    }
+
     /// What stands there, with the hash of its content where it looks like `seen`, is not empty and that is wanted.
     pub async fn looked_into(&self, seen: Stamp, wants_hash: bool) -> (io::Result<Look>, io::Result<Option<Hash>>) {
         let is_same = move |looked: &io::Result<Look>| matches!(looked, Ok(Look::File(stamp)) if *stamp == seen && stamp.size > 0);

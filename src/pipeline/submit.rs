@@ -77,7 +77,7 @@ pub async fn run(
     // Only this may hang in the folder; what follows must not be dropped half-way.
     let unfit = tokio::select! {
         biased;
-        unfit = unfit(mount, job, upload, now) => unfit,
+        unfit = unfit(mount, job, (upload, &doors.client.identity().origin), now) => unfit,
         away = mount.lost() => Err(folder_away(&away, now)),
     };
     if let Some(outcome) = unfit? {
@@ -127,9 +127,14 @@ pub async fn run(
 }
 
 /// The file or its upload is not what would be bought.
-async fn unfit(mount: &Mount, job: &Job, upload: &AudioAt, now: Timestamp) -> Result<Option<Outcome>, Fault> {
+async fn unfit(
+    mount: &Mount,
+    job: &Job,
+    (upload, origin): (&AudioAt, &String),
+    now: Timestamp,
+) -> Result<Option<Outcome>, Fault> {
     if let AudioAt::Upload(upload) = upload
-        && now.since(upload.at) > UPLOAD_LASTS
+        && (upload.origin.as_ref().is_some_and(|place| place != origin) || now.since(upload.at) > UPLOAD_LASTS)
     {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }

@@ -24,7 +24,7 @@ use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
 use crate::source::mount::Mount;
 use crate::source::stamp::{Look, open};
-use crate::store::contract::{Store, Twin};
+use crate::store::contract::{Bought, Store, Twin};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -127,7 +127,8 @@ pub async fn run(
         return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
-    let upload = AudioAt::Upload(Upload { id: answer.upload, at: clock.now() });
+    let origin = Some(client.identity().origin.clone());
+    let upload = AudioAt::Upload(Upload { id: answer.upload, at: clock.now(), origin });
     Ok(Outcome::Step(Event::Uploaded { order, audio: answer.audio, upload, sent }))
 }
 
@@ -173,8 +174,8 @@ pub async fn without_buying(
     }
     let bought = store.bought(order).await.map_err(fault)?;
     Ok(bought.map(|bought| {
-        let (transcription, round) = (bought.transcription, bought.round);
-        Outcome::Step(Event::Adopted { order: order.clone(), transcription, round })
+        let Bought { transcription, round, origin, .. } = bought;
+        Outcome::Step(Event::Adopted { order: order.clone(), transcription, round, origin })
     }))
 }
 

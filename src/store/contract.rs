@@ -80,6 +80,10 @@ pub struct Bought {
     /// The job that had it first, where this store knows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<JobId>,
+    /// Where it is, as in [`crate::domain::stage::Intent::origin`]; `None`: an older release did not write it
+    /// down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// Tells the groups whose jobs are meant.
@@ -258,7 +262,8 @@ pub trait Store: Send + Sync {
     }
 
     /// A person's order to look at a job that waits: it is due now. One that is held goes on as its file
-    /// was seen: that is the person's word that it is whole. `false` if it has ended, or there is no such
+    /// was seen: that is the person's word that it is whole. One that does not know where its transcription is
+    /// ([`Job::asks_where`]) asks for it where its service is now. `false` if it has ended, or there is no such
     /// job.
     async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
 
@@ -297,8 +302,12 @@ pub trait Store: Send + Sync {
     /// A job's history, oldest first.
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
 
-    /// A run begins: what is reserved from now on counts in it, and what rests on a budget is due now.
+    /// A run begins: what is reserved from now on counts in it, and what rests on what is configured (a budget,
+    /// the address of its service) is due now.
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError>;
 
     /// Puts by what this charge says, in place of what was put by for this job before, if that fits into all
     /// of these limits: looked at and written in one step, whoever else asks. If not, nothing is put by for

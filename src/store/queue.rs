@@ -129,7 +129,11 @@ impl Queue {
 
     fn begin_run(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.index.spending.begin_run(now);
-        self.index.on_budget().into_iter().try_for_each(|id| self.bring_forward(id, now))
+        self.configured_anew(now)
+    }
+
+    fn configured_anew(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.index.on_settings().into_iter().try_for_each(|id| self.bring_forward(id, now))
     }
 
     fn reserve(&mut self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
@@ -295,7 +299,8 @@ impl Queue {
                 let known = self.rows.bought(order)?;
                 let first = known.as_ref().filter(|known| known.transcription == *transcription);
                 let by = first.and_then(|known| known.by).or(Some(new.id));
-                let bought = Bought { transcription: transcription.clone(), round: new.round, by };
+                let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
+                let bought = Bought { transcription: transcription.clone(), round: new.round, by, origin };
                 match known {
                     // A twin has bought another since this one was given up: that one is the better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
@@ -377,6 +382,10 @@ impl Queue {
     fn look_again(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
         match self.rows.load(id)? {
             Some(job) if job.is_held() && !job.stage.is_end() => self.vouch(job, now).map(|()| true),
+            Some(old) if old.asks_where() => {
+                let new = Job { bought_at: None, ..old.clone() };
+                self.put(Some(&old), &new.resting(Some(now), None)).map(|()| true)
+            }
             Some(job) if !job.stage.is_end() => self.bring_forward(id, now).map(|()| true),
             _ => Ok(false),
         }
@@ -586,6 +595,10 @@ impl Store for QueueStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.queue().begin_run(now)
+    }
+
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.queue().configured_anew(now)
     }
 
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {

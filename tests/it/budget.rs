@@ -439,7 +439,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
 
     day.set("2026-11-21T23:10:00Z");
     assert_eq!((day.used().await, day.before_upload(&second).await, day.used().await), (0, None, 180_000));
-    let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: day.clock.now() });
+    let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: day.clock.now(), origin: None });
     let uploaded = Event::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
     first.job = first.job.on(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();

@@ -66,7 +66,7 @@ fn floor(name: &str) -> Option<u32> {
         ("lib", _) => return None,
         ("main", _) => 8,
         (_, "cli") => 7,
-        ("daemon", _) => 6,
+        (_, "daemon") => 6,
         (_, "control") => 5,
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,

@@ -11,6 +11,13 @@ use scribed::domain::token::{Order, Token};
 /// The moment at which tests begin: 2026-11-18.
 pub const START: Timestamp = Timestamp(1_795_000_000_000);
 
+const ORIGIN: &str = "https://stt.example.org";
+
+/// Where everything is bought.
+pub fn origin() -> Option<String> {
+    Some(ORIGIN.into())
+}
+
 /// So many seconds after [`START`].
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp(START.0 + seconds * 1000)
@@ -52,20 +59,14 @@ pub fn uploaded(n: u64) -> Event {
     Event::Uploaded {
         order: order(n),
         audio: AUDIO,
-        upload: AudioAt::Upload(Upload { id: UploadId::new(format!("u-{n}")), at: START }),
+        upload: AudioAt::Upload(Upload { id: UploadId::new(format!("u-{n}")), at: START, origin: None }),
         sent: None,
     }
 }
 
 pub fn intended(job: &Job, n: u64) -> Event {
     let token = Token::new(&order(n), job.key.tag(), job.round);
-    let intent = Intent {
-        token,
-        origin: "https://stt.example.org".into(),
-        key: "k3y".into(),
-        service_date: Some(at(-1)),
-        sent_at: START,
-    };
+    let intent = Intent { token, origin: ORIGIN.into(), key: "k3y".into(), service_date: Some(at(-1)), sent_at: START };
     Event::Intended { intent }
 }
 

@@ -10,7 +10,7 @@ use scribed::domain::token::Token;
 use std::fmt::Write;
 
 fn upload() -> AudioAt {
-    AudioAt::Upload(Upload { id: UploadId::new("u"), at: at(0) })
+    AudioAt::Upload(Upload { id: UploadId::new("u"), at: at(0), origin: None })
 }
 
 fn intent() -> Intent {
@@ -66,7 +66,7 @@ fn events() -> Vec<Event> {
         Event::Intended { intent: intent() },
         Event::Created { transcription: transcription(1) },
         Event::NotAccepted,
-        Event::Adopted { order: order(1), transcription: transcription(2), round: 3 },
+        Event::Adopted { order: order(1), transcription: transcription(2), round: 3, origin: None },
         Event::Followed { order: order(1), owner: JobId(3) },
         Event::TookOver,
         Event::Fetched { audio: AUDIO },

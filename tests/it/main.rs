@@ -48,6 +48,7 @@ mod power_loss;
 mod producers;
 mod recogniser;
 mod reconcile;
+mod reload;
 mod remote;
 mod renamed;
 mod results;
@@ -59,8 +60,13 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+#[path = "../support/storm/mod.rs"]
+mod storm;
+mod storms;
 mod systemd;
 mod walking;
+
+use support::scripted;
 
 mod support {
     pub mod bed;

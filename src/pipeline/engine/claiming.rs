@@ -12,10 +12,11 @@ impl Engine {
     /// Up to `n` jobs that may move. What a plan did not choose is held until this process ends: its row stays
     /// as it is, and whoever comes next finds it as if nobody had looked.
     pub(super) async fn claims(&self, kind: StageKind, may: Of<'_>, n: usize) -> Result<Vec<Claimed>, StoreError> {
-        let (store, purse) = (&self.parts.store, &self.parts.purse);
+        let parts = self.parts();
+        let (store, purse) = (&parts.store, &parts.purse);
         let mut claims = Vec::new();
         loop {
-            let (now, wanted) = (self.parts.clock.now(), n - claims.len());
+            let (now, wanted) = (parts.clock.now(), n - claims.len());
             let some = store.claim(&[kind], may, now, now.after(LEASE), wanted).await?;
             let are_all = some.len() < wanted;
             for claim in some {

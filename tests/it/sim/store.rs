@@ -248,6 +248,10 @@ impl Store for SimStore {
         self.inner.begin_run(now).await
     }
 
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.configured_anew(now).await
+    }
+
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
         self.point("reserve").await;
         let wall = if self.boundless { &[] } else { wall };
