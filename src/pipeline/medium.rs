@@ -58,6 +58,15 @@ impl Medium {
         }
     }
 
+    /// What stands for its content where only the service reads it.
+    pub fn unread(&self, state: &Stamp) -> Option<Hash> {
+        match self {
+            Self::File { .. } => None,
+            Self::Object { bucket, path } => bucket.is_by_url().then(|| bucket.identity(path, state)),
+            Self::Remote(content) => Some(*content),
+        }
+    }
+
     /// Its own name, without folders.
     pub fn name(&self) -> OsString {
         let name = match self {

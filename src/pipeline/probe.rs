@@ -46,7 +46,8 @@ pub async fn run(
         return remote(store, service, params, mount, job, content, now).await;
     }
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (seen, wants_hash) = (job.seen, alike || !job.outputs.is_empty());
+    let (seen, unread) = (job.seen, medium.unread(&job.seen));
+    let wants_hash = unread.is_none() && (alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
     let looked = tokio::select! {
         biased;
@@ -69,6 +70,7 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let content = unread.or(content);
     // Only another content opens a new round: with the parameters that it was bought under, it is found.
     let params = match &job.made_from {
         Some(made) if Some(made.content) == content => made.params,

@@ -3,7 +3,6 @@
 
 use crate::client::contract::{Client, CreateRequest, Creation, RequestAudio};
 use crate::clock::Clock;
-use crate::config::meant::Source;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -87,7 +86,7 @@ pub async fn run(
         return Ok(Submission::Unsent(outcome));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(doors, mount.source(), job, order, upload, &token, now).await?;
+    let request = request(doors, mount, job, order, upload, &token, now).await?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
@@ -168,14 +167,14 @@ fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
 
 async fn request(
     doors: &Doors<'_>,
-    source: &Source,
+    mount: &Mount,
     job: &Job,
     order: &Order,
     upload: &AudioAt,
     token: &Token,
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
-    let hash = order.params;
+    let (source, hash) = (mount.source(), order.params);
     // Remembered, but for the first time after a start.
     let params = doors.params.load(&hash).map_err(|error| {
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
@@ -187,7 +186,7 @@ async fn request(
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
-        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(job, now)?),
+        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(mount, job, now).await?),
     };
     Ok(CreateRequest { audio, params: (*params).clone(), metadata, callback })
 }
