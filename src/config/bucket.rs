@@ -1,12 +1,15 @@
 //! `bucket` and `s3` of a `[[source]]`.
 
-use super::meant::{Bucket, BucketAccess};
+use super::meant::{Bucket, BucketAccess, Reach, Service, Source};
 use super::problem::Problem;
 use super::reading::Reader;
 use super::secret::Secret;
 use super::values::{base_url, boolean, or};
 use super::written::{Refusal, Section, Spot, refusal, text};
+use crate::domain::budget::{Allowance, Budget};
+use crate::domain::names::ServiceName;
 use reqwest::Url;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use toml::de::DeValue;
@@ -19,6 +22,10 @@ impl Reader<'_> {
     pub(super) fn bucket(&self, section: &Section<'_>) -> Option<Spot<Bucket>> {
         let settings = section.section("s3");
         let Some(written) = section.get("bucket", address) else {
+            if let Some(reach) = section.get("reach", reach) {
+                let why = refusal("is for a bucket, and this source has none", "take it out");
+                section.refuse("reach", reach.span, why);
+            }
             if settings.is_there() && !section.table().is_some_and(|table| table.contains_key("bucket")) {
                 let why = refusal("is for a bucket, and this source has none", "add bucket = \"s3://name/prefix\"");
                 section.refuse("s3", settings.span.clone(), why);
@@ -38,6 +45,7 @@ impl Reader<'_> {
             path_style: path_style.unwrap_or(endpoint.is_some()),
             endpoint: endpoint.map(|spot| spot.value),
             region: or(settings.get("region", text), REGION.to_owned()),
+            reach: or(section.get("reach", reach), Reach::Stream),
             access: self.access(&settings, section, written.span.clone()),
             name,
             prefix,
@@ -112,6 +120,27 @@ fn address(value: &DeValue<'_>) -> Result<(String, String), Refusal> {
         return Err(refusal("must have a prefix without empty parts, dots alone and control characters", mend));
     }
     Ok((name.to_owned(), prefix.to_owned()))
+}
+
+fn reach(value: &DeValue<'_>) -> Result<Reach, Refusal> {
+    match text(value)?.as_str() {
+        "stream" => Ok(Reach::Stream),
+        "url" => Ok(Reach::Url),
+        _ => Err(refusal("must be \"stream\" or \"url\"", "\"url\" is for a service that can reach the bucket itself")),
+    }
+}
+
+/// What must be heard of before it is bought goes through here: the service at home fetches nothing, and under a
+/// budget the upload's answer says how long a recording is.
+pub(super) fn reached(sources: &mut [Source], services: &BTreeMap<ServiceName, Service>, budget: &Budget) {
+    let has_wall = |source: &Source| budget.all != Allowance::default() || source.budget != Allowance::default();
+    let is_elsewhere = |source: &Source| matches!(services.get(&source.service), Some(Service::Hosted(_)));
+    for source in sources {
+        let through = source.local_only || has_wall(source) || !is_elsewhere(source);
+        if let Some(bucket) = source.bucket.as_mut().filter(|_| through) {
+            bucket.reach = Reach::Stream;
+        }
+    }
 }
 
 fn endpoint(value: &DeValue<'_>) -> Result<Url, Refusal> {

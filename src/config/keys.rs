@@ -85,6 +85,7 @@ const SOURCE: &[Key] = &[
     value("name"),
     value("folder"),
     value("bucket"),
+    value("reach"),
     table("s3", S3),
     not_yet("manifest"),
     value("include"),

@@ -306,6 +306,17 @@ pub struct Bucket {
     pub path_style: bool,
     /// As whom.
     pub access: BucketAccess,
+    /// How the service gets at its objects.
+    pub reach: Reach,
+}
+
+/// How a service gets at the objects of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// They are uploaded, piece by piece as they are read.
+    Stream,
+    /// It fetches them by addresses that are signed for a day.
+    Url,
 }
 
 /// As whom a bucket is spoken to.

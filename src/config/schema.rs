@@ -299,7 +299,7 @@ mod tests {
             let text = match table.strip_prefix("source") {
                 Some("") => format!("[[source]]\nfolder = \"inbox\"\n{key} = {wrong}\n")
                     .replace("folder = \"inbox\"\nfolder", "folder"),
-                Some(_) => format!("[[source]]\nfolder = \"inbox\"\n[source.budget]\n{key} = {wrong}\n"),
+                Some(below) => format!("[[source]]\nfolder = \"inbox\"\n[source{below}]\n{key} = {wrong}\n"),
                 None => format!("[[source]]\nfolder = \"inbox\"\n[{table}]\n{key} = {wrong}\n"),
             };
             assert!(valid(&text).is_err(), "{path}");

@@ -3,11 +3,13 @@
 use super::hands::Hands;
 use super::request::{Fact, FactKind};
 use crate::domain::fault::FaultKind;
-use crate::domain::job::Job;
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::is_bought;
+use crate::pipeline::blocking::blocking;
+use crate::source::sidecars;
 use crate::store::contract::StoreError;
 
 /// Of a job as it is told. What keeps it comes first, of that what lasts longest.
@@ -34,6 +36,7 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
         suspect(hands, job, service).await?,
         limit(hands, job, service).await?,
         callback(hands, job),
+        beside(hands, &job.key).await.filter(|_| job.row.is_none() && is_before_its_create(job)),
     ]
     .into_iter()
     .flatten()
@@ -47,9 +50,31 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
 ///
 /// # Errors
 /// The store's.
-pub async fn before_a_job(hands: &Hands, source: &SourceName) -> Result<Vec<Fact>, StoreError> {
-    let pause = pause(hands, source).await?.map(|fact| Fact { holds: false, ..fact });
-    Ok([no_daemon(hands), pause].into_iter().flatten().collect())
+pub async fn before_a_job(hands: &Hands, key: &JobKey) -> Result<Vec<Fact>, StoreError> {
+    let pause = pause(hands, &key.source).await?.map(|fact| Fact { holds: false, ..fact });
+    Ok([no_daemon(hands), pause, beside(hands, key).await].into_iter().flatten().collect())
+}
+
+fn is_before_its_create(job: &Job) -> bool {
+    use StageKind as S;
+    matches!(job.stage.kind(), S::Found | S::Settled | S::Probed | S::Uploaded)
+}
+
+/// What lies beside it and has a say in how it is transcribed.
+async fn beside(hands: &Hands, key: &JobKey) -> Option<Fact> {
+    let (folder, path) = (hands.mounts.get(&key.source)?.source().folder.clone(), key.path.clone());
+    match blocking(move || sidecars::of(&folder, &path)).await {
+        Ok(found) if found.is_empty() => None,
+        Ok(found) => {
+            let names: Vec<&str> = found.iter().map(|sidecar| sidecar.from.as_str()).collect();
+            let words = format!("what is said beside it counts, the last one most: {}", names.join(", "));
+            Some(Fact { holds: false, ..keeps(FactKind::Sidecar, words, None) })
+        }
+        Err(why) => {
+            let words = format!("what is said beside it cannot be read: {why}");
+            Some(keeps(FactKind::Sidecar, words, Some("make it readable, or take it away")))
+        }
+    }
 }
 
 /// What keeps a file, until something happens.

@@ -522,6 +522,8 @@ pub enum FactKind {
     Removed,
     /// The service says when it is done.
     Callback,
+    /// A file beside it says how it is transcribed.
+    Sidecar,
     /// A person is asked.
     Person,
 }

@@ -58,6 +58,15 @@ impl Medium {
         }
     }
 
+    /// What stands for its content where only the service reads it.
+    pub fn unread(&self, state: &Stamp) -> Option<Hash> {
+        match self {
+            Self::File { .. } => None,
+            Self::Object { bucket, path } => bucket.is_by_url().then(|| bucket.identity(path, state)),
+            Self::Remote(content) => Some(*content),
+        }
+    }
+
     /// Its own name, without folders.
     pub fn name(&self) -> OsString {
         let name = match self {
@@ -77,6 +86,21 @@ impl Medium {
             Self::File { path, disk } => blocking(move || look(&path, disk)).await,
             Self::Object { bucket, path } => bucket.look(&path).await,
             Self::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The hash of its whole content, as it is now.
+    ///
+    /// # Errors
+    /// What the file system or the server says, and that nothing is there.
+    pub async fn hash(&self) -> io::Result<Hash> {
+        match self.clone() {
+            Self::File { path, .. } => blocking(move || hash(&path)).await,
+            Self::Object { bucket, path } => match bucket.look(&path).await? {
+                Look::File(stamp) => bucket.hash(&path, stamp).await,
+                _ => Err(io::ErrorKind::NotFound.into()),
+            },
+            Self::Remote(content) => Ok(content),
         }
     }
 

@@ -47,7 +47,8 @@ pub async fn run(
         return remote(store, service, params, mount, clock, job, content).await;
     }
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (seen, wants_hash) = (job.seen, alike || !job.outputs.is_empty());
+    let (seen, unread) = (job.seen, medium.unread(&job.seen));
+    let wants_hash = unread.is_none() && (alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
     let looked = tokio::select! {
         biased;
@@ -70,6 +71,7 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let content = unread.or(content);
     let (params, making) = match made(params, mount, clock, job, content).await? {
         Ok(made) => made,
         Err(outcome) => return Ok(outcome),

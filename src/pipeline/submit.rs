@@ -92,7 +92,7 @@ pub async fn run(
         return Ok(Submission::Unsent(outcome));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(doors, job, order, upload, &token, now)?;
+    let request = request(doors, mount, job, order, upload, &token, now).await?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
@@ -200,8 +200,9 @@ fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
     Ok(intended.resting(Some(now), Some(waits)))
 }
 
-fn request(
+async fn request(
     doors: &Doors<'_>,
+    mount: &Mount,
     job: &Job,
     order: &Order,
     upload: &AudioAt,
@@ -224,7 +225,7 @@ fn request(
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
-        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(job, now)?),
+        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(mount, job, now).await?),
     };
     Ok(CreateRequest { audio, params: (*params).clone(), metadata, callback })
 }

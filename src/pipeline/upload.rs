@@ -10,7 +10,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::sent::{Sent, Track};
-use crate::domain::stage::{AudioAt, Event, Upload};
+use crate::domain::stage::{Audio, AudioAt, Event, Upload};
 use crate::domain::token::Order;
 use crate::media::extract::reopened;
 use crate::pipeline::blocking::begin;
@@ -74,6 +74,11 @@ pub async fn run(
         return Ok(Outcome::Rest(until, fault));
     }
     let (before, medium) = (job.seen, Medium::of(mount, job));
+    if let Some(content) = medium.unread(&before) {
+        // How long it is the service tells when it has heard it.
+        let (order, upload) = (Order { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
+        return Ok(Outcome::Step(Event::Uploaded { order, audio: Audio::default(), upload, sent: None }));
+    }
     let given = match (extractor, &medium) {
         (_, Medium::Remote(_)) => return Err(nothing_to_send(clock.now())),
         (Some(extractor), Medium::File { path, disk }) => extractor.run(path, *disk, job, clock.now()).await,

@@ -5,6 +5,7 @@ use crate::config::meant;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
+use crate::domain::remote::{RemoteUrl, identity};
 use crate::source::beside::is_subtitle_of;
 use crate::source::pages::Pages;
 use crate::source::s3::{self, Patience};
@@ -14,10 +15,12 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use object_store::aws::AmazonS3;
 use object_store::path::Path as Key;
+use object_store::signer::Signer;
 use object_store::{
     Attribute, Attributes, GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
     UpdateVersion,
 };
+use reqwest::Method;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +32,9 @@ use std::sync::Arc;
 pub struct Bucket {
     clients: Result<Clients, String>,
     prefix: String,
+    /// What tells it from every other bucket.
+    name: String,
+    by_url: bool,
 }
 
 #[derive(Clone)]
@@ -64,7 +70,30 @@ impl Bucket {
     pub fn new(settings: &meant::Bucket) -> Self {
         let client = |patience| s3::client(settings, patience).map(Arc::new);
         let both = client(Patience::Little).and_then(|quick| Ok(Clients { quick, steady: client(Patience::Much)? }));
-        Self { clients: both, prefix: settings.prefix.clone() }
+        let endpoint = settings.endpoint.as_ref().map_or("", |url| url.as_str().trim_end_matches('/'));
+        let (name, by_url) = (format!("s3://{}@{endpoint}", settings.name), settings.reach == meant::Reach::Url);
+        Self { clients: both, prefix: settings.prefix.clone(), name, by_url }
+    }
+
+    /// Whether the service fetches its objects.
+    pub fn is_by_url(&self) -> bool {
+        self.by_url
+    }
+
+    /// What stands for the content of an object that nobody here reads.
+    pub fn identity(&self, path: &RelPath, state: &Stamp) -> Hash {
+        let key = self.below(&path.lossy());
+        let etag = format!("{:016x}-{}", state.inode, if state.inode == 0 { state.mtime_ns } else { 0 });
+        identity(&format!("{}/{key}", self.name), Some(&etag), Some(state.size))
+    }
+
+    /// Where a service fetches an object, for a day. A secret.
+    ///
+    /// # Errors
+    /// In words, why nothing can be signed.
+    pub async fn signed(&self, path: &RelPath) -> io::Result<RemoteUrl> {
+        let url = self.steady()?.signed_url(Method::GET, &self.key(path)?, s3::SIGNED_FOR).await;
+        RemoteUrl::parse(url.map_err(|error| s3::io_error(&error))?.as_str()).map_err(io::Error::other)
     }
 
     /// Whether it is there, and may be listed.

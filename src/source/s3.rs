@@ -27,6 +27,9 @@ pub enum Patience {
     Much,
 }
 
+/// How long an address that a service is given stays right: as long as a transcription may wait there.
+pub const SIGNED_FOR: Duration = Duration::from_secs(24 * 3600);
+
 /// A client of a bucket.
 ///
 /// # Errors

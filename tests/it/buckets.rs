@@ -1,7 +1,7 @@
 //! Buckets, against a real S3 server: objects are found, read, transcribed, and their outputs put beside them, by
 //! the real binary.
 
-use crate::support::bed::{Bed, Running, eventually, speech};
+use crate::support::bed::{Bed, Running, SERVICE_KEY, Service, eventually, speech};
 use crate::support::s3::{Fate, Front, S3};
 use crate::support::stub::{Act, Stub};
 use serde_json::Value;
@@ -311,4 +311,34 @@ fn an_object_goes_through_to_a_service_elsewhere() {
     assert_eq!(bed.once(0)["done"], 1);
     let names: Vec<String> = stub.book().asked.iter().map(|(_, _, file)| file.clone()).collect();
     assert!(names.contains(&"a.wav".to_owned()), "{names:?}");
+}
+
+/// A service that can reach the bucket fetches the object: none of its bytes come through here.
+#[test]
+fn a_service_elsewhere_fetches_objects_by_itself() {
+    let s3 = S3::trusting();
+    s3.put("tapes/a.wav", speech(0));
+    let front = Front::to(s3.port, |_| Fate::Pass);
+    let service = Service::calling();
+    let source = format!("{}reach = \"url\"\n", s3.source("tapes", s3.port).replace("s3 = {", "# s3 = {"));
+    let keys = "key_id = \"file:s3-key\", secret = \"file:s3-secret\"";
+    let source = format!("{source}s3 = {{ endpoint = \"http://127.0.0.1:{}\", {keys} }}\n", front.port);
+    let config = service.client_config();
+    let (config, _) = config.split_once("[[source]]").unwrap();
+    let bed = bed(&s3, &format!("{config}{source}"));
+    let run = || {
+        let mut command = bed.command(["once", "--json"]);
+        command.env("SCRIBED_KEY", SERVICE_KEY);
+        Running::start(command).wait()
+    };
+    let ran = run();
+    assert_eq!(ran.last_object()["done"], 1, "{ran:?}");
+    let reads: Vec<String> =
+        front.asked().into_iter().filter(|line| line.starts_with("GET /media/tapes/a.wav")).collect();
+    assert!(!reads.is_empty() && reads.iter().all(|line| line.contains("X-Amz-Signature=")), "{reads:?}");
+    assert!(outputs("tapes/a").iter().all(|key| s3.keys().contains(key)), "{:?}", s3.keys());
+    assert!(!ran.stderr.contains("X-Amz-"), "{ran:?}");
+    // The same object costs nothing again; another state of it is another recording.
+    assert_eq!(run().last_object()["done"], 0);
+    assert_eq!(service.desk().records.len(), 1);
 }

@@ -247,11 +247,12 @@ impl Engine {
 
     pub(super) async fn look(&self) -> Result<(), StoreError> {
         let query = ListQuery { limit: 1, ..ListQuery::default() };
-        match self.parts().client.list(&query).await {
+        let way = Arc::clone(&self.parts().client);
+        match way.list(&query).await {
             Ok(_) | Err(ListFault::None(_)) => {
                 self.line().looked_good(self.parts().clock.uptime());
             }
-            Err(ListFault::Now(fault)) => self.heard_fault(&fault),
+            Err(ListFault::Now(fault)) => self.heard_fault_on(&way, &fault),
         }
         Ok(())
     }

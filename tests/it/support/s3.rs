@@ -36,12 +36,21 @@ impl S3 {
 
     /// Whose key may do these things, as a policy names them.
     pub fn allowing(actions: &str) -> Self {
+        Self::with(actions, UNSIGNED)
+    }
+
+    /// One that takes every signature for right: addresses that carry one are more than it can check.
+    pub fn trusting() -> Self {
+        Self::with("\"*\"", "1000000")
+    }
+
+    fn with(actions: &str, unsigned: &str) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let checked = Command::new(root.join("tests/s3/install.sh")).arg("--check").output().unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut command = Command::new(root.join("target/s3/python/bin/moto_server"));
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).env("INITIAL_NO_AUTH_ACTION_COUNT", UNSIGNED);
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).env("INITIAL_NO_AUTH_ACTION_COUNT", unsigned);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         eventually("the S3 server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         let (key_id, secret) = provide(port, actions);
