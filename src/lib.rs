@@ -44,6 +44,7 @@
 pub mod cli {
     pub mod add;
     pub mod args;
+    pub mod bump;
     pub mod cancel;
     pub mod check;
     pub mod cost;
@@ -120,16 +121,18 @@ pub mod config {
     mod services;
     mod serving;
     pub mod shape;
+    pub mod sidecar;
     mod sources;
     mod spending;
+    mod standings;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
     mod tests;
+    mod timing;
     mod values;
     pub mod variables;
     pub mod written;
-    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
@@ -165,13 +168,16 @@ pub mod domain {
     pub mod budget;
     pub mod charge;
     pub mod checksum;
+    pub mod cron_line;
     pub mod fault;
     pub mod finish;
     pub mod format;
     pub mod hint;
     pub mod home;
     pub mod job;
+    pub mod making;
     pub mod names;
+    pub mod nearest;
     pub mod path;
     pub mod pause;
     pub mod reason;
@@ -180,9 +186,12 @@ pub mod domain {
     pub mod row;
     pub mod sent;
     pub mod stage;
+    pub mod standing;
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod window;
+    pub mod zone;
 }
 
 /// What a service's lists hold, gathered into a folder.
@@ -196,6 +205,7 @@ pub mod harvest {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod describing;
     pub mod extract;
     mod ffmpeg;
     pub mod header;
@@ -236,6 +246,7 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod making;
     pub mod medium;
     pub mod ordered;
     pub mod outcome;
@@ -249,6 +260,7 @@ pub mod pipeline {
     pub mod vars;
     pub mod wait;
     pub mod walk;
+    pub mod windows;
     pub mod write;
 }
 
@@ -326,6 +338,7 @@ pub mod source {
     pub mod disk;
     pub mod folder;
     pub mod ignore;
+    pub mod ignoring;
     pub mod intake;
     pub mod likeness;
     pub mod marker;
@@ -337,6 +350,8 @@ pub mod source {
     pub mod place;
     pub mod reopen;
     pub mod s3;
+    pub mod sidecars;
+    pub mod small;
     pub mod stamp;
     pub mod survey;
     pub mod tree;
@@ -355,6 +370,7 @@ pub mod store {
     pub mod queue;
     pub mod sled;
     mod spending;
+    mod turns;
 }
 
 /// The interface's bodies, for both sides.

@@ -11,6 +11,8 @@ pub enum Shape {
     Flag,
     /// A whole number from this on.
     Whole(u32),
+    /// A whole number from the first to the second.
+    Between(i32, i32),
     /// A number of 0 or more.
     Number,
     /// A length of time: "90s", "1h 30m".
@@ -55,7 +57,13 @@ pub fn shape(path: &str) -> Option<Shape> {
         "serve.recogniser" => S::Choice(&["pocketsphinx"]),
         "serve.shapes" => S::Choice(&["interface", "current"]),
         "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,
-        "source.name_as" => S::Text,
+        "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
+        "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,
+        "source.submit.for" => S::Span,
+        "source.lane" => S::Choice(&["live", "backlog"]),
+        "source.order" => S::Choice(&["oldest", "newest", "shortest", "longest"]),
+        "source.priority" => S::Between(-1000, 1000),
+        "env.allow" => S::List(0, &S::Text),
         "source.include" => S::List(1, &S::Text),
         "source.exclude" => S::List(0, &S::Text),
         "source.existing" => S::Choice(&["skip", "transcribe"]),
@@ -74,6 +82,7 @@ impl Shape {
             Self::Text => json!({ "type": "string", "minLength": 1 }),
             Self::Flag => json!({ "type": "boolean" }),
             Self::Whole(least) => json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }),
+            Self::Between(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
             Self::Number => json!({ "type": "number", "minimum": 0 }),
             Self::Span => text(r"^\s*([0-9]+\s*[a-zA-Zµ]+\s*)+$"),
             Self::Size => text(r"^\s*[0-9][0-9_.]*\s*([kKmMgGtTpPeE][iI]?)?[bB]?\s*$"),

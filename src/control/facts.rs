@@ -4,9 +4,10 @@ use super::hands::Hands;
 use super::request::{Fact, FactKind};
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
-use crate::domain::names::ServiceName;
+use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
+use crate::domain::standing::is_bought;
 use crate::store::contract::StoreError;
 
 /// Of a job as it is told. What keeps it comes first, of that what lasts longest.
@@ -23,9 +24,11 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
         no_daemon(hands),
         frozen(hands, job).await,
         removed(hands, job),
-        pause(hands, job).await?,
+        if is_paused(job) { pause(hands, &job.key.source).await? } else { None },
         held(job),
         budget(job),
+        window(job),
+        turn(hands, job),
         person(job),
         outage(hands, job, service),
         suspect(hands, job, service).await?,
@@ -38,6 +41,15 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
     let lasts = |fact: &Fact| fact.until.map_or(i64::MAX, |until| until.0);
     facts.sort_by_key(|fact| (!fact.holds, std::cmp::Reverse(lasts(fact))));
     Ok(facts)
+}
+
+/// Of a file that its source takes, and that has no job yet.
+///
+/// # Errors
+/// The store's.
+pub async fn before_a_job(hands: &Hands, source: &SourceName) -> Result<Vec<Fact>, StoreError> {
+    let pause = pause(hands, source).await?.map(|fact| Fact { holds: false, ..fact });
+    Ok([no_daemon(hands), pause].into_iter().flatten().collect())
 }
 
 /// What keeps a file, until something happens.
@@ -73,13 +85,9 @@ fn removed(hands: &Hands, job: &Job) -> Option<Fact> {
     (!hands.homes.knows(job)).then(|| keeps(FactKind::Removed, words, Some(&mend)))
 }
 
-async fn pause(hands: &Hands, job: &Job) -> Result<Option<Fact>, StoreError> {
-    if !is_paused(job) {
-        return Ok(None);
-    }
+async fn pause(hands: &Hands, source: &SourceName) -> Result<Option<Fact>, StoreError> {
     let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
-    let Some(pause) = pauses.of(&job.key.source, now) else { return Ok(None) };
-    let source = &job.key.source;
+    let Some(pause) = pauses.of(source, now) else { return Ok(None) };
     let (words, mend) = match pauses.all(now) {
         Some(_) => ("the queue is paused by a person".to_owned(), "`scribed resume`".to_owned()),
         None => (format!("the source {source} is paused by a person"), format!("`scribed resume --source {source}`")),
@@ -97,6 +105,26 @@ fn budget(job: &Job) -> Option<Fact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
     let mend = "raise the budget in jobs.toml, and start scribed again";
     Some(Fact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(mend)) })
+}
+
+fn window(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
+    let mend = "change its `submit` in jobs.toml, if it should go sooner";
+    Some(Fact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(mend)) })
+}
+
+/// Its place among the others, until it is bought.
+fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
+    let standing = hands.mounts.get(&job.key.source)?.source().standing;
+    if is_bought(job.stage.kind()) {
+        return None;
+    }
+    let words = match job.bumped {
+        Some(_) => "a person has put it before all others".to_owned(),
+        None => format!("its turn: {}", standing.words(job)),
+    };
+    let mend = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    Some(Fact { holds: false, ..keeps(FactKind::Turn, words, mend.as_deref()) })
 }
 
 fn person(job: &Job) -> Option<Fact> {

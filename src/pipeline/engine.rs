@@ -23,7 +23,7 @@ use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use lanes::{Busy, Lane};
+use lanes::{Busy, Task};
 use memory::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +39,7 @@ mod claiming;
 mod creates;
 mod glance;
 mod gone;
+mod headroom;
 mod hints;
 mod idle;
 mod lanes;
@@ -217,7 +218,7 @@ pub struct Tally {
     pub audio_millis: u64,
 }
 
-type Walked = (Lane, Result<(), StoreError>);
+type Walked = (Task, Result<(), StoreError>);
 
 impl Engine {
     /// An engine at rest.
@@ -278,7 +279,10 @@ impl Engine {
         // What another key or address meets is not known yet.
         let is_same_way = Arc::ptr_eq(&old.client, &parts.client);
         self.line().configured_anew(parts.retry, is_same_way);
-        self.memory().distrust = None;
+        {
+            let mut memory = self.memory();
+            (memory.distrust, memory.trust_from, memory.trust_cuts) = (None, None, 0);
+        }
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(parts);
         self.nudge();
     }
@@ -349,7 +353,9 @@ impl Engine {
         let clock = Arc::clone(&self.parts().clock);
         let began = clock.now();
         let _listening = self.hints.listen();
+        let mut arranged = None;
         loop {
+            self.arrange(&mut arranged).await?;
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
             let next = self.tick(&mut walks, &mut busy, until).await?;
@@ -409,8 +415,8 @@ impl Engine {
 
     fn joined(&self, joined: Result<Walked, tokio::task::JoinError>, busy: &mut Busy) -> Result<(), StoreError> {
         match joined {
-            Ok((lane, result)) => {
-                busy.end(lane);
+            Ok((task, result)) => {
+                busy.end(task);
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.

@@ -1,7 +1,7 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
 use crate::domain::budget::{Limit, Over, judge};
-use crate::domain::charge::{Charge, State, carried};
+use crate::domain::charge::{Charge, Sighted, State, carried};
 use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
@@ -9,9 +9,10 @@ use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
+use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::ordered::{Weighed, weigh};
@@ -27,6 +28,8 @@ pub trait Rows: Send {
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
     /// What is known to have been bought.
     fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
+    /// Everything that is known to have been bought.
+    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError>;
     /// Writes down that it was bought; with `None`, that it was worth nothing.
     fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError>;
     /// Whether anything was ever sighted that no job of this store bought.
@@ -96,6 +99,9 @@ impl Queue {
         for job in rows.scan(None) {
             index.add(&job?);
         }
+        if rows.has_sightings()? {
+            rows.each_bought(&mut |bought| index.spending.sight(bought))?;
+        }
         Ok(Self { rows, journal, index })
     }
 
@@ -106,7 +112,8 @@ impl Queue {
 
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
         let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
-        let charges = old.map(|old| carried(old, new, paid)).unwrap_or_default();
+        let sighted = if paid { None } else { self.sighted(new)? };
+        let charges = old.map(|old| carried(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };
         self.replace(old, new)?;
         let news = old.is_none_or(|old| {
@@ -116,6 +123,13 @@ impl Queue {
             self.note(new);
         }
         Ok(())
+    }
+
+    /// What the service's list said of a job's transcription, where that was found there again.
+    fn sighted(&self, job: &Job) -> Result<Option<Sighted>, StoreError> {
+        let Stage::Submitted { order, transcription } = &job.stage else { return Ok(None) };
+        let bought = self.rows.bought(order)?.filter(|bought| bought.transcription == *transcription);
+        Ok(bought.and_then(|bought| bought.sighted))
     }
 
     fn replace(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
@@ -251,14 +265,24 @@ impl Queue {
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        mut room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed = Vec::new();
-        while claimed.len() < n {
-            let Some(lease) = self.index.claim(kinds, of, now, until) else { break };
-            claimed.push(Claimed { lease, job: self.load(lease.job)? });
+        while claimed.len() < room.all {
+            let Some(lease) = self.index.claim(kinds, of, now, until, room.backlog > 0) else { break };
+            let job = self.load(lease.job)?;
+            room.backlog = room.backlog.saturating_sub(usize::from(self.index.is_backlog(&job)));
+            claimed.push(Claimed { lease, job });
         }
         Ok(claimed)
+    }
+
+    /// Something is said of a job that its holder knows nothing of, and goes on.
+    fn amend(&mut self, id: JobId, amend: impl FnOnce(Job) -> Option<Job>) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(id)? else { return Ok(false) };
+        let Some(new) = amend(old.clone()) else { return Ok(false) };
+        self.replace(Some(&old), &new)?;
+        Ok(true)
     }
 
     fn commit(&mut self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
@@ -277,7 +301,7 @@ impl Queue {
 
     /// A hint that came during the look at a job is not undone by the commit of that look.
     fn hinted(&mut self, old: &Job, new: &Job) -> Job {
-        let mut job = new.clone();
+        let mut job = Job { bumped: old.bumped, ..new.clone() };
         let hint = self.index.take_hint(job.id);
         if let (Some(hint), Some(due)) = (hint, job.due)
             && old.stage == job.stage
@@ -300,7 +324,8 @@ impl Queue {
                 let first = known.as_ref().filter(|known| known.transcription == *transcription);
                 let by = first.and_then(|known| known.by).or(Some(new.id));
                 let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
-                let bought = Bought { transcription: transcription.clone(), round: new.round, by, origin };
+                let sighted = first.and_then(|known| known.sighted);
+                let bought = Bought { transcription: transcription.clone(), round: new.round, by, origin, sighted };
                 match known {
                     // A twin has bought another since this one was given up: that one is the better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
@@ -308,6 +333,14 @@ impl Queue {
                 }
             }
             Stage::Probed { .. } => self.forget_worthless(old),
+            // By a person's order. What is good is shared still, if it comes to the same.
+            Stage::Settled => {
+                self.index.disown(new.id);
+                match old.stage.kind() {
+                    StageKind::Submitted | StageKind::Failed => self.forget_worthless(old),
+                    _ => Ok(()),
+                }
+            }
             Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),
             _ => {
                 self.index.disown(new.id);
@@ -329,6 +362,7 @@ impl Queue {
     }
 
     fn sight(&mut self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+        self.index.spending.sight(bought);
         match self.rows.bought(order)? {
             Some(known) if known.round >= bought.round => Ok(()),
             _ => self.rows.put_bought(order, Some(bought)),
@@ -444,15 +478,41 @@ impl Store for QueueStore {
         self.queue().admit_row(key, row, seen, now, due)
     }
 
-    async fn claim(
+    async fn claim_within(
         &self,
         kinds: &[StageKind],
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.queue().claim(kinds, of, now, until, n)
+        self.queue().claim(kinds, of, now, until, room)
+    }
+
+    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
+        self.queue().index.arrange(standings);
+        Ok(())
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let done = {
+            let mut queue = self.queue();
+            let at = queue.index.bump_at(now);
+            queue.amend(job, |job| (!job.stage.is_end()).then_some(Job { bumped: Some(at), ..job }))?
+        };
+        if done {
+            self.barrier.durable().await?;
+        }
+        Ok(done)
+    }
+
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.queue().index.due_after(kinds, of, now))
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {

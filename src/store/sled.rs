@@ -442,6 +442,15 @@ impl Rows for SledRows {
         }
     }
 
+    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError> {
+        let told = |flaw: Flaw| flaw.told(&self.health.dir);
+        for row in self.db.range([BOUGHT].as_slice()..&[BOUGHT + 1]) {
+            let (_, value) = row.map_err(|error| told(error.into()))?;
+            see(&unseal::<Purchase>(&value).map_err(told)?.bought);
+        }
+        Ok(())
+    }
+
     fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {
         let key = bought_key(order);
         match bought {

@@ -3,15 +3,16 @@
 
 use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
 use scribed::domain::budget::{Limit, Period, Span};
-use scribed::domain::charge::{Charge, State};
+use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::FaultKind;
-use scribed::domain::job::{Job, Stamp};
+use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::stage::{Audio, Event, Skip, StageKind};
+use scribed::domain::standing::{Lane, Order, Standing};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin,
+    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError, Twin,
 };
 use std::ops::Deref;
 use std::sync::Arc;
@@ -197,6 +198,7 @@ macro_rules! laws {
 laws! {
     a_new_file_becomes_a_job
     what_is_reserved_never_exceeds_a_limit
+    what_is_found_again_counts_once_in_its_day
     among_many_who_reserve_no_more_get_through_than_fit
     what_comes_to_nothing_is_given_back
     what_is_billed_counts_in_place_of_what_was_reserved
@@ -207,6 +209,11 @@ laws! {
     an_ended_job_starts_over_when_its_file_changed
     a_job_on_its_way_does_not_start_over
     the_longest_due_is_claimed_first
+    the_live_lane_comes_first_then_priority_then_sources_in_turn
+    the_backlog_has_room_of_its_own
+    a_source_has_an_order_of_its_own
+    what_a_person_bumped_comes_first_whoever_holds_it
+    the_next_that_is_due_later_is_known_while_others_wait
     nothing_is_claimed_before_it_is_due
     at_most_n_are_claimed
     only_the_kinds_asked_for_are_claimed
@@ -293,6 +300,95 @@ async fn a_job_on_its_way_does_not_start_over(case: &mut Case) {
         assert_eq!(case.admit(&key(n), stamp(7), at(9), at(9)).await.unwrap(), Admission::Known(job.id));
         assert_eq!(case.job(job.id).await.unwrap(), Some(job));
     }
+}
+
+fn of_source(source: &str, n: u64) -> JobKey {
+    JobKey { source: SourceName::new(source), ..key(n) }
+}
+
+/// Files of sources, with the seconds at which they were last written.
+async fn seen(case: &Case, files: &[(&str, u64, i64)]) {
+    for (source, n, written) in files {
+        let stamp = Stamp { mtime_ns: written * 1_000_000_000, ..stamp(1000 + n) };
+        case.admit(&of_source(source, *n), stamp, at(0), at(0)).await.unwrap();
+    }
+}
+
+async fn arranged(case: &Case, standings: &[(&str, Standing)]) {
+    let standings = standings.iter().map(|(source, standing)| (SourceName::new(*source), *standing));
+    case.arrange(standings.collect()).await.unwrap();
+}
+
+/// The sources of those that are claimed one after the other.
+async fn in_turn(case: &Case, n: usize) -> Vec<String> {
+    let mut sources = Vec::new();
+    for _ in 0..n {
+        let claimed = case.claim_one(&[StageKind::Found], at(1)).await;
+        sources.push(claimed.job.key.source.to_string());
+    }
+    sources
+}
+
+fn backlog(priority: i16) -> Standing {
+    Standing { lane: Lane::Backlog, priority, ..Standing::default() }
+}
+
+async fn the_live_lane_comes_first_then_priority_then_sources_in_turn(case: &mut Case) {
+    seen(case, &[("a", 1, 1), ("a", 2, 2), ("a", 3, 3), ("b", 4, 9), ("b", 5, 9), ("c", 6, 9), ("clips", 7, 9)]).await;
+    arranged(case, &[("a", backlog(0)), ("b", backlog(0)), ("c", backlog(5)), ("clips", Standing::default())]).await;
+    let turns = in_turn(case, 7).await;
+    assert_eq!(turns, ["clips", "c", "a", "b", "a", "b", "a"]);
+}
+
+async fn the_backlog_has_room_of_its_own(case: &mut Case) {
+    seen(case, &[("a", 1, 1), ("a", 2, 2), ("clips", 3, 9)]).await;
+    arranged(case, &[("a", backlog(0)), ("clips", Standing::default())]).await;
+    let claim = async |room| {
+        let claimed = case.claim_within(&[StageKind::Found], ALL, at(1), at(60), room).await.unwrap();
+        claimed.iter().map(|claimed| claimed.job.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(claim(Room { all: 3, backlog: 1 }).await, [3, 1]);
+    assert_eq!(claim(Room { all: 3, backlog: 0 }).await, [0; 0]);
+    case.bump(JobId(2), at(1)).await.unwrap();
+    assert_eq!(claim(Room { all: 3, backlog: 0 }).await, [2], "a person's word is live");
+}
+
+async fn a_source_has_an_order_of_its_own(case: &mut Case) {
+    seen(case, &[("a", 1, 10), ("a", 2, 30), ("a", 3, 20), ("a", 4, 40)]).await;
+    let newest = Standing { order: Order::Newest, ..Standing::default() };
+    arranged(case, &[("a", newest)]).await;
+    assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(4));
+    assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(2));
+    arranged(case, &[("a", Standing::default())]).await;
+    assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(1), "another order counts at once");
+}
+
+async fn what_a_person_bumped_comes_first_whoever_holds_it(case: &mut Case) {
+    seen(case, &[("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]).await;
+    arranged(case, &[("a", backlog(0))]).await;
+    let held = case.claim_one(&[StageKind::Found], at(1)).await;
+    assert!(case.bump(held.job.id, at(1)).await.unwrap() && case.bump(JobId(3), at(1)).await.unwrap());
+    assert!(!case.bump(JobId(99), at(1)).await.unwrap());
+    case.commit(&held.lease, &held.job, Hold::Release).await.unwrap();
+    case.reopen();
+    let turns = case.claim(&[StageKind::Found], ALL, at(1), at(60), 3).await.unwrap();
+    let ids: Vec<u64> = turns.iter().map(|claimed| claimed.job.id.0).collect();
+    assert_eq!(ids, [3, 1, 2], "the later order first, kept over the holder's step and a restart");
+    let ended = turns[0].job.clone().on(Event::Skipped { why: Skip::Vanished }, at(2)).unwrap();
+    case.commit(&turns[0].lease, &ended, Hold::Release).await.unwrap();
+    assert!(!case.bump(JobId(3), at(3)).await.unwrap(), "it has ended");
+}
+
+async fn the_next_that_is_due_later_is_known_while_others_wait(case: &mut Case) {
+    for (n, due) in [(1, 10), (2, 30), (3, 50)] {
+        case.admit(&key(n), stamp(n), at(0), at(due)).await.unwrap();
+    }
+    assert!(case.claim(&StageKind::ALL, ALL, at(20), at(90), 0).await.unwrap().is_empty());
+    let kinds = [StageKind::Found];
+    assert_eq!(case.next_due(&kinds, ALL).await.unwrap(), Some(at(10)));
+    assert_eq!(case.due_after(&kinds, ALL, at(20)).await.unwrap(), Some(at(30)));
+    assert_eq!(case.due_after(&kinds, ALL, at(30)).await.unwrap(), Some(at(50)));
+    assert_eq!(case.due_after(&kinds, ALL, at(50)).await.unwrap(), None);
 }
 
 async fn the_longest_due_is_claimed_first(case: &mut Case) {
@@ -458,8 +554,13 @@ async fn a_job_owns_one_order(case: &mut Case) {
 async fn what_was_bought_is_known(case: &mut Case) {
     assert_eq!(case.bought(&order(1)).await.unwrap(), None);
     let id = case.found(1).await;
-    let expected =
-        Some(Bought { transcription: transcription(1), round: 0, by: Some(id), origin: crate::jobs::origin() });
+    let expected = Some(Bought {
+        transcription: transcription(1),
+        round: 0,
+        by: Some(id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
         case.brought(id, kind, 1).await;
         assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
@@ -490,7 +591,7 @@ async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
 
 async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
-    let later = Bought { transcription: transcription(2), round: 1, by: None, origin: None };
+    let later = Bought { transcription: transcription(2), round: 1, by: None, origin: None, sighted: None };
     case.sight(&order(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
     let anew = held.job.on(Event::Anew, at(1)).unwrap();
@@ -499,7 +600,8 @@ async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
 }
 
 async fn the_highest_round_sighted_is_kept(case: &mut Case) {
-    let bought = |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None };
+    let bought =
+        |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None, sighted: None };
     for (n, round, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
         case.sight(&order(1), &bought(n, round)).await.unwrap();
         assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(kept));
@@ -513,7 +615,9 @@ async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     assert!(case.suspect(&service()).await.unwrap());
     case.reopen();
     assert!(case.suspect(&service()).await.unwrap(), "opening it again is no proof");
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None })
+        .await
+        .unwrap();
     case.trust(&service()).await.unwrap();
     assert!(!case.suspect(&service()).await.unwrap());
     case.reopen();
@@ -539,7 +643,9 @@ async fn files_of_one_size_are_alike(case: &mut Case) {
 async fn after_a_sighting_everything_is_alike(case: &mut Case) {
     let id = case.found(1).await;
     assert!(!case.alike(7, id).await.unwrap());
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None })
+        .await
+        .unwrap();
     assert!(case.alike(7, id).await.unwrap());
     case.settle().await.unwrap();
     case.reopen();
@@ -672,8 +778,13 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let follows = held.job.on(Event::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
     case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
     assert!(case.overrule(&owner, Event::Cancelled, at(5)).await.unwrap());
-    let expected =
-        Some(Bought { transcription: transcription(1), round: 0, by: Some(owner.id), origin: crate::jobs::origin() });
+    let expected = Some(Bought {
+        transcription: transcription(1),
+        round: 0,
+        by: Some(owner.id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
     assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner, "whoever comes now adopts it");
     let woken = case.job(follower.id).await.unwrap().unwrap();
@@ -695,8 +806,13 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     let intended = crate::jobs::intended(&job, 1);
     let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
-    let better =
-        Some(Bought { transcription: transcription(7), round: 1, by: Some(job.id), origin: crate::jobs::origin() });
+    let better = Some(Bought {
+        transcription: transcription(7),
+        round: 1,
+        by: Some(job.id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 
     let given_up = case.job(given_up.id).await.unwrap().unwrap();
@@ -879,6 +995,30 @@ const MINUTE: u64 = 60_000;
 pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Limit {
     let span = Span { from: at(seconds.start), until: at(seconds.end) };
     Limit { source: None, period, span, allowed: minutes * MINUTE }
+}
+
+/// A queue that was lost knows by the service's list what was spent before: of no source until its file is found.
+async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
+    let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE) });
+    let bought = Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted };
+    let of_all = [total(9)[0].clone(), limit(Period::Day, 0..9_000, 9), limit(Period::Day, 9_000..18_000, 9)];
+    let of_source = Limit { source: Some(key(1).source), ..of_all[1].clone() };
+    for _ in 0..2 {
+        case.sight(&order(1), &bought).await.unwrap();
+        assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0]);
+        assert_eq!(case.used(std::slice::from_ref(&of_source)).await.unwrap(), [0]);
+        case.settle().await.unwrap();
+        case.reopen();
+    }
+    case.standing_at(1, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    case.commit(&held.lease, &held.job.on(adopted, at(0)).unwrap(), Hold::Release).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0], "once");
+        assert_eq!(case.used(std::slice::from_ref(&of_source)).await.unwrap(), [5 * MINUTE]);
+        case.reopen();
+    }
 }
 
 fn total(minutes: u64) -> Vec<Limit> {

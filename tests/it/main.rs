@@ -30,6 +30,7 @@ mod intake;
 mod jobs;
 mod kill;
 mod killed;
+mod lanes;
 mod laws;
 mod ledger;
 mod lengths;
@@ -65,6 +66,7 @@ mod storm;
 mod storms;
 mod systemd;
 mod walking;
+mod windows;
 
 use support::scripted;
 
