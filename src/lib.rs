@@ -279,11 +279,13 @@ pub mod server {
 /// Where media comes from.
 pub mod source {
     pub mod beside;
+    pub mod bookmark;
     pub mod choice;
     pub mod disk;
     pub mod folder;
     pub mod ignore;
     pub mod intake;
+    pub mod listing;
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
@@ -302,8 +304,10 @@ pub mod store {
     pub mod index;
     pub mod journal;
     pub mod memory;
+    pub mod order;
     pub mod params;
     pub mod queue;
+    pub mod roll;
     pub mod sled;
     mod spending;
 }

@@ -3,6 +3,7 @@
 use crate::clock::Moment;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
+use rustix::fs::Stat;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -68,13 +69,30 @@ impl Disk {
 
     /// The stamp of a file: what cannot be relied on here is 0, so that two stamps can be compared whole.
     pub fn stamp(self, meta: &Metadata) -> Stamp {
-        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        let ctime_ns = nanos(meta.ctime(), meta.ctime_nsec());
-        Stamp {
+        self.relied_on(Stamp {
             size: meta.len(),
             mtime_ns: nanos(meta.mtime(), meta.mtime_nsec()),
-            ctime_ns: if self == Self::Remote { 0 } else { ctime_ns },
-            inode: if matches!(self, Self::Honest | Self::Local) { meta.ino() } else { 0 },
+            ctime_ns: nanos(meta.ctime(), meta.ctime_nsec()),
+            inode: meta.ino(),
+        })
+    }
+
+    /// The same, of what was looked at by its name in an open folder.
+    pub fn stamp_of(self, stat: &Stat) -> Stamp {
+        let part = |part| i64::try_from(part).unwrap_or(0); // below a thousand million
+        self.relied_on(Stamp {
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime_ns: nanos(stat.st_mtime, part(stat.st_mtime_nsec)),
+            ctime_ns: nanos(stat.st_ctime, part(stat.st_ctime_nsec)),
+            inode: stat.st_ino,
+        })
+    }
+
+    fn relied_on(self, stamp: Stamp) -> Stamp {
+        Stamp {
+            ctime_ns: if self == Self::Remote { 0 } else { stamp.ctime_ns },
+            inode: if matches!(self, Self::Honest | Self::Local) { stamp.inode } else { 0 },
+            ..stamp
         }
     }
 
@@ -94,6 +112,10 @@ impl Disk {
         let holes = meta.len().saturating_sub(meta.blocks().saturating_mul(512));
         self == Self::Honest && holes >= MANY && holes > meta.len() / 2
     }
+}
+
+fn nanos(seconds: i64, nanos: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 #[cfg(test)]
@@ -116,6 +138,10 @@ mod tests {
         assert!(Disk::Nfs.stamp(&meta).inode == 0 && Disk::Nfs.stamp(&meta).ctime_ns != 0);
         assert!(Disk::Numberless.stamp(&meta).inode == 0);
         assert!(Disk::Remote.stamp(&meta).inode == 0 && Disk::Remote.stamp(&meta).ctime_ns == 0);
+        let stat = rustix::fs::stat("Cargo.toml").unwrap();
+        for disk in [Disk::Honest, Disk::Local, Disk::Numberless, Disk::Nfs, Disk::Remote] {
+            assert_eq!(disk.stamp_of(&stat), disk.stamp(&meta), "a file has one stamp, however it is looked at");
+        }
     }
 
     #[test]

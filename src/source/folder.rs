@@ -5,8 +5,9 @@ use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
+use crate::source::bookmark::Bookmark;
 use crate::source::mount::Mount;
-use crate::source::tree::{OnFolder, Seen, walk};
+use crate::source::tree::{OnFolder, Seen, Walked, walk};
 use crate::store::contract::{Admission, Store, StoreError};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -38,8 +39,8 @@ pub struct Scanned {
 /// So many unreadable folders are named; the rest is a number in the last line.
 pub const TOLD: usize = 20;
 
-/// What was seen is admitted in portions: after each the folder is asked whether it is still there.
-const PORTION: usize = 256;
+/// So many portions of what was seen may wait to be taken.
+const WAITING: usize = 4;
 
 /// How a folder is looked through.
 pub struct Scan<'a> {
@@ -56,12 +57,19 @@ pub struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Looks through all of it. A folder that is away changes nothing.
+    /// Looks through all of it. A folder that is away changes nothing. Where an earlier one was cut off, it
+    /// begins there and goes round: however often a share goes away, its last folder gets its turn.
     ///
     /// # Errors
     /// The store's.
     pub async fn whole(&self) -> Result<Scanned, StoreError> {
-        self.below(vec![PathBuf::new()]).await
+        let mut bookmark = self.mount.bookmark(self.clock);
+        let walked = Walked::Whole { behind: bookmark.behind() };
+        let scanned = self.run(walked, Some(&mut bookmark)).await?;
+        if scanned.there {
+            bookmark.remove();
+        }
+        Ok(scanned)
     }
 
     /// Looks at files and through folders given by their paths below the source's folder.
@@ -69,34 +77,47 @@ impl Scan<'_> {
     /// # Errors
     /// The store's.
     pub async fn below(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
+        self.run(Walked::Below(paths), None).await
+    }
+
+    async fn run(&self, what: Walked, mut bookmark: Option<&mut Bookmark>) -> Result<Scanned, StoreError> {
         let mut scanned = Scanned { there: self.mount.there_now().await.is_ok(), ..Scanned::default() };
         if !scanned.there {
             return Ok(scanned);
         }
-        let (to, mut found) = mpsc::channel(4 * PORTION);
+        let (to, mut found) = mpsc::channel(WAITING);
         let (source, disk, on_folder) = (Arc::clone(self.mount.source()), self.mount.disk(), self.on_folder.clone());
         // On a thread of its own: a slow mount must not hold up the rest.
-        drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
-        let mut is_marked = false;
+        drop(tokio::task::spawn_blocking(move || walk(&source, disk, &what, on_folder.as_ref(), &to)));
+        let (mut has_files, mut is_marked) = (false, false);
         loop {
-            let mut portion = Vec::new();
-            let more = tokio::select! {
-                more = found.recv_many(&mut portion, PORTION) => more,
-                _ = self.mount.lost() => 0,
+            let portion = tokio::select! {
+                portion = found.recv() => portion,
+                _ = self.mount.lost() => None,
             };
-            // What was seen may have been seen in the bare mount point of a share that has just gone.
-            if self.mount.there_now().await.is_err() {
+            let is_over = portion.is_none();
+            let mut seen = Portion::of(portion.unwrap_or_default());
+            has_files |= !seen.files.is_empty();
+            let all = seen.files.len();
+            seen.files = self.store.news(&self.mount.source().name, seen.files).await?;
+            scanned.files += (all - seen.files.len()) as u64;
+            // What was seen may have been seen in the bare mount point of a share that has just gone. What is
+            // no news changes nothing, wherever it was seen.
+            let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
+            if concludes && self.mount.there_now().await.is_err() {
                 return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
-            if more == 0 {
+            if is_over {
                 return Ok(scanned);
             }
-            if !is_marked && portion.iter().any(|seen| matches!(seen, Seen::File(..))) {
+            if has_files && !is_marked {
                 self.mark().await;
                 is_marked = true;
             }
-            for seen in portion {
-                self.take(seen, &mut scanned).await?;
+            let through = seen.through.take();
+            self.take(seen, &mut scanned).await?;
+            if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
+                bookmark.put(&folder, self.clock).await;
             }
         }
     }
@@ -107,15 +128,13 @@ impl Scan<'_> {
         tokio::task::spawn_blocking(move || mount.mark()).await.ok();
     }
 
-    async fn take(&self, seen: Seen, scanned: &mut Scanned) -> Result<(), StoreError> {
-        match seen {
-            Seen::File(path, stamp) => self.admit(path, stamp, scanned).await?,
-            Seen::Trouble(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
-            Seen::Trouble(_) => {}
-            Seen::Leftover(folder) => {
-                scanned.leftovers.insert(folder);
-            }
+    async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {
+        for (path, stamp) in seen.files {
+            self.admit(path, stamp, scanned).await?;
         }
+        let room = TOLD.saturating_sub(scanned.troubles.len());
+        scanned.troubles.extend(seen.troubles.into_iter().take(room));
+        scanned.leftovers.extend(seen.leftovers);
         Ok(())
     }
 
@@ -136,5 +155,30 @@ impl Scan<'_> {
             (self.admitted)();
         }
         Ok(())
+    }
+}
+
+/// What is taken at once.
+#[derive(Default)]
+struct Portion {
+    files: Vec<(RelPath, Stamp)>,
+    troubles: Vec<String>,
+    leftovers: Vec<PathBuf>,
+    /// The last folder of which all was seen.
+    through: Option<PathBuf>,
+}
+
+impl Portion {
+    fn of(seen: Vec<Seen>) -> Self {
+        let mut portion = Self { files: Vec::with_capacity(seen.len()), ..Self::default() };
+        for seen in seen {
+            match seen {
+                Seen::File(path, stamp) => portion.files.push((path, stamp)),
+                Seen::Trouble(trouble) => portion.troubles.push(trouble),
+                Seen::Leftover(folder) => portion.leftovers.push(folder),
+                Seen::Through(folder) => portion.through = Some(folder),
+            }
+        }
+        portion
     }
 }

@@ -3,6 +3,7 @@
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
 use crate::source::beside::Beside;
+use crate::source::bookmark::Bookmark;
 use crate::source::disk::{Disk, NETWORK_SETTLE};
 use crate::source::marker::{self, Known, Memory, Stranger};
 use std::path::{Path, PathBuf};
@@ -86,6 +87,11 @@ impl Mount {
     /// The subtitles in its folder.
     pub fn beside(&self) -> &Beside {
         &self.beside
+    }
+
+    /// How far its scan has come that begins now.
+    pub fn bookmark(&self, clock: &dyn Clock) -> Bookmark {
+        Bookmark::new(self.memory.bookmark(), &self.source.folder, clock)
     }
 
     /// What its folder lies on, as it was last seen. Until then the one that can be relied on least.

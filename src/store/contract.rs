@@ -16,7 +16,8 @@ use crate::domain::budget::{Limit, Over};
 use crate::domain::charge::Charge;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
-use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
+use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
@@ -135,6 +136,15 @@ pub struct Filter {
     pub limit: usize,
 }
 
+/// Jobs that are few among many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Those {
+    /// They wait for their source's folder.
+    Away,
+    /// They cost something, or may have.
+    WithCost,
+}
+
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
@@ -178,6 +188,16 @@ pub trait Store: Send + Sync {
     /// looks different now starts over. One that waits for its folder to be back is due now: it has been
     /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
+
+    /// Of files of a source that were seen, those of which admitting might make something. Of the others it
+    /// would make nothing, and nothing of them is read: it is what a look through a million known files costs.
+    async fn news(
+        &self,
+        _source: &SourceName,
+        seen: Vec<(RelPath, Stamp)>,
+    ) -> Result<Vec<(RelPath, Stamp)>, StoreError> {
+        Ok(seen)
+    }
 
     /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, the longest due
     /// first, held until `until`.
@@ -269,6 +289,9 @@ pub trait Store: Send + Sync {
 
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
+
+    /// The next of these after a number, by number; at most so many. Others are not read.
+    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError>;
 
     /// How many jobs are where.
     async fn counts(&self) -> Result<Counts, StoreError> {

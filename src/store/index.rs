@@ -3,22 +3,25 @@
 
 use crate::domain::fault::FaultKind;
 use crate::domain::home::Group;
-use crate::domain::job::{Job, JobKey, JobTag};
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
+use crate::store::roll::Roll;
 use crate::store::spending::Spending;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lookups of a queue.
 #[derive(Debug, Default)]
 pub struct Index {
-    by_tag: HashMap<JobTag, JobId>,
+    /// Every job, briefly.
+    pub roll: Roll,
     /// Who wrote the files of a folder that have this name without its ending.
     writers: HashMap<u64, JobId>,
     parts: BTreeMap<Group, Part>,
-    sizes: HashMap<u64, u32>,
+    /// How many files are so large, by what stands for a size.
+    sizes: HashMap<u32, u32>,
     waiting: HashMap<[u8; 16], JobId>,
     owners: HashMap<[u8; 16], JobId>,
     owned: HashMap<JobId, [u8; 16]>,
@@ -58,7 +61,7 @@ impl Index {
     /// Takes a job in.
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
-        self.by_tag.insert(job.key.tag(), job.id);
+        self.roll.put(job);
         for output in &job.outputs {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
@@ -68,7 +71,7 @@ impl Index {
         if rests_on_budget(job) {
             self.on_budget.insert(job.id);
         }
-        *self.sizes.entry(job.seen.size).or_default() += 1;
+        *self.sizes.entry(short_size(job.seen.size)).or_default() += 1;
         self.add_due(job.id, job.group(), job.stage.kind(), job.due);
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
@@ -89,10 +92,11 @@ impl Index {
         self.count(job, -1);
         self.spending.remove(job);
         self.on_budget.remove(&job.id);
-        if let Some(count) = self.sizes.get_mut(&job.seen.size) {
+        let size = short_size(job.seen.size);
+        if let Some(count) = self.sizes.get_mut(&size) {
             *count -= 1;
             if *count == 0 {
-                self.sizes.remove(&job.seen.size);
+                self.sizes.remove(&size);
             }
         }
         if let Some(due) = job.due {
@@ -258,14 +262,9 @@ impl Index {
         self.waiting.get(&id_hash(transcription)).copied()
     }
 
-    /// The job of a name.
-    pub fn find(&self, tag: &JobTag) -> Option<JobId> {
-        self.by_tag.get(tag).copied()
-    }
-
-    /// How many files are this large.
+    /// How many files are this large, and a few that are larger than 4 GiB by mistake.
     pub fn of_size(&self, size: u64) -> u32 {
-        self.sizes.get(&size).copied().unwrap_or(0)
+        self.sizes.get(&short_size(size)).copied().unwrap_or(0)
     }
 
     /// How many jobs of these groups are where.
@@ -291,6 +290,11 @@ fn rests_on_budget(job: &Job) -> bool {
 /// From the intent until the purchase is written down as such, the order has an owner by its row.
 fn in_flight(stage: &Stage) -> Option<&Order> {
     matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.order()).flatten()
+}
+
+/// Half the memory. Where two sizes have the same, content is hashed once too often.
+fn short_size(size: u64) -> u32 {
+    (size ^ (size >> 32)) as u32
 }
 
 /// An order in 16 bytes.

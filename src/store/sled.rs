@@ -25,6 +25,7 @@ use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
+use crate::store::order::in_order;
 use crate::store::queue::{Barrier, QueueStore, Rows};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
@@ -425,6 +426,12 @@ impl Rows for SledRows {
 
     fn save(&mut self, job: &Job) -> Result<(), StoreError> {
         self.write(&job_key(job.id), job)
+    }
+
+    fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError> {
+        let rows = self.db.range([JOB].as_slice()..&[JOB + 1]).zip(1..);
+        let jobs = in_order(rows, |(row, id)| expected(row, JobId(id)), take);
+        jobs.map_err(|flaw| flaw.told(&self.health.dir))
     }
 
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {

@@ -9,7 +9,7 @@ use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -209,6 +209,10 @@ impl Store for SimStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.inner.wrote(key).await
+    }
+
+    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        self.inner.those(those, after, most).await
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
