@@ -11,7 +11,7 @@
 //!   the recordings that are opened meanwhile.
 
 use notify::Watcher;
-use scribed::config::meant;
+use scribed::config::reading;
 use scribed::daemon::House;
 use scribed::source::disk::Disk;
 use scribed::source::tree::{Seen, Walked, walk};
@@ -129,7 +129,7 @@ fn phase(name: &str, place: &Path, count: usize) -> Result<Vec<Cost>> {
 }
 
 async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
-    let config = meant::load(&place.join("jobs.toml")).map_err(|problems| problems.to_string())?;
+    let config = reading::load(&place.join("jobs.toml")).map_err(|problems| problems.to_string())?;
     let files = count as u64;
     let mut meter = Meter::start()?;
     if phase == "walk" {

@@ -94,16 +94,24 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    mod callback;
     pub mod folders;
     pub mod keys;
     pub mod meant;
+    pub mod patterns;
     pub mod problem;
+    pub mod reading;
     pub mod schedule;
     pub mod secret;
+    mod services;
+    mod serving;
+    mod sources;
+    mod spending;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
     mod tests;
+    mod values;
     pub mod written;
     pub mod zone;
 }

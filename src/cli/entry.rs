@@ -7,7 +7,8 @@ use crate::cli::{
     add, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, retry, run, serve,
     show, status, upgrade,
 };
-use crate::config::meant::{Config, load, load_without_secrets};
+use crate::config::meant::Config;
+use crate::config::reading::{load, load_without_secrets};
 use clap::Parser;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;

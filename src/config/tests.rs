@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload, load, parse};
+use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload};
 use super::problem::Problems;
+use super::reading::{load, parse};
 use super::schedule::Schedule;
 use super::starter::starter;
 use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};

@@ -165,11 +165,11 @@ fn patterns(source: &Source, path: &Path) -> Option<Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::meant;
+    use crate::config::reading;
 
     fn source(lines: &str) -> Source {
         let text = format!("[state]\nstore = \"sled:/srv/media/.state\"\n[[source]]\nfolder = \"/srv/media\"\n{lines}");
-        meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+        reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
     }
 
     fn chosen(source: &Source, path: &str, kind: Kind) -> String {

@@ -302,7 +302,7 @@ fn topmost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::meant;
+    use crate::config::reading;
     use crate::store::memory;
     use std::path::Path;
     use std::sync::Mutex;
@@ -352,7 +352,7 @@ mod tests {
     async fn changes_without_end_do_not_put_off_the_next_full_scan() {
         let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
         let text = format!("[[source]]\nname = \"s\"\nfolder = {:?}\nscan = \"15m\"\n", folder.path());
-        let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let source = reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
         // Told of at each full scan, and at no other.
         let quiet = folder.path().join("quiet");
         std::fs::create_dir(&quiet).unwrap();

@@ -300,12 +300,12 @@ fn is_bare(folder: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::config::meant;
+    use crate::config::reading;
     use tempfile::TempDir;
 
     fn mount(folder: &Path, state: &Path, look: Look) -> Mount {
         let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\n");
-        let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let source = reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
         Mount::with_look(Arc::new(source), state, Arc::new(SystemClock), look)
     }
 

@@ -67,7 +67,7 @@ async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
-    use crate::config::meant;
+    use crate::config::reading;
     use crate::domain::job::JobKey;
     use crate::domain::path::RelPath;
     use crate::store::contract::{ALL, Hold};
@@ -81,7 +81,7 @@ mod tests {
         let (top, clock, store) = (TempDir::new().unwrap(), SystemClock, memory::empty());
         let folder = top.path().join("share");
         let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\nexisting = \"transcribe\"\n");
-        let source = meant::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let source = reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
         let key = JobKey { source: source.name.clone(), path: RelPath::new("talk.wav") };
         let mount = Arc::new(Mount::new(Arc::new(source), top.path(), Arc::new(clock)));
         let (seen, now) = (Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 }, clock.now());

@@ -182,12 +182,12 @@ fn is_wanted(source: &Source, path: &Path, kind: Option<Kind>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::meant;
+    use crate::config::reading;
     use notify::event::{DataChange, Flag, MetadataKind, RemoveKind};
 
     fn source() -> Source {
         let text = "[[source]]\nfolder = \"/srv/media\"\nexclude = [\"**/rushes/**\"]\n";
-        meant::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0)
+        reading::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0)
     }
 
     fn heard(kind: EventKind, path: &str) -> Changed {

@@ -5,7 +5,7 @@ use crate::jobs::{key, order, service, stamp, taken_to};
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::stub::{Act, Endpoint, Stub};
 use scribed::clock::{Clock, Uptime};
-use scribed::config::meant;
+use scribed::config::reading;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::names::{Timestamp, UploadId};
 use scribed::domain::stage::{Audio, Event, StageKind, Upload};
@@ -388,7 +388,7 @@ impl Day {
         let dir = tempfile::tempdir().unwrap();
         let text =
             "[budget]\nday = \"5m\"\ntimezone = \"Europe/Paris\"\n[[source]]\nname = \"tests\"\nfolder = \"inbox\"\n";
-        let mut config = meant::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
+        let mut config = reading::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
         let clock = Arc::new(Hand(iso::read(now).unwrap().0.into()));
         let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
         let measure: Measure = Arc::new(|_| Box::pin(async { Some(AUDIO) }));

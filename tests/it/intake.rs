@@ -2,7 +2,7 @@
 //! scribed wrote itself. The periodic scan is an hour away: whatever is found, the watch has found.
 
 use crate::support::bed::{Bed, QUICK, Running, SERVICE_KEY, eventually};
-use scribed::config::meant;
+use scribed::config::reading;
 use scribed::daemon::House;
 use scribed::domain::job::Job;
 use scribed::store::contract::Filter;
@@ -23,7 +23,7 @@ pub struct Watching {
 
 impl Watching {
     pub async fn start(bed: &Bed) -> Self {
-        let config = meant::load_with(&bed.path("jobs.toml"), &|_| Some(SERVICE_KEY.into())).unwrap();
+        let config = reading::load_with(&bed.path("jobs.toml"), &|_| Some(SERVICE_KEY.into())).unwrap();
         let house = Arc::new(House::open(&config, false).await.unwrap());
         let stop = CancellationToken::new();
         let (watched, stopped) = (Arc::clone(&house), stop.clone());

@@ -75,7 +75,7 @@ fn a_history_of_format_1() {
 fn a_configuration_of_the_first_release_is_read() {
     let path = folder().join("jobs.toml");
     let env = |_: &str| Some("a-key".into());
-    let config = scribed::config::meant::load_with(&path, &env).unwrap();
+    let config = scribed::config::reading::load_with(&path, &env).unwrap();
     assert_eq!(config.sources[0].name.as_str(), "interviews");
     assert_eq!(config.retry.attempts, 5);
 }

@@ -14,6 +14,7 @@ use crate::sim::world::World;
 use reqwest::Url;
 use scribed::clock::{Clock, Steady};
 use scribed::config::meant::{self, Config};
+use scribed::config::reading;
 use scribed::domain::charge::{Charge, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::hint::{Hint, Seals};
@@ -564,7 +565,7 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         minutes("budget.total", plan.budget.of_media),
     );
     let env = |_: &str| Some("secret".into());
-    meant::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+    reading::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
 fn minutes(key: &str, minutes: Option<u64>) -> String {

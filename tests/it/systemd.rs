@@ -30,7 +30,7 @@ fn the_unit_is_accepted_without_a_word() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_does_not_turn_gives_no_sign_of_life() {
     let bed = Bed::new(QUICK);
-    let config = scribed::config::meant::load(&bed.path("jobs.toml")).unwrap();
+    let config = scribed::config::reading::load(&bed.path("jobs.toml")).unwrap();
     let house = scribed::daemon::House::open(&config, false).await.unwrap();
     let moment = Duration::from_millis(100);
     assert!(tokio::time::timeout(moment, house.engines.turned()).await.is_err(), "nobody runs it");

@@ -1,0 +1,47 @@
+//! `[callback]`: how services tell us of an end.
+
+use super::meant::Callback;
+use super::problem::Problem;
+use super::values::{base_url, boolean, or};
+use super::written::{Refusal, Section, refusal, text};
+use crate::wire::params::CallbackMethod;
+use reqwest::Url;
+use std::net::SocketAddr;
+use toml::de::DeValue;
+
+pub(super) fn callback(section: &Section<'_>) -> Option<Callback> {
+    let table = section.table()?;
+    let public_url = section.get("public_url", public_url);
+    if !table.contains_key("public_url") {
+        let what = "`callback.public_url` is missing: a service must know whom to call";
+        let mend =
+            "public_url = \"https://hook.example.org\", as the service reaches this machine; or take [callback] out";
+        section.tell(Problem::at(section.span.clone(), what).mend(mend));
+    }
+    Some(Callback {
+        listen: or(section.get("listen", listen), SocketAddr::from(([127, 0, 0, 1], 8471))),
+        method: or(section.get("method", method), CallbackMethod::Post),
+        webhook: or(section.get("webhook", boolean), false),
+        public_url: public_url?.value,
+    })
+}
+
+fn public_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    base_url(value, "https://hook.example.org", "each callback has a secret of its own in its path")
+}
+
+/// As [`address`], with a port that a service can be told.
+fn listen(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
+    let mend = "write it like \"127.0.0.1:8471\" or \"[::1]:8471\"";
+    let written = text(value)?.parse::<SocketAddr>();
+    let address = written.map_err(|_| refusal("must be an IP address and a port", mend))?;
+    if address.port() == 0 { Err(refusal("must name a port", mend)) } else { Ok(address) }
+}
+
+fn method(value: &DeValue<'_>) -> Result<CallbackMethod, Refusal> {
+    match text(value)?.as_str() {
+        "POST" => Ok(CallbackMethod::Post),
+        "PUT" => Ok(CallbackMethod::Put),
+        _ => Err(refusal("must be \"POST\" or \"PUT\"", "the default is \"POST\"")),
+    }
+}

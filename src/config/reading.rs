@@ -1,0 +1,165 @@
+//! `jobs.toml` read: one pass that finds everything wrong.
+
+use super::callback::callback;
+use super::keys;
+use super::meant::Config;
+use super::problem::{Problem, Problems};
+use super::secret::{Env, Secret};
+use super::services::{drop_unwanted, prices};
+use super::serving::told_elsewhere;
+use super::sources::Known;
+use super::spending::{budget, zone};
+use super::template::{Template, Templates};
+use super::values::{or, ordered};
+use super::written::{Found, Refusal, Section, refusal, size, text, whole, wrong_type};
+use crate::domain::retry::Policy;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+/// Reads a configuration file, its secrets included.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load(path: &Path) -> Result<Config, Problems> {
+    load_with(path, &|name| std::env::var_os(name))
+}
+
+/// As [`load`], without its secrets: for those who ask no service, and need not be able to.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
+    read(path, None)
+}
+
+/// As [`load`], with another environment.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
+    read(path, Some(env))
+}
+
+fn read(path: &Path, env: Option<Env<'_>>) -> Result<Config, Problems> {
+    let alone = |problem| Problems::new(path, "", vec![problem]);
+    let bytes = std::fs::read(path).map_err(|error| {
+        alone(
+            Problem::of_file(format!("cannot read the configuration: {error}"))
+                .mend("`scribed init` writes one; --config FILE names another"),
+        )
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+        alone(Problem::of_file(format!("line {line} is not UTF-8")).mend("save the file as UTF-8"))
+    })?;
+    understand(path, &text, env)
+}
+
+/// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
+    understand(path, text, Some(env))
+}
+
+fn understand(path: &Path, text: &str, env: Option<Env<'_>>) -> Result<Config, Problems> {
+    let (top, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(Problems::new(path, text, errors.iter().map(syntax).collect()));
+    }
+    let found = Found::new(keys::check(top.get_ref()));
+    let reader = Reader { text, base: base_of(path), env };
+    let config = reader.config(path, &Section::of_file(top.get_ref(), &found));
+    match found.into_inner() {
+        problems if problems.is_empty() => Ok(config),
+        problems => Err(Problems::new(path, text, problems)),
+    }
+}
+
+fn syntax(error: &toml::de::Error) -> Problem {
+    let what = format!("this is no TOML: {}", error.message().replace('\n', ", "));
+    Problem { span: error.span(), ..Problem::of_file(what) }.mend("see https://toml.io")
+}
+
+/// The folder that relative paths are taken from.
+fn base_of(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.parent().map_or(PathBuf::new(), Path::to_owned)
+}
+
+pub(super) struct Reader<'r> {
+    pub(super) text: &'r str,
+    pub(super) base: PathBuf,
+    /// `None`: secrets are left where they are.
+    pub(super) env: Option<Env<'r>>,
+}
+
+impl Reader<'_> {
+    fn config(&self, path: &Path, file: &Section<'_>) -> Config {
+        let state = self.state(&file.section("state"));
+        let serve = self.serve(&file.section("serve"));
+        let templates = self.templates(file);
+        let mut services = self.services(file);
+        let own = [state.as_path(), serve.data.as_path()];
+        let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
+        told_elsewhere(file, &sources, &serve);
+        drop_unwanted(file, &sources, &mut services);
+        let (budget, zone) = (budget(&file.section("budget"), &sources), zone(&file.section("budget")));
+        Config {
+            file: path.to_owned(),
+            spool: or(file.section("state").get("spool", size), 10_000_000_000),
+            services,
+            budget,
+            zone,
+            prices: prices(file),
+            callback: callback(&file.section("callback")),
+            retry: retry(&file.section("retry")),
+            state,
+            serve,
+            sources,
+        }
+    }
+
+    fn state(&self, section: &Section<'_>) -> PathBuf {
+        let store = section.get("store", |value| {
+            let text = text(value)?;
+            match text.split_once(':') {
+                Some(("sled", folder)) if !folder.is_empty() => Ok(folder.to_owned()),
+                Some(("postgres" | "postgresql", _)) => Err(refusal(
+                    "names a PostgreSQL store, which is not honoured by this build yet",
+                    "write \"sled:state\"",
+                )),
+                _ => Err(refusal("must be \"sled:FOLDER\"", "the default is \"sled:state\"")),
+            }
+        });
+        self.path(&or(store, "state".to_owned()))
+    }
+
+    fn templates(&self, file: &Section<'_>) -> Templates {
+        let named = file.named("template").into_iter();
+        named.map(|(name, section)| (name.value.clone(), Template::build(&name.value, &section, self.text))).collect()
+    }
+
+    pub(super) fn secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
+        let mend = "use \"env:NAME\" or \"file:PATH\"";
+        let written = value.as_str().ok_or_else(|| wrong_type("a string", value, mend))?;
+        let secret = match self.env {
+            Some(env) => Secret::fetch(written, &self.base, env),
+            None => Secret::unfetched(written),
+        };
+        secret.map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
+    }
+
+    /// A path as written, from the file's folder where it is relative.
+    pub(super) fn path(&self, written: &str) -> PathBuf {
+        self.base.join(written).components().collect()
+    }
+}
+
+fn retry(section: &Section<'_>) -> Policy {
+    let default = Policy::default();
+    let (first, max) = ordered(section, ("first", default.first), ("max", default.max));
+    Policy { attempts: or(section.get("attempts", whole(1)), default.attempts), first, max }
+}

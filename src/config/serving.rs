@@ -1,0 +1,89 @@
+//! `[serve]`: the transcription service itself.
+
+use super::meant::{Recogniser, Serve, Source, Webhook};
+use super::problem::Problem;
+use super::reading::Reader;
+use super::values::{address, boolean, header, or, userless, values, web_url};
+use super::written::{Refusal, Section, refusal, size, some_time, text, whole};
+use crate::wire::enrichment::Shapes;
+use reqwest::Url;
+use reqwest::header::HeaderName;
+use std::net::SocketAddr;
+use std::time::Duration;
+use toml::de::DeValue;
+
+impl Reader<'_> {
+    pub(super) fn serve(&self, section: &Section<'_>) -> Serve {
+        let upload_limit = section.get("upload_limit", size);
+        let disk = section.get("disk", size);
+        let spans = [&upload_limit, &disk].map(|spot| spot.as_ref().map(|spot| spot.span.clone()));
+        let (upload_limit, disk) = (or(upload_limit, 1_000_000_000), or(disk, 20_000_000_000));
+        if let Some(span) = spans.into_iter().flatten().next().filter(|_| disk < upload_limit) {
+            let what = "`serve.disk` must be at least `serve.upload_limit`";
+            section.tell(Problem::at(span, what).mend("one upload must fit into what all of them may take"));
+        }
+        let headers = section.list("key_header", header).map(|list| values(list.value));
+        Serve {
+            listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
+            keys: section.list("keys", |value| self.secret(value)).map_or(Vec::new(), |list| values(list.value)),
+            key_header: headers
+                .filter(|list| !list.is_empty())
+                .unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
+            data: self.path(&or(section.get("data", text), "service".to_owned())),
+            recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
+            upload_limit,
+            disk,
+            shapes: or(section.get("shapes", shapes), Shapes::Interface),
+            running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),
+            queue: section.get("queue", whole(1)).map_or(300, |spot| spot.value as usize),
+            retention: or(section.get("retention", some_time), Duration::from_secs(365 * 24 * 3600)),
+            fetch_private: or(section.get("fetch_private", boolean), false),
+            webhook: self.webhook(&section.section("webhook")),
+        }
+    }
+
+    fn webhook(&self, section: &Section<'_>) -> Option<Webhook> {
+        let table = section.table()?;
+        let url = section.get("url", webhook_url);
+        let secret = section.get("secret", |value| self.secret(value));
+        for (key, example) in [("url", "\"https://hook.example.org/scribed\""), ("secret", "\"env:NAME\"")] {
+            if !table.contains_key(key) {
+                let what = format!("`{}` is missing: a webhook needs both", section.name(key));
+                section.tell(Problem::at(section.span.clone(), what).mend(format!("{key} = {example}")));
+            }
+        }
+        Some(Webhook { url: url?.value, secret: secret?.value })
+    }
+}
+
+/// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
+pub(super) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &Serve) {
+    let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
+    let host = webhook.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host.parse::<std::net::IpAddr>().map_or(host == "localhost", |ip| ip.to_canonical().is_loopback());
+    if !is_here {
+        let section = file.section("serve").section("webhook");
+        let why = format!("would hear of the transcriptions of the source {}, which is `local_only`", kept.name);
+        section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or take it out"));
+    }
+}
+
+fn webhook_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
+    userless(url, "receivers know the calls by their signature")
+}
+
+fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
+    match text(value)?.as_str() {
+        "pocketsphinx" => Ok(Recogniser::Pocketsphinx),
+        _ => Err(refusal("must be the name of a recogniser", "this build has \"pocketsphinx\"")),
+    }
+}
+
+fn shapes(value: &DeValue<'_>) -> Result<Shapes, Refusal> {
+    match text(value)?.as_str() {
+        "interface" => Ok(Shapes::Interface),
+        "current" => Ok(Shapes::Current),
+        _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
+    }
+}

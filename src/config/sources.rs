@@ -1,0 +1,203 @@
+//! `[[source]]`.
+
+use super::folders;
+use super::meant::{Existing, Service, Source};
+use super::patterns::{globs, inside, media_glob, set};
+use super::problem::{Problem, nearest};
+use super::reading::Reader;
+use super::schedule::Schedule;
+use super::spending::allowance;
+use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
+use super::values::{boolean, or, values};
+use super::written::{Refusal, Section, Spot, duration, refusal, text};
+use crate::domain::format::Format;
+use crate::domain::names::{ServiceName, SourceName};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::de::DeValue;
+
+/// What a source may name, and whose folders it may not take.
+pub(super) struct Known<'k> {
+    pub(super) templates: &'k Templates,
+    pub(super) services: &'k BTreeMap<ServiceName, Service>,
+    pub(super) own: &'k [&'k Path],
+}
+
+/// A source while its neighbours are not known yet.
+struct Draft {
+    source: Source,
+    name_span: Range<usize>,
+    folder_span: Range<usize>,
+}
+
+impl Reader<'_> {
+    pub(super) fn sources(&self, file: &Section<'_>, known: &Known<'_>) -> Vec<Source> {
+        let sections = file.sections("source");
+        let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
+        // Of another form than [[source]] is told by `keys`.
+        if written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty())) {
+            file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
+        }
+        let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
+        let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
+        // One alone is in nobody's way.
+        let places = if folders.len() > 1 { folders::resolved(&folders) } else { Vec::new() };
+        let placed: Vec<(&Draft, &Path)> = drafts.iter().zip(places.iter().map(PathBuf::as_path)).collect();
+        for (number, later) in placed.iter().enumerate() {
+            placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
+        }
+        drafts.into_iter().map(|draft| draft.source).collect()
+    }
+
+    fn source(&self, section: &Section<'_>, known: &Known<'_>) -> Option<Draft> {
+        let Known { templates, own, .. } = *known;
+        let table = section.table()?;
+        let written = section.get("folder", text);
+        let name = section.get("name", source_name);
+        let include = globs(section, "include", &[media_glob()]);
+        let exclude = globs(section, "exclude", &[]);
+        let existing = or(section.get("existing", existing), Existing::Skip);
+        let settle = section.get("settle", duration).map(|settle| settle.value);
+        let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
+        let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
+        let template = section.get("template", |value| template::find(templates, &text(value)?));
+        let (service, local_only) = service_of(section, known.services);
+        let outputs = outputs(section);
+        let name_as = name_as(section)?;
+        if !table.contains_key("folder") && !table.contains_key("manifest") {
+            let problem = Problem::at(section.span.clone(), "this source has no `folder`");
+            section.tell(problem.mend("folder = \"inbox\""));
+        }
+        let written = written?;
+        let folder = self.path(&written.value);
+        if own.iter().any(|own| folder.starts_with(own)) {
+            let why = "lies in the folder of the state or of the service's data";
+            section.refuse("folder", written.span.clone(), refusal(why, "choose a folder of media"));
+        }
+        let name = match name {
+            Some(name) => name,
+            None => default_name(section, &folder, &written.span)?,
+        };
+        let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
+        let own = own.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
+        let source = Source {
+            name: SourceName::new(name.value),
+            service,
+            local_only,
+            folder,
+            include: set(include),
+            exclude,
+            own,
+            existing,
+            settle,
+            hold,
+            scan,
+            budget: allowance(&section.section("budget")),
+            template: template.map_or_else(Template::empty, |spot| spot.value),
+            outputs,
+            name_as,
+        };
+        Some(Draft { source, name_span: name.span, folder_span: written.span })
+    }
+}
+
+/// Who transcribes what comes from a source, and whether all of it stays here.
+fn service_of(section: &Section<'_>, services: &BTreeMap<ServiceName, Service>) -> (ServiceName, bool) {
+    let named = section.get("service", |value| {
+        let name = ServiceName::new(text(value)?);
+        if services.contains_key(&name) {
+            return Ok(name);
+        }
+        let mend = match nearest(name.as_str(), services.keys().map(ServiceName::as_str)) {
+            Some(near) => format!("did you mean \"{near}\"?"),
+            None => format!("write [services.{name}], or take it out for the service `default`"),
+        };
+        Err(refusal("names no service of this file", mend))
+    });
+    let service = or(named, ServiceName::new(ServiceName::DEFAULT));
+    let local_only = section.get("local_only", boolean);
+    let (Some(only), Some(Service::Hosted(hosted))) = (&local_only, services.get(&service)) else {
+        return (service, or(local_only, false));
+    };
+    if only.value {
+        let why = format!("keeps everything on this machine, but its service `{service}` is elsewhere: {}", hosted.url);
+        let mend = "give it service = \"site\" and write [services.site] without a `url`: that is the embedded one";
+        section.refuse("local_only", only.span.clone(), refusal(why, mend));
+    }
+    (service, only.value)
+}
+
+fn existing(value: &DeValue<'_>) -> Result<Existing, Refusal> {
+    match text(value)?.as_str() {
+        "skip" => Ok(Existing::Skip),
+        "transcribe" => Ok(Existing::Transcribe),
+        _ => Err(refusal("must be \"skip\" or \"transcribe\"", "the default is \"skip\", which never costs anything")),
+    }
+}
+
+fn scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
+    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
+}
+
+fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {
+    let name = text(value)?;
+    if name.chars().any(char::is_control) || name.len() > 100 {
+        return Err(refusal(
+            "must be at most 100 bytes without control characters",
+            "choose a short name; jobs are known by it",
+        ));
+    }
+    Ok(name)
+}
+
+/// The folder's last component, as a source's name.
+fn default_name(section: &Section<'_>, folder: &Path, span: &Range<usize>) -> Option<Spot<String>> {
+    let last = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let name = last.filter(|name| source_name(&DeValue::String(name.as_str().into())).is_ok());
+    if name.is_none() {
+        section.refuse("folder", span.clone(), refusal("gives the source no name", "add name = \"…\""));
+    }
+    name.map(|value| Spot { value, span: span.clone() })
+}
+
+fn outputs(section: &Section<'_>) -> Vec<Format> {
+    let Some(list) = section.list("outputs", format) else { return Format::ALL.to_vec() };
+    if list.value.is_empty() {
+        section.refuse(
+            "outputs",
+            list.span,
+            refusal("must name at least one", "the default is [\"txt\", \"srt\", \"vtt\", \"json\"]"),
+        );
+    }
+    let asked = values(list.value);
+    Format::ALL.into_iter().filter(|format| asked.contains(format)).collect()
+}
+
+fn format(value: &DeValue<'_>) -> Result<Format, Refusal> {
+    let written = text(value)?;
+    let known = || refusal("must be one of: txt, srt, vtt, json", "other formats are not honoured by this build yet");
+    Format::ALL.into_iter().find(|format| format.ext() == written).ok_or_else(known)
+}
+
+fn name_as(section: &Section<'_>) -> Option<NameTemplate> {
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME).ok())
+}
+
+/// Tells where two sources are in each other's way.
+fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second): (&Draft, &Path)) {
+    if earlier.source.name == later.source.name {
+        let what = format!("two sources are named `{}`", later.source.name);
+        let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
+        file.tell(problem.mend("give one of them another name = \"…\""));
+    }
+    if first.starts_with(second) || second.starts_with(first) {
+        let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
+            .also(earlier.folder_span.clone(), "the first");
+        file.tell(
+            problem.mend("each file belongs to one source: choose separate folders, or one source with `include`"),
+        );
+    }
+}

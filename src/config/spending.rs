@@ -1,0 +1,33 @@
+//! Budgets, and the time zone of their days and months.
+
+use super::meant::Source;
+use super::values::or;
+use super::written::{Section, refusal, some_time, text};
+use super::zone::Zone;
+use crate::domain::budget::{Allowance, Budget};
+use std::time::Duration;
+
+pub(super) fn budget(section: &Section<'_>, sources: &[Source]) -> Budget {
+    let own = sources.iter().filter(|source| source.budget != Allowance::default());
+    let by_source = own.map(|source| (source.name.clone(), source.budget)).collect();
+    Budget { all: allowance(section), by_source }
+}
+
+pub(super) fn allowance(section: &Section<'_>) -> Allowance {
+    let hours = |key| {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        section.get(key, some_time).map(|spot| millis(spot.value))
+    };
+    Allowance { day: hours("day"), month: hours("month"), run: hours("run"), total: hours("total") }
+}
+
+pub(super) fn zone(section: &Section<'_>) -> Zone {
+    let zone = section.get("timezone", |value| {
+        Zone::parse(&text(value)?).map_err(|near| {
+            let mend = "write it like \"Europe/Paris\"; take it out for UTC".to_owned();
+            let mend = near.map_or(mend, |near| format!("did you mean \"{near}\"?"));
+            refusal("is no time zone of the IANA database", mend)
+        })
+    });
+    or(zone, Zone::default())
+}

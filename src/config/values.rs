@@ -1,0 +1,70 @@
+//! Values of more than one table: addresses, lengths of time in order, yes and no.
+
+use super::written::{Refusal, Section, Spot, refusal, some_time, text, wrong_type};
+use reqwest::Url;
+use reqwest::header::HeaderName;
+use std::net::SocketAddr;
+use std::time::Duration;
+use toml::de::DeValue;
+
+pub(super) fn or<T>(spot: Option<Spot<T>>, default: T) -> T {
+    spot.map_or(default, |spot| spot.value)
+}
+
+pub(super) fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
+    list.into_iter().map(|spot| spot.value).collect()
+}
+
+/// Two lengths of time of which the first may not be longer than the second.
+pub(super) fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str, Duration)) -> (Duration, Duration) {
+    let [low, high] = [less, more].map(|(key, _)| section.get(key, some_time));
+    let place = low.as_ref().or(high.as_ref()).map(|spot| spot.span.clone());
+    let (low, high) = (or(low, less.1), or(high, more.1));
+    if let Some(span) = place.filter(|_| low > high) {
+        let [shown_low, shown_high] = [low, high].map(humantime::format_duration);
+        let why = format!("is longer than `{}`: {shown_low} against {shown_high}", section.name(more.0));
+        section.refuse(less.0, span, refusal(why, format!("make `{}` the longer one", more.0)));
+    }
+    (low, high)
+}
+
+pub(super) fn boolean(value: &DeValue<'_>) -> Result<bool, Refusal> {
+    value.as_bool().ok_or_else(|| wrong_type("true or false", value, "write it without quotes"))
+}
+
+pub(super) fn header(value: &DeValue<'_>) -> Result<HeaderName, Refusal> {
+    let mend = "write it like \"x-service-key\"";
+    text(value)?.parse().map_err(|_| refusal("must be a header's name", mend))
+}
+
+pub(super) fn address(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
+    text(value)?
+        .parse()
+        .map_err(|_| refusal("must be an IP address and a port", "write it like \"127.0.0.1:8472\" or \"[::1]:8472\""))
+}
+
+pub(super) fn web_url(value: &DeValue<'_>, mend: &str) -> Result<Url, Refusal> {
+    let url = Url::parse(&text(value)?).map_err(|error| refusal(format!("must be a URL: {error}"), mend))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refusal("must be an http or https URL", mend));
+    }
+    Ok(url)
+}
+
+/// An address that paths are put behind. `secret`: where what a user and a password are for belongs.
+pub(super) fn base_url(value: &DeValue<'_>, example: &str, secret: &str) -> Result<Url, Refusal> {
+    let mend = format!("write it like \"{example}\"");
+    let url = userless(web_url(value, &mend)?, secret)?;
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must not have a query or a fragment", mend));
+    }
+    Ok(url)
+}
+
+/// A user or a password in an address would show in logs.
+pub(super) fn userless(url: Url, secret: &str) -> Result<Url, Refusal> {
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refusal("must not hold a user or a password", secret));
+    }
+    Ok(url)
+}
