@@ -136,7 +136,7 @@ async fn child(phase: &str, place: &Path, count: usize) -> Result<()> {
         let (source, disk) = (Arc::new(config.sources[0].clone()), Disk::of(&config.sources[0].folder)?);
         let (to, mut found) = tokio::sync::mpsc::channel(4);
         let whole = Walked::Whole { behind: None };
-        let walker = tokio::task::spawn_blocking(move || walk(&source, disk, &whole, None, &to));
+        let walker = tokio::task::spawn_blocking(move || walk(&source, &disk.into(), &whole, None, &to));
         let mut seen = 0;
         while let Some(portion) = found.recv().await {
             seen += portion.iter().filter(|seen| matches!(seen, Seen::File(..))).count();

@@ -18,7 +18,7 @@ use crate::pipeline::engines::Engines;
 pub use crate::pipeline::purse::hours as length;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
-use crate::store::contract::{Filter, Store, StoreError};
+use crate::store::contract::{Alike, Store, StoreError};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -126,29 +126,18 @@ async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Optio
 
 /// Jobs that have not ended, by what they wait for.
 async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreError> {
-    let store = &house.store;
-    let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
-    let mut waiting = BTreeMap::new();
-    let counts = store.counts().await?;
-    if open.iter().all(|kind| counts.of(*kind) == 0) {
-        return Ok(waiting);
-    }
+    let (store, mut waiting) = (&house.store, BTreeMap::new());
     let (pauses, now) = (store.pauses().await?, SystemClock.now());
-    let mut filter = Filter { stages: open, after: None, limit: 1_000 };
-    loop {
-        let jobs = store.page(&filter).await?;
-        let Some(last) = jobs.last() else { return Ok(waiting) };
-        filter.after = Some(last.id);
-        for job in jobs {
-            let job = &house.told(job);
-            let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
-                true => "pause",
-                false if house.homes.knows(job) => waits_for(job),
-                false => "person", // its service is not in the configuration any more
-            };
-            *waiting.entry(what).or_default() += 1;
-        }
+    for Alike { one, jobs } in store.waiting().await? {
+        let job = &house.told(one);
+        let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
+            true => "pause",
+            false if house.homes.knows(job) => waits_for(job),
+            false => "person", // its service is not in the configuration any more
+        };
+        *waiting.entry(what).or_default() += jobs;
     }
+    Ok(waiting)
 }
 
 fn report(

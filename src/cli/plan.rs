@@ -119,7 +119,7 @@ impl Planner<'_> {
         }
         let (to, mut sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
         let looked = Arc::clone(mount);
-        let surveyor = tokio::task::spawn_blocking(move || survey(looked.source(), looked.disk(), &to));
+        let surveyor = tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to));
         let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
             self.sightings(mount, some.drain(..)).await?;

@@ -43,23 +43,24 @@ pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> R
         return Ok(Outcome::Step(Event::Settled));
     }
     let (at, hold) = (clock.moment(), mount.source().hold);
-    let (now, quiet) = (at.now, quiet_for(job, &stamp, mount.disk(), at));
+    let (disk, settle) = (mount.disk_of(&job.key.path), mount.settle_of(&job.key.path));
+    let (now, quiet) = (at.now, quiet_for(job, &stamp, disk, at));
     if let Some(known) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)
         && quiet < hold
     {
-        return Ok(waits(job, known.words.clone(), quiet, hold, mount.settle(), now));
+        return Ok(waits(job, known.words.clone(), quiet, hold, settle, now));
     }
     let path = full_path(&mount.source().folder, &job.key.path);
-    let (disk, opened) = (mount.disk(), path.clone());
+    let opened = path.clone();
     let doubt = match blocking(move || inspect(&opened, disk, stamp)).await {
         Ok(Opened::Same(None)) => return Ok(Outcome::Step(Event::Settled)),
         Ok(Opened::Same(Some(doubt))) => doubt,
-        Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(mount.settle()), now).await,
-        Err(error) => return unreadable(mount, &path, &error, now).await,
+        Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(settle), now).await,
+        Err(error) => return unreadable(mount, (&path, disk), &error, now).await,
     };
     if quiet < hold {
         let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));
-        return Ok(waits(job, words, quiet, hold, mount.settle(), now));
+        return Ok(waits(job, words, quiet, hold, settle, now));
     }
     if matches!(doubt, Doubt::Holes { .. }) {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Holes }));
@@ -110,8 +111,13 @@ fn inspect(path: &Path, disk: Disk, expected: Stamp) -> io::Result<Opened> {
 }
 
 /// It was there a moment ago.
-async fn unreadable(mount: &Mount, path: &Path, error: &io::Error, now: Timestamp) -> Result<Outcome, Fault> {
-    let (disk, path) = (mount.disk(), path.to_owned());
+async fn unreadable(
+    mount: &Mount,
+    (path, disk): (&Path, Disk),
+    error: &io::Error,
+    now: Timestamp,
+) -> Result<Outcome, Fault> {
+    let path = path.to_owned();
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(_)) => {
             mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;

@@ -40,7 +40,7 @@ pub async fn run(
     let path = full_path(&source.folder, &job.key.path);
     let now = clock.now();
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (disk, seen, wants_hash) = (mount.disk(), job.seen, alike || !job.outputs.is_empty());
+    let (disk, seen, wants_hash) = (mount.disk_of(&job.key.path), job.seen, alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
     let looked = within(clock, limit, move || {
         let looked = look(&path, disk);
@@ -57,7 +57,7 @@ pub async fn run(
         other => return missing(mount, other, now).await,
     };
     if stamp != job.seen {
-        return grew(mount, stamp, now.after(mount.settle()), now).await;
+        return grew(mount, stamp, now.after(mount.settle_of(&job.key.path)), now).await;
     }
     if stamp.size == 0 {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Empty }));

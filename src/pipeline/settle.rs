@@ -20,7 +20,7 @@ use std::time::Duration;
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
     let path = full_path(&mount.source().folder, &job.key.path);
-    let (disk, settle, at) = (mount.disk(), mount.settle(), clock.moment());
+    let (disk, settle, at) = (mount.disk_of(&job.key.path), mount.settle_of(&job.key.path), clock.moment());
     let (now, looked) = (at.now, path.clone());
     let stamp = match blocking(move || look(&looked, disk)).await {
         Ok(Look::File(stamp)) => stamp,

@@ -125,10 +125,10 @@ async fn unfit(mount: &Mount, job: &Job, upload: &Upload, now: Timestamp) -> Res
     if now.since(upload.at) > UPLOAD_LASTS {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
+    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk_of(&job.key.path));
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle()), now).await.map(Some),
+        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle_of(&job.key.path)), now).await.map(Some),
         other => missing(mount, other, now).await.map(Some),
     }
 }

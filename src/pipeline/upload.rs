@@ -69,7 +69,7 @@ pub async fn run(
         return Ok(Outcome::Rest(until, fault));
     }
     let path = full_path(&mount.source().folder, &job.key.path);
-    let (before, disk) = (job.seen, mount.disk());
+    let (before, disk) = (job.seen, mount.disk_of(&job.key.path));
     let given = match extractor {
         Some(extractor) => extractor.run(&path, disk, job, clock.now()).await,
         None => Ok(Given::AsIs(None)),
@@ -109,7 +109,7 @@ pub async fn run(
             // But what the service says of itself is heard; the change is seen at the next try.
             return match sent {
                 Err(fault) if matches!(fault.blame(), Blame::Key) || fault.retry_after().is_some() => Err(fault),
-                _ => anew(mount, clock, after).await,
+                _ => anew(mount, clock, job, after).await,
             };
         }
         other => return missing(mount, other, clock.now()).await,
@@ -118,7 +118,7 @@ pub async fn run(
     let hash = checked(&passage, &answer, &given, clock.now())?;
     let (hash, sent) = what_was_sent(given, hash);
     if content.is_some_and(|known| known != hash) {
-        return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
+        return anew(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
     let upload = Upload { id: answer.upload, at: clock.now() };
@@ -139,10 +139,10 @@ fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
 
 /// What becomes of a job whose file has changed since it was looked at.
 async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Outcome>, Fault> {
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
+    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk_of(&job.key.path));
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => anew(mount, clock, stamp).await.map(Some),
+        Ok(Look::File(stamp)) => anew(mount, clock, job, stamp).await.map(Some),
         other => missing(mount, other, clock.now()).await.map(Some),
     }
 }
@@ -165,9 +165,9 @@ pub async fn without_buying(
     }))
 }
 
-async fn anew(mount: &Mount, clock: &dyn Clock, stamp: Stamp) -> Result<Outcome, Fault> {
+async fn anew(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<Outcome, Fault> {
     let now = clock.now();
-    grew(mount, stamp, now.after(mount.settle()), now).await
+    grew(mount, stamp, now.after(mount.settle_of(&job.key.path)), now).await
 }
 
 fn held(until: Timestamp, hold: Duration, now: Timestamp) -> Outcome {

@@ -7,7 +7,7 @@ use rustix::fs::Stat;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a file must be quiet where `settle` is not set: on local disks …
@@ -39,6 +39,19 @@ impl Disk {
     /// What the file system says.
     pub fn of(folder: &Path) -> io::Result<Self> {
         Ok(Self::of_magic(rustix::fs::statfs(folder)?.f_type))
+    }
+
+    /// As the table of mounts names its file system: nobody is asked who may not answer.
+    fn named(kind: &str) -> Self {
+        match kind {
+            "ext2" | "ext3" | "ext4" | "xfs" | "btrfs" => Self::Honest,
+            "msdos" | "vfat" | "exfat" | "ntfs" | "ntfs3" => Self::Numberless,
+            "nfs" | "nfs4" => Self::Nfs,
+            "cifs" | "smb3" | "smbfs" | "9p" | "ceph" | "afs" | "coda" | "lustre" | "gfs2" | "ocfs2" | "virtiofs"
+            | "vboxsf" | "vmhgfs" | "prl_fs" => Self::Remote,
+            kind if kind.starts_with("fuse") => Self::Remote,
+            _ => Self::Local,
+        }
     }
 
     fn of_magic(magic: i64) -> Self {
@@ -114,6 +127,47 @@ impl Disk {
     }
 }
 
+/// What a source's folder lies on, and what is mounted below it: a share in the middle of a local tree is
+/// looked at as a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disks {
+    root: Disk,
+    /// Relative to the folder; what lies deeper comes later.
+    below: Vec<(PathBuf, Disk)>,
+}
+
+impl Disks {
+    /// `below`: what the table of mounts has below the folder ([`crate::source::mount_table::below`]).
+    pub fn new(root: Disk, below: &[(PathBuf, String)]) -> Self {
+        let mut below: Vec<_> = below.iter().map(|(at, kind)| (at.clone(), Disk::named(kind))).collect();
+        below.sort_by(|(one, _), (other, _)| one.cmp(other)); // one on top of another stays behind it
+        Self { root, below }
+    }
+
+    /// Of the folder itself.
+    pub fn root(&self) -> Disk {
+        self.root
+    }
+
+    /// Of a path relative to the folder.
+    pub fn of(&self, path: &Path) -> Disk {
+        let nearest = self.below.iter().rev().find(|(at, _)| path.starts_with(at));
+        nearest.map_or(self.root, |(_, disk)| *disk)
+    }
+
+    /// The shares in a folder that is none itself: no event comes from there.
+    pub fn shares(&self) -> Vec<PathBuf> {
+        let those = self.below.iter().filter(|(_, disk)| disk.is_network() && !self.root.is_network());
+        those.map(|(at, _)| at.clone()).collect()
+    }
+}
+
+impl From<Disk> for Disks {
+    fn from(root: Disk) -> Self {
+        Self { root, below: Vec::new() }
+    }
+}
+
 fn nanos(seconds: i64, nanos: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
@@ -155,5 +209,18 @@ mod tests {
         // The wall was set back by two hours, and our own dates go on.
         let set_back = Disk::Honest.quiet_at(&stamp, at(7_205_500, 5_500), Duration::from_secs(1));
         assert_eq!(set_back, Some(Timestamp(7_206_001)));
+    }
+
+    #[test]
+    fn a_path_lies_on_the_nearest_mount_above_it() {
+        let below = [("a/b", "ext4"), ("a", "nfs4"), ("usb", "vfat"), ("top", "xfs"), ("top", "fuse.sshfs")];
+        let disks = Disks::new(Disk::Honest, &below.map(|(at, kind)| (PathBuf::from(at), kind.to_owned())));
+        let of = |path: &str| disks.of(Path::new(path));
+        assert_eq!(
+            [of("x.wav"), of("a/x.wav"), of("a/b/x.wav"), of("ab/x.wav")],
+            [Disk::Honest, Disk::Nfs, Disk::Honest, Disk::Honest]
+        );
+        assert_eq!([of("usb/x"), of("top/x")], [Disk::Numberless, Disk::Remote], "the last one lies on top");
+        assert_eq!(disks.shares(), ["a", "top"].map(PathBuf::from));
     }
 }

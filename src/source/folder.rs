@@ -86,9 +86,9 @@ impl Scan<'_> {
             return Ok(scanned);
         }
         let (to, mut found) = mpsc::channel(WAITING);
-        let (source, disk, on_folder) = (Arc::clone(self.mount.source()), self.mount.disk(), self.on_folder.clone());
+        let (source, disks, on_folder) = (Arc::clone(self.mount.source()), self.mount.disks(), self.on_folder.clone());
         // On a thread of its own: a slow mount must not hold up the rest.
-        drop(tokio::task::spawn_blocking(move || walk(&source, disk, &what, on_folder.as_ref(), &to)));
+        drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
         let (mut has_files, mut is_marked) = (false, false);
         loop {
             let portion = tokio::select! {
@@ -144,8 +144,8 @@ impl Scan<'_> {
             return Ok(()); // an output of ours, whatever the patterns say
         }
         scanned.files += 1;
-        let (at, settle) = (self.clock.moment(), self.mount.settle());
-        let (now, quiet_at) = (at.now, self.mount.disk().quiet_at(&stamp, at, settle));
+        let (at, settle) = (self.clock.moment(), self.mount.settle_of(&key.path));
+        let (now, quiet_at) = (at.now, self.mount.disk_of(&key.path).quiet_at(&stamp, at, settle));
         let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
         crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
@@ -180,5 +180,77 @@ impl Portion {
             }
         }
         portion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{SystemClock, Uptime};
+    use crate::config::reading;
+    use crate::domain::names::Timestamp;
+    use crate::store::contract::Filter;
+    use crate::store::memory;
+    use std::fs;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// A minute goes by with every look at it.
+    #[derive(Default)]
+    struct Swift(AtomicU64);
+
+    #[async_trait::async_trait]
+    impl Clock for Swift {
+        fn now(&self) -> Timestamp {
+            SystemClock.now()
+        }
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(60 * self.0.fetch_add(1, Ordering::Relaxed)))
+        }
+        async fn sleep(&self, span: Duration) {
+            SystemClock.sleep(span).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_scan_that_was_cut_off_goes_on_where_it_was_and_then_goes_round() {
+        let (top, state, clock) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Swift::default());
+        let (share, away) = (top.path().join("share"), top.path().join("away"));
+        for folder in 10..50 {
+            fs::create_dir_all(share.join(folder.to_string())).unwrap();
+            for n in 0..200 {
+                fs::write(share.join(format!("{folder}/{n}.wav")), "x").unwrap();
+            }
+        }
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {share:?}\n");
+        let source = Arc::new(reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0));
+        let store = memory::empty();
+        let (left, count) = (std::sync::Once::new(), AtomicU64::new(0));
+        let goes = || {
+            if count.fetch_add(1, Ordering::Relaxed) > 4_000 {
+                left.call_once(|| fs::rename(&share, &away).unwrap());
+            }
+        };
+        // Another process each time: nothing is left of the first scan but what it has kept.
+        let mount = || Arc::new(Mount::new(Arc::clone(&source), state.path(), Arc::new(SystemClock)));
+        let scan = Scan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None };
+        assert!(!scan.whole().await.unwrap().there);
+        let before = store.counts().await.unwrap().total();
+        assert!(before > 4_000 && before < 8_000, "{before}");
+        let behind = mount().bookmark(&clock).behind().expect("a bookmark");
+
+        fs::rename(&away, &share).unwrap();
+        fs::write(share.join("10/late.wav"), "x").unwrap();
+        let scan = Scan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None };
+        let scanned = scan.whole().await.unwrap();
+        assert!(
+            (scanned.there, scanned.files, mount().bookmark(&clock).behind()) == (true, 8_001, None),
+            "{scanned:?}"
+        );
+        let jobs = store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap();
+        let path = |job: &crate::domain::job::Job| job.key.path.lossy().into_owned();
+        let first = path(&jobs[usize::try_from(before).unwrap()]);
+        assert!(Path::new(&first) > behind.as_path(), "{first} was found next, behind {behind:?}");
+        assert_eq!(path(jobs.last().unwrap()), "10/late.wav", "then it went round");
     }
 }

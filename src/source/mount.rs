@@ -2,10 +2,14 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
+use crate::domain::path::RelPath;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
-use crate::source::disk::{Disk, NETWORK_SETTLE};
+use crate::source::disk::{Disk, Disks};
 use crate::source::marker::{self, Known, Memory, Stranger};
+use crate::source::mount_table;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,7 +52,7 @@ pub struct Mount {
 
 struct State {
     known: Option<Known>,
-    disk: Option<Disk>,
+    disks: Option<Arc<Disks>>,
     real: Option<PathBuf>,
     there_at: Option<Uptime>,
 }
@@ -74,7 +78,7 @@ impl Mount {
             look,
             turn: tokio::sync::Mutex::default(),
             hangs: Arc::default(),
-            state: Mutex::new(State { known, disk: None, real: None, there_at: None }),
+            state: Mutex::new(State { known, disks: None, real: None, there_at: None }),
             away: watch::Sender::new(None),
         }
     }
@@ -94,9 +98,17 @@ impl Mount {
         Bookmark::new(self.memory.bookmark(), &self.source.folder, clock)
     }
 
-    /// What its folder lies on, as it was last seen. Until then the one that can be relied on least.
-    pub fn disk(&self) -> Disk {
-        self.state().disk.unwrap_or(Disk::Remote)
+    /// What its folder lies on, and what is mounted below it, as it was last seen. Until then the one that can
+    /// be relied on least.
+    pub fn disks(&self) -> Arc<Disks> {
+        self.state().disks.clone().unwrap_or_else(|| Arc::new(Disk::Remote.into()))
+    }
+
+    /// What a file below its folder lies on, as [`Mount::disks`].
+    pub fn disk_of(&self, path: &RelPath) -> Disk {
+        let state = self.state();
+        let disk = |disks: &Arc<Disks>| disks.of(Path::new(OsStr::from_bytes(path.as_bytes())));
+        state.disks.as_ref().map_or(Disk::Remote, disk)
     }
 
     /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.
@@ -104,9 +116,9 @@ impl Mount {
         self.state().real.clone()
     }
 
-    /// How long a file must be quiet here: as set, or as the disk needs it.
-    pub fn settle(&self) -> Duration {
-        self.source.settle.unwrap_or_else(|| self.state().disk.map_or(NETWORK_SETTLE, Disk::settle))
+    /// How long a file must be quiet: as set, or as the disk that it lies on needs it.
+    pub fn settle_of(&self, path: &RelPath) -> Duration {
+        self.source.settle.unwrap_or_else(|| self.disk_of(path).settle())
     }
 
     /// Why it is away, if it was when it was last looked at.
@@ -257,7 +269,8 @@ impl Mount {
         match looked {
             Ok(disk) => {
                 let mut state = self.state();
-                state.disk = Some(disk);
+                let below = state.real.as_deref().map(mount_table::below).unwrap_or_default();
+                state.disks = Some(Arc::new(Disks::new(disk, &below)));
                 state.there_at = Some(self.clock.uptime());
                 drop(state);
                 let was_away = self.away.send_if_modified(|away| away.take().is_some());

@@ -6,7 +6,7 @@ use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
 use crate::source::choice::{Choice, Kind, MOVE_UP, Rule, choose, choose_entry};
-use crate::source::disk::Disk;
+use crate::source::disk::{Disk, Disks};
 use crate::source::ignore::is_leftover;
 use crate::source::listing::{Buffer, Entry, Folder};
 use std::ffi::{OsStr, OsString};
@@ -53,8 +53,8 @@ pub enum Walked {
 }
 
 /// Walks, and ends early when nobody listens. Links are not followed. Blocks.
-pub fn walk(source: &Source, disk: Disk, what: &Walked, on_folder: Option<&OnFolder>, to: &Sender<Vec<Seen>>) {
-    let mut walk = Walk { source, disk, on_folder, to, portion: Vec::new(), buffer: Buffer::default() };
+pub fn walk(source: &Source, disks: &Disks, what: &Walked, on_folder: Option<&OnFolder>, to: &Sender<Vec<Seen>>) {
+    let mut walk = Walk { source, disks, on_folder, to, portion: Vec::new(), buffer: Buffer::default() };
     let walked = match what {
         Walked::Below(paths) => paths.iter().try_for_each(|path| walk.below(path)),
         Walked::Whole { behind } => walk.around(behind.as_deref()),
@@ -66,7 +66,7 @@ pub fn walk(source: &Source, disk: Disk, what: &Walked, on_folder: Option<&OnFol
 
 struct Walk<'a> {
     source: &'a Source,
-    disk: Disk,
+    disks: &'a Disks,
     on_folder: Option<&'a OnFolder>,
     to: &'a Sender<Vec<Seen>>,
     portion: Vec<Seen>,
@@ -99,7 +99,7 @@ impl Walk<'_> {
             Ok(_) if is_leftover(start.as_os_str()) => self.leftover(full.parent()),
             Ok(meta) => {
                 let path = RelPath::new(start.as_os_str().as_bytes());
-                self.hand(Seen::File(path, self.disk.stamp(&meta)))
+                self.hand(Seen::File(path, self.disks.of(start).stamp(&meta)))
             }
         }
     }
@@ -122,7 +122,9 @@ impl Walk<'_> {
     fn read(&mut self, folder: &Path, shows: bool, below: &mut Vec<OsString>) -> Goes {
         let is_root = folder.as_os_str().is_empty();
         let full = if is_root { self.source.folder.clone() } else { self.source.folder.join(folder) };
-        if let (true, Some(told)) = (shows, self.on_folder) {
+        // A share tells of no changes.
+        let tells = shows && !self.disks.of(folder).is_network();
+        if let (true, Some(told)) = (tells, self.on_folder) {
             told(&full);
         }
         // The source's folder itself may be reached by a link.
@@ -134,7 +136,7 @@ impl Walk<'_> {
         if !is_root {
             path.push(b'/');
         }
-        let (prefix, mut goes) = (path.len(), Goes::Continue(()));
+        let (prefix, disk, mut goes) = (path.len(), self.disks.of(folder), Goes::Continue(()));
         let mut buffer = std::mem::take(&mut self.buffer);
         let listed = open.each(&mut buffer, |entry| {
             path.truncate(prefix);
@@ -145,7 +147,7 @@ impl Walk<'_> {
                     Goes::Continue(())
                 }
                 Kind::Folder => Goes::Continue(()),
-                _ if shows => self.entry(&full, &path, entry),
+                _ if shows => self.entry(&full, (&path, disk), entry),
                 _ => Goes::Continue(()),
             };
             goes
@@ -158,7 +160,7 @@ impl Walk<'_> {
         if shows { self.through(folder) } else { Goes::Continue(()) }
     }
 
-    fn entry(&mut self, folder: &Path, path: &[u8], entry: &Entry<'_>) -> Goes {
+    fn entry(&mut self, folder: &Path, (path, disk): (&[u8], Disk), entry: &Entry<'_>) -> Goes {
         if is_leftover(entry.name()) {
             return self.leftover(Some(folder));
         }
@@ -166,7 +168,7 @@ impl Walk<'_> {
             return Goes::Continue(());
         }
         match entry.look() {
-            Ok(Some(stat)) => self.hand(Seen::File(RelPath::new(path), self.disk.stamp_of(&stat))),
+            Ok(Some(stat)) => self.hand(Seen::File(RelPath::new(path), disk.stamp_of(&stat))),
             Ok(None) => Goes::Continue(()),
             Err(error) => self.trouble(&folder.join(entry.name()), &error),
         }
@@ -257,5 +259,58 @@ impl Turn {
             Self::Now => Self::Never,
             Self::OnlyBelow | Self::Never => Self::Now,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::reading;
+    use tokio::sync::mpsc;
+
+    /// Paths of files in the order in which they are shown, and the folders that were told of.
+    fn walked(root: &Path, what: Walked) -> (Vec<String>, usize) {
+        let text = format!("[[source]]\nfolder = {root:?}\n");
+        let source = reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let folders = Arc::clone(&told);
+        let on_folder: OnFolder = Arc::new(move |folder| folders.lock().unwrap().push(folder.to_owned()));
+        let (to, mut found) = mpsc::channel(1_000);
+        walk(&source, &Disk::Local.into(), &what, Some(&on_folder), &to);
+        drop(to);
+        let mut paths = Vec::new();
+        while let Ok(portion) = found.try_recv() {
+            paths.extend(portion.into_iter().filter_map(|seen| match seen {
+                Seen::File(path, _) => Some(path.lossy().into_owned()),
+                _ => None,
+            }));
+        }
+        let mut folders = told.lock().unwrap().clone();
+        let all = folders.len();
+        folders.sort();
+        folders.dedup();
+        assert_eq!(folders.len(), all, "each folder is told of once");
+        (paths, all)
+    }
+
+    #[test]
+    fn wherever_it_begins_it_shows_everything_once_and_what_it_has_not_shown_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["", "a", "a/b", "a/b/c", "a.x", "b", "b/z", "c"];
+        for folder in folders {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+            std::fs::write(dir.path().join(folder).join("t.wav"), "x").unwrap();
+        }
+        let (in_order, _) = walked(dir.path(), Walked::Whole { behind: None });
+        let expected = ["t.wav", "a/t.wav", "a/b/t.wav", "a/b/c/t.wav", "a.x/t.wav", "b/t.wav", "b/z/t.wav", "c/t.wav"];
+        assert_eq!(in_order, expected);
+        for (n, folder) in folders.iter().enumerate() {
+            let (around, told) = walked(dir.path(), Walked::Whole { behind: Some(folder.into()) });
+            let mut rotated = expected.to_vec();
+            rotated.rotate_left(n + 1);
+            assert_eq!((around, told), (rotated.iter().map(ToString::to_string).collect(), folders.len()), "{folder}");
+        }
+        let (around, _) = walked(dir.path(), Walked::Whole { behind: Some("a/gone".into()) });
+        assert_eq!((around.len(), around[0].as_str()), (8, "a.x/t.wav"));
     }
 }

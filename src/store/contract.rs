@@ -136,6 +136,15 @@ pub struct Filter {
     pub limit: usize,
 }
 
+/// Jobs that wait for the same.
+#[derive(Debug, Clone)]
+pub struct Alike {
+    /// One of them.
+    pub one: Job,
+    /// How many there are.
+    pub jobs: u64,
+}
+
 /// Jobs that are few among many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Those {
@@ -297,6 +306,10 @@ pub trait Store: Send + Sync {
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.counts_of(ALL).await
     }
+
+    /// Jobs that have not ended, those together that are of one group, at one stage, and have one word for what
+    /// they wait for ([`crate::domain::reason::waits_for`]): some dozens, whatever the number of jobs.
+    async fn waiting(&self) -> Result<Vec<Alike>, StoreError>;
 
     /// How many jobs of these groups are where.
     async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError>;

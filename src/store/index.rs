@@ -5,6 +5,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
+use crate::domain::reason::waits_for;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
@@ -39,6 +40,16 @@ pub struct Index {
 struct Part {
     due: BTreeMap<StageKind, BTreeSet<(Timestamp, JobId)>>,
     counts: Counts,
+    waiting: BTreeMap<(StageKind, &'static str), Waiting>,
+}
+
+/// Those of a group that wait for the same at the same stage.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Waiting {
+    /// How many.
+    pub jobs: u64,
+    /// One of them, unless it waits for something else by now.
+    pub one: Option<JobId>,
 }
 
 #[derive(Debug)]
@@ -66,13 +77,14 @@ impl Index {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }
-        self.count(job, 1);
+        let group = job.group();
+        self.count(&group, job, 1);
         self.spending.add(job);
         if rests_on_budget(job) {
             self.on_budget.insert(job.id);
         }
         *self.sizes.entry(short_size(job.seen.size)).or_default() += 1;
-        self.add_due(job.id, job.group(), job.stage.kind(), job.due);
+        self.add_due(job.id, &group, job.stage.kind(), job.due);
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
                 self.waiting.insert(id_hash(transcription), job.id);
@@ -89,7 +101,8 @@ impl Index {
 
     /// Forgets a job as it was.
     pub fn remove(&mut self, job: &Job) {
-        self.count(job, -1);
+        let group = job.group();
+        self.count(&group, job, -1);
         self.spending.remove(job);
         self.on_budget.remove(&job.id);
         let size = short_size(job.seen.size);
@@ -100,7 +113,7 @@ impl Index {
             }
         }
         if let Some(due) = job.due {
-            self.remove_due(&job.group(), job.stage.kind(), (due, job.id));
+            self.remove_due(&group, job.stage.kind(), (due, job.id));
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
@@ -129,25 +142,41 @@ impl Index {
         self.writers.get(&written(&key.source, folder, name)).copied()
     }
 
-    fn count(&mut self, job: &Job, by: i64) {
-        let counts = &mut self.parts.entry(job.group()).or_default().counts;
-        let counted = counts.of_mut(job.stage.kind());
+    fn part(&mut self, group: &Group) -> &mut Part {
+        self.parts.entry(group.clone()).or_default()
+    }
+
+    fn count(&mut self, group: &Group, job: &Job, by: i64) {
+        let part = self.part(group);
+        let counted = part.counts.of_mut(job.stage.kind());
         *counted = counted.saturating_add_signed(by);
         if job.is_parked() {
-            counts.parked_in_flight = counts.parked_in_flight.saturating_add_signed(by);
+            part.counts.parked_in_flight = part.counts.parked_in_flight.saturating_add_signed(by);
+        }
+        if !job.stage.is_end() {
+            let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();
+            waiting.jobs = waiting.jobs.saturating_add_signed(by);
+            waiting.one = if by > 0 { Some(job.id) } else { waiting.one.filter(|one| *one != job.id) };
         }
     }
 
-    fn add_due(&mut self, id: JobId, group: Group, kind: StageKind, due: Option<Timestamp>) {
+    /// What jobs that have not ended wait for, by group and stage.
+    pub fn waiting(&self) -> impl Iterator<Item = (&Group, StageKind, &'static str, Waiting)> {
+        let all = self.parts.iter().flat_map(|(group, part)| part.waiting.iter().map(move |waiting| (group, waiting)));
+        all.map(|(group, ((kind, what), waiting))| (group, *kind, *what, *waiting))
+            .filter(|(.., waiting)| waiting.jobs > 0)
+    }
+
+    fn add_due(&mut self, id: JobId, group: &Group, kind: StageKind, due: Option<Timestamp>) {
         match self.leases.get_mut(&id) {
             Some(held) => {
-                held.group = group;
+                held.group.clone_from(group);
                 held.kind = kind;
                 held.due = due;
             }
             None => {
                 if let Some(due) = due {
-                    self.parts.entry(group).or_default().due.entry(kind).or_default().insert((due, id));
+                    self.part(group).due.entry(kind).or_default().insert((due, id));
                 }
             }
         }
@@ -223,7 +252,7 @@ impl Index {
     /// Whoever held it holds it no more.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
-            self.add_due(id, held.group, held.kind, held.due);
+            self.add_due(id, &held.group, held.kind, held.due);
         }
     }
 

@@ -8,10 +8,11 @@ use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::reason::waits_for;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -358,6 +359,25 @@ impl Queue {
         self.index.roll.at(stages, after, most).into_iter().map(|id| self.load(id)).collect()
     }
 
+    fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+        let each = self.index.waiting().map(|(group, kind, what, waiting)| {
+            let fits = |job: &Job| job.group() == *group && job.stage.kind() == kind && waits_for(job) == what;
+            let known = waiting.one.map(|id| self.load(id)).transpose()?;
+            let one = match known.filter(fits) {
+                Some(one) => Some(one),
+                None => self.first(kind, &fits)?,
+            };
+            Ok(one.map(|one| Alike { one, jobs: waiting.jobs }))
+        });
+        each.filter_map(Result::transpose).collect()
+    }
+
+    /// The first of a stage of which this is true.
+    fn first(&self, kind: StageKind, wanted: &dyn Fn(&Job) -> bool) -> Result<Option<Job>, StoreError> {
+        let jobs = self.index.roll.at(&[kind], None, usize::MAX).into_iter().map(|id| self.load(id));
+        jobs.filter(|job| job.as_ref().map_or(true, wanted)).next().transpose()
+    }
+
     fn those_after(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         let (roll, most) = (&self.index.roll, most.min(ROWS_AT_A_TIME));
         let ids = match those {
@@ -555,6 +575,10 @@ impl Store for QueueStore {
 
     async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
         in_pieces(after, most, |after, most| self.queue().those_after(those, after, most)).await
+    }
+
+    async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+        self.queue().waiting()
     }
 
     async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError> {

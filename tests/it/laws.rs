@@ -8,11 +8,13 @@ use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
+use scribed::domain::reason::waits_for;
 use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Those, Twin,
+    ALL, Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Those, Twin,
 };
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -174,6 +176,14 @@ pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
     let has_cost = |job: &&Job| !job.charges.is_empty() || job.has_unknown_cost();
     let with_cost: Vec<Job> = jobs.iter().filter(has_cost).cloned().collect();
     assert_eq!(store.those(Those::WithCost, None, 10_000).await.unwrap(), with_cost);
+    let mut waiting = BTreeMap::new();
+    for job in jobs.iter().filter(|job| !job.stage.is_end()) {
+        *waiting.entry((job.group(), job.stage.kind(), waits_for(job))).or_default() += 1;
+    }
+    let alike = store.waiting().await.unwrap();
+    let told = alike.iter().map(|Alike { one, jobs }| ((one.group(), one.stage.kind(), waits_for(one)), *jobs));
+    assert_eq!(told.collect::<BTreeMap<_, u64>>(), waiting);
+    assert!(alike.iter().all(|alike| jobs.contains(&alike.one)));
     for kind in StageKind::ALL {
         let filter = Filter { stages: vec![kind], limit: 10_000, ..Filter::default() };
         let there: Vec<Job> = jobs.iter().filter(|job| job.stage.kind() == kind).cloned().collect();

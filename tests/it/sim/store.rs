@@ -9,7 +9,7 @@ use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -209,6 +209,10 @@ impl Store for SimStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.inner.wrote(key).await
+    }
+
+    async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+        self.inner.waiting().await
     }
 
     async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
