@@ -95,13 +95,18 @@ pub mod client {
 pub mod config {
     pub mod blind;
     mod callback;
+    pub mod capture;
     pub mod folders;
     pub mod keys;
     pub mod meant;
+    pub mod name_as;
+    pub mod overlay;
+    mod parameters;
     pub mod patterns;
     pub mod problem;
     pub mod reading;
     pub mod schedule;
+    mod scoping;
     pub mod secret;
     mod services;
     mod serving;
@@ -112,6 +117,7 @@ pub mod config {
     #[cfg(test)]
     mod tests;
     mod values;
+    pub mod variables;
     pub mod written;
     pub mod zone;
 }
@@ -338,6 +344,7 @@ pub mod wire {
     pub mod record;
     pub mod result;
     pub mod schema;
+    pub mod shorthand;
     mod table;
     pub mod upgrade;
     pub mod upload;

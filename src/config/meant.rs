@@ -1,8 +1,10 @@
 //! The configuration as meant: validated values only.
 
+use super::capture::Capture;
+use super::name_as::NameTemplate;
 use super::schedule::Schedule;
 use super::secret::Secret;
-use super::template::{NameTemplate, Template};
+use super::template::{Template, Templates};
 use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
@@ -17,6 +19,7 @@ use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that `jobs.toml` says.
@@ -255,12 +258,29 @@ pub struct Source {
     pub scan: Schedule,
     /// How much of it may be bought.
     pub budget: Allowance,
+    /// What templates may know of a file from its path.
+    pub capture: Option<Capture>,
+    /// The language that is spoken, where its template says nothing.
+    pub language: Option<String>,
     /// The parameters of the request.
     pub template: Template,
     /// What is written for each job; never empty, without repetition.
     pub outputs: Vec<Format>,
     /// How it is named.
     pub name_as: NameTemplate,
+    /// What it shares with the others.
+    pub shared: Arc<Shared>,
+}
+
+/// What all sources have in common.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// All templates, which a recording may choose from.
+    pub templates: Templates,
+    /// What templates may name of the environment.
+    pub env: BTreeMap<String, String>,
+    /// The days of dates.
+    pub zone: Zone,
 }
 
 /// What is done where a subtitle by someone else is there already.

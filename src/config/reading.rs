@@ -2,7 +2,7 @@
 
 use super::callback::callback;
 use super::keys;
-use super::meant::Config;
+use super::meant::{Config, Shared};
 use super::problem::{Problem, Problems};
 use super::secret::{Env, Secret};
 use super::services::{drop_unwanted, prices};
@@ -11,9 +11,11 @@ use super::sources::Known;
 use super::spending::{budget, zone};
 use super::template::{Template, Templates};
 use super::values::{or, ordered};
+use super::variables::Scope;
 use super::written::{Found, Refusal, Section, refusal, size, text, whole, wrong_type};
 use crate::domain::retry::Policy;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 /// Reads a configuration file, its secrets included.
@@ -100,18 +102,22 @@ impl Reader<'_> {
     fn config(&self, path: &Path, file: &Section<'_>) -> Config {
         let state = self.state(&file.section("state"));
         let serve = self.serve(&file.section("serve"));
-        let templates = self.templates(file);
+        let scope = self.scope(file);
+        let templates = self.templates(file, &scope);
+        let zone = zone(&file.section("budget"));
         let mut services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
-        let sources = self.sources(file, &Known { templates: &templates, services: &services, own: &own });
+        let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
+        let shared = Arc::new(Shared { templates, env, zone });
+        let known = Known { shared: &shared, scope: &scope, services: &services, own: &own };
+        let sources = self.sources(file, &known);
         told_elsewhere(file, &sources, &serve);
         drop_unwanted(file, &sources, &mut services);
-        let (budget, zone) = (budget(&file.section("budget"), &sources), zone(&file.section("budget")));
         Config {
             file: path.to_owned(),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             services,
-            budget,
+            budget: budget(&file.section("budget"), &sources),
             zone,
             prices: prices(file),
             callback: callback(&file.section("callback")),
@@ -137,9 +143,12 @@ impl Reader<'_> {
         self.path(&or(store, "state".to_owned()))
     }
 
-    fn templates(&self, file: &Section<'_>) -> Templates {
-        let named = file.named("template").into_iter();
-        named.map(|(name, section)| (name.value.clone(), Template::build(&name.value, &section, self.text))).collect()
+    fn templates(&self, file: &Section<'_>, scope: &Scope) -> Templates {
+        let build = |name: &str, section| Template::build(name, &section, self.text, scope);
+        file.named("template")
+            .into_iter()
+            .map(|(name, section)| (name.value.clone(), build(&name.value, section)))
+            .collect()
     }
 
     pub(super) fn secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {

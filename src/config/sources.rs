@@ -1,26 +1,33 @@
 //! `[[source]]`.
 
+use super::capture::Capture;
 use super::folders;
-use super::meant::{Existing, Service, Source};
+use super::meant::{Existing, Service, Shared, Source};
+use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{globs, inside, media_glob, set};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
 use super::schedule::Schedule;
+use super::scoping::user_of;
 use super::spending::allowance;
-use super::template::{self, DEFAULT_NAME, NameTemplate, Template, Templates};
+use super::template::{self, Template};
 use super::values::{boolean, or, values};
+use super::variables::Scope;
 use super::written::{Refusal, Section, Spot, duration, refusal, text};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::wire::languages::LANGUAGES;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use toml::de::DeValue;
 
 /// What a source may name, and whose folders it may not take.
 pub(super) struct Known<'k> {
-    pub(super) templates: &'k Templates,
+    pub(super) shared: &'k Arc<Shared>,
+    pub(super) scope: &'k Scope,
     pub(super) services: &'k BTreeMap<ServiceName, Service>,
     pub(super) own: &'k [&'k Path],
 }
@@ -52,7 +59,7 @@ impl Reader<'_> {
     }
 
     fn source(&self, section: &Section<'_>, known: &Known<'_>) -> Option<Draft> {
-        let Known { templates, own, .. } = *known;
+        let Known { shared, own, .. } = *known;
         let table = section.table()?;
         let written = section.get("folder", text);
         let name = section.get("name", source_name);
@@ -62,10 +69,12 @@ impl Reader<'_> {
         let settle = section.get("settle", duration).map(|settle| settle.value);
         let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
         let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
-        let template = section.get("template", |value| template::find(templates, &text(value)?));
+        let template = section.get("template", |value| template::find(&shared.templates, &text(value)?));
         let (service, local_only) = service_of(section, known.services);
         let outputs = outputs(section);
-        let name_as = name_as(section)?;
+        let capture = section.get("capture", |value| Capture::build(&text(value)?)).map(|spot| spot.value);
+        let language = section.get("language", language).map(|spot| spot.value);
+        let name_as = name_as(section, known.scope)?;
         if !table.contains_key("folder") && !table.contains_key("manifest") {
             let problem = Problem::at(section.span.clone(), "this source has no `folder`");
             section.tell(problem.mend("folder = \"inbox\""));
@@ -95,9 +104,12 @@ impl Reader<'_> {
             hold,
             scan,
             budget: allowance(&section.section("budget")),
+            capture,
+            language,
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
+            shared: Arc::clone(shared),
         };
         Some(Draft { source, name_span: name.span, folder_span: written.span })
     }
@@ -175,15 +187,26 @@ fn outputs(section: &Section<'_>) -> Vec<Format> {
     Format::ALL.into_iter().filter(|format| asked.contains(format)).collect()
 }
 
-fn format(value: &DeValue<'_>) -> Result<Format, Refusal> {
+pub(super) fn format(value: &DeValue<'_>) -> Result<Format, Refusal> {
     let written = text(value)?;
     let known = || refusal("must be one of: txt, srt, vtt, json", "other formats are not honoured by this build yet");
     Format::ALL.into_iter().find(|format| format.ext() == written).ok_or_else(known)
 }
 
-fn name_as(section: &Section<'_>) -> Option<NameTemplate> {
-    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?));
-    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME).ok())
+fn name_as(section: &Section<'_>, scope: &Scope) -> Option<NameTemplate> {
+    let user = user_of(section);
+    let given = section.get("name_as", |value| NameTemplate::build(&text(value)?, scope, &user));
+    given.map(|spot| spot.value).or_else(|| NameTemplate::build(DEFAULT_NAME, scope, &user).ok())
+}
+
+/// The code of a language that can be asked for.
+pub(super) fn language(value: &DeValue<'_>) -> Result<String, Refusal> {
+    let code = text(value)?;
+    if LANGUAGES.contains(&code.as_str()) {
+        return Ok(code);
+    }
+    let mend = format!("one of: {}", LANGUAGES.join(", "));
+    Err(refusal("must be the code of a language, as \"en\"", mend))
 }
 
 /// Tells where two sources are in each other's way.

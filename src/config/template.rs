@@ -1,41 +1,22 @@
-//! Templates: request parameters and output names whose text may hold `{{ … }}`.
+//! Templates: request parameters whose text may hold `{{ … }}`, filled in for each job.
 
+use super::overlay::{Overlay, merge};
+use super::parameters::{Written, in_short, join};
 use super::problem::nearest;
+use super::variables::{Scope, Vars};
 use super::written::{Refusal, Section, refusal};
-use crate::domain::format::Format;
-use crate::domain::token::RESERVED_KEY;
-use crate::wire::fields::{
-    Complaint, METADATA, METADATA_LIMIT, PER_REQUEST, Side, Wrong, coerce, inspect, text_length,
-};
+use crate::wire::fields::{Complaint, METADATA, METADATA_LIMIT, Side, coerce, text_length};
 use crate::wire::params::Params;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
+use crate::wire::shorthand;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
-use toml::de::{DeTable, DeValue};
 
 /// Named request parameters, filled in for each job.
 #[derive(Clone)]
 pub struct Template(Arc<Inner>);
-
-/// What a template may print. A path that is not UTF-8 is given lossily.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vars {
-    /// The file's path, relative to its source's folder.
-    pub path: String,
-    /// The file's name with its extension.
-    pub name: String,
-    /// The file's name without its extension.
-    pub stem: String,
-    /// The file's extension as it is written, without a dot; may be empty.
-    pub ext: String,
-    /// The name of its source.
-    pub source: String,
-    /// The folder it lies in, relative to its source's; empty at the top.
-    pub folder: String,
-}
 
 /// A template filled in for one job.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,7 +40,9 @@ pub struct RenderProblem {
 /// One parameter that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderWrong {
-    /// Its line in the configuration file, from 1; 0 where it is not in the file.
+    /// What of single recordings said it; `None` for the template itself.
+    pub from: Option<String>,
+    /// Its line there, from 1; 0 where it is not in the file.
     pub line: usize,
     /// Its dotted path.
     pub key: String,
@@ -67,8 +50,18 @@ pub struct RenderWrong {
     pub what: String,
 }
 
+impl RenderProblem {
+    /// Whether something beside the recording, or in a manifest, is what has to be mended.
+    pub fn is_of_overlays(&self) -> bool {
+        self.wrongs.iter().any(|wrong| wrong.from.is_some())
+    }
+}
+
 impl fmt::Display for RenderWrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(from) = &self.from {
+            write!(f, "{from}, ")?;
+        }
         write!(f, "line {}: {} {}", self.line, self.key, self.what)
     }
 }
@@ -81,20 +74,18 @@ struct Inner {
     lines: BTreeMap<String, usize>,
     /// Every text that holds `{{ … }}`, by its dotted path.
     env: Environment<'static>,
+    /// What these texts name of a job, by their dotted paths.
+    names: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// Room that is kept in `custom_metadata` for our token's key and value, in UTF-16 units.
 pub const TOKEN_ROOM: usize = 220;
 
-const VARIABLES: [&str; 6] = ["path", "name", "stem", "ext", "source", "folder"];
-
-const NAME_VARIABLES: [&str; 5] = ["stem", "name", "source", "lang", "ext"];
-
 impl Template {
     /// No parameters at all: the service's defaults.
     pub fn empty() -> Self {
-        let value = Value::Object(Map::new());
-        Self(Arc::new(Inner { name: String::new(), value, lines: BTreeMap::new(), env: environment() }))
+        let (value, env) = (Value::Object(Map::new()), environment());
+        Self(Arc::new(Inner { name: String::new(), value, lines: BTreeMap::new(), env, names: BTreeMap::new() }))
     }
 
     /// Its name in the file; empty for the one without parameters.
@@ -104,27 +95,43 @@ impl Template {
 
     /// Reads `[template.NAME]` and tells all that is wrong with it to the section. The text of the
     /// file is for line numbers.
-    pub fn build(name: &str, section: &Section<'_>, file_text: &str) -> Self {
-        let mut written = Written { places: BTreeMap::new(), env: environment(), section };
+    pub(super) fn build(name: &str, section: &Section<'_>, file_text: &str, scope: &Scope) -> Self {
+        let mut written = Written::new(section, scope, name);
         let value = section.table().map_or(Value::Null, |table| written.table("", table));
         written.check_rights(&value);
         written.check_fields(&value);
-        let line = |place: Place| file_text[..place.value.start].matches('\n').count() + 1;
-        let lines = written.places.into_iter().map(|(path, place)| (path, line(place))).collect();
-        Self(Arc::new(Inner { name: name.to_owned(), value, lines, env: written.env }))
+        let lines = written.lines(file_text);
+        Self(Arc::new(Inner { name: name.to_owned(), value, lines, env: written.env, names: written.names }))
     }
 
-    /// Fills the template in for one job.
+    /// Whether it names something of a job, as `media` or `media.duration`.
+    pub fn uses(&self, name: &str) -> bool {
+        let below = |used: &String| used == name || used.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        self.0.names.values().flatten().any(below)
+    }
+
+    /// The line of a parameter in the configuration file, and what its text names of a job; `None` for one that
+    /// it does not set.
+    pub fn origin(&self, key: &str) -> Option<(usize, Vec<&str>)> {
+        let line = *self.0.lines.get(key)?;
+        let names = self.0.names.get(key).into_iter().flatten().map(String::as_str);
+        Some((line, names.collect()))
+    }
+
+    /// Fills the template in for one job. What is said of the job itself comes over it, the nearest last.
     ///
     /// # Errors
     /// A text that does not render, or parameters that the interface does not take.
-    pub fn render(&self, vars: &Vars) -> Result<Rendered, RenderProblem> {
+    pub fn render(&self, vars: &Vars, overlays: &[Overlay]) -> Result<Rendered, RenderProblem> {
         let mut wrongs = Vec::new();
         let mut value = self.0.fill("", &self.0.value, vars, &mut wrongs);
+        lay_over(&mut value, vars, overlays);
+        // What something nearer says need not render.
+        wrongs.retain(|wrong| value.pointer(&pointer(&wrong.key)).is_none_or(Value::is_null));
         let metadata = take_metadata(&mut value);
         if text_length(&Value::Object(metadata.clone())) > METADATA_LIMIT - TOKEN_ROOM {
             let what = format!("must be at most {} characters as JSON", METADATA_LIMIT - TOKEN_ROOM);
-            wrongs.push(self.0.wrong(METADATA, what));
+            wrongs.push(self.0.wrong(METADATA, what, overlays));
         }
         coerce(&mut value);
         match Params::read(&value, Side::Client) {
@@ -134,10 +141,23 @@ impl Template {
                 // What did not render is null by now; it is told once.
                 let told: BTreeSet<String> = wrongs.iter().map(|wrong| wrong.key.clone()).collect();
                 let news = complaints.iter().filter(|complaint| !told.contains(&complaint.field));
-                wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value)));
+                wrongs.extend(news.map(|complaint| self.0.complaint(complaint, &value, overlays)));
             }
         }
         Err(RenderProblem { template: self.0.name.clone(), wrongs })
+    }
+}
+
+/// What a source says where its template says nothing, and what is said of the recording itself.
+fn lay_over(value: &mut Value, vars: &Vars, overlays: &[Overlay]) {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    if let Some(language) = vars.language.as_deref().filter(|_| !shorthand::says_language(value)) {
+        merge(value, &Value::Object(shorthand::language(language)));
+    }
+    for overlay in overlays {
+        merge(value, &Value::Object(overlay.parameters.clone()));
     }
 }
 
@@ -151,7 +171,7 @@ impl Inner {
     fn fill(&self, path: &str, value: &Value, vars: &Vars, wrongs: &mut Vec<RenderWrong>) -> Value {
         match value {
             Value::String(text) if is_dynamic(text) => self.print(path, vars).unwrap_or_else(|error| {
-                wrongs.push(self.wrong(path, format!("does not render: {}", explain(&error))));
+                wrongs.push(self.wrong(path, format!("does not render: {}", explain(&error)), &[]));
                 Value::Null
             }),
             Value::Array(list) => {
@@ -172,35 +192,30 @@ impl Inner {
         Ok(Value::String(text))
     }
 
-    fn wrong(&self, key: &str, what: String) -> RenderWrong {
-        RenderWrong { line: self.lines.get(key).copied().unwrap_or(0), key: key.to_owned(), what }
+    fn wrong(&self, key: &str, what: String, overlays: &[Overlay]) -> RenderWrong {
+        // A value that is missing was left out by whoever said the table.
+        let whole = |lines: &BTreeMap<String, usize>| {
+            let tables = std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
+            tables.into_iter().find_map(|key| lines.get(key).copied())
+        };
+        let said = overlays.iter().rev().find_map(|overlay| Some((overlay.from.clone(), whole(&overlay.lines)?)));
+        let (from, line) = match said {
+            Some((from, line)) => (Some(from), line),
+            None => (None, self.lines.get(key).copied().unwrap_or(0)),
+        };
+        RenderWrong { from, line, key: key.to_owned(), what }
     }
 
-    fn complaint(&self, complaint: &Complaint, value: &Value) -> RenderWrong {
-        let pointer = format!("/{}", complaint.field.replace('.', "/"));
-        let found = value.pointer(&pointer).map_or(String::new(), |found| format!(", but is {found}"));
-        self.wrong(&complaint.field, format!("{}{found}", in_short(complaint)))
+    fn complaint(&self, complaint: &Complaint, value: &Value, overlays: &[Overlay]) -> RenderWrong {
+        let found =
+            value.pointer(&pointer(&complaint.field)).map_or(String::new(), |found| format!(", but is {found}"));
+        self.wrong(&complaint.field, format!("{}{found}", in_short(complaint)), overlays)
     }
 }
 
-impl Vars {
-    fn context(&self) -> minijinja::Value {
-        let Self { path, name, stem, ext, source, folder } = self;
-        context! { path => path.as_str(), name => name.as_str(), stem => stem.as_str(), ext => ext.as_str(), source => source.as_str(), folder => folder.as_str() }
-    }
-
-    /// A job as any other, to try templates on.
-    fn sample() -> Self {
-        let text = str::to_owned;
-        Self {
-            path: text("2024/AB12_en.mp4"),
-            name: text("AB12_en.mp4"),
-            stem: text("AB12_en"),
-            ext: text("mp4"),
-            source: text("inbox"),
-            folder: text("2024"),
-        }
-    }
+/// A dotted path as JSON pointers are written.
+fn pointer(key: &str) -> String {
+    format!("/{}", key.replace('.', "/"))
 }
 
 /// Whether text holds a template's marks.
@@ -208,327 +223,33 @@ pub fn is_dynamic(text: &str) -> bool {
     ["{{", "{%", "{#"].iter().any(|mark| text.contains(mark))
 }
 
-/// How the files written for a job are named.
-#[derive(Clone)]
-pub struct NameTemplate(Arc<Environment<'static>>);
-
-/// What an output's name is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NameVars<'a> {
-    /// The media file's name without its extension.
-    pub stem: &'a str,
-    /// The media file's name with its extension.
-    pub name: &'a str,
-    /// The name of its source.
-    pub source: &'a str,
-    /// The language of the output; `None` or empty where unknown.
-    pub lang: Option<&'a str>,
-    /// The kind of output; its extension is `ext`.
-    pub format: Format,
-}
-
-/// Why a name cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NameProblem {
-    /// The template does not render.
-    #[error("name_as does not render: {0}")]
-    Render(String),
-    /// It is empty, `.` or `..`, or has a `/` or a NUL.
-    #[error("name_as made {0:?}, which is no file name")]
-    NoName(String),
-}
-
-/// The name that `name_as` makes where it is not given.
-pub const DEFAULT_NAME: &str = "{{ stem }}{% if lang %}.{{ lang }}{% endif %}.{{ ext }}";
-
-const NAME: &str = "name_as";
-
-impl NameTemplate {
-    /// Compiles a template and tries it on each format.
-    ///
-    /// # Errors
-    /// It does not parse, cannot render, needs a language, or gives two formats one name.
-    pub fn build(text: &str) -> Result<Self, Refusal> {
-        let mut env = environment();
-        env.add_template_owned(NAME, text.to_owned())
-            .map_err(|error| refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND))?;
-        let template = Self(Arc::new(env));
-        let samples = template.samples(Some("en"));
-        match (&samples, template.samples(None)) {
-            (Err(error), _) => {
-                hopeless(&template.0, NAME, error, &NAME_VARIABLES).map_or(Ok(()), Err)?;
-                template.holds_ext()?;
-            }
-            (Ok(_), Err(_)) => {
-                let mend = format!("a language may be unknown; the default is \"{DEFAULT_NAME}\"");
-                return Err(refusal("prints `lang` without {% if lang %}", mend));
-            }
-            (Ok(with), Ok(without)) => [with, &without].into_iter().try_for_each(|names| distinct(names))?,
-        }
-        Ok(template)
-    }
-
-    /// What is left to say of a template that no sample fits.
-    fn holds_ext(&self) -> Result<(), Refusal> {
-        let used = self.0.get_template(NAME).map(|template| template.undeclared_variables(false));
-        let holds = used.is_ok_and(|used| used.contains("ext"));
-        if holds { Ok(()) } else { Err(one_name()) }
-    }
-
-    /// The names of one file's outputs of every kind.
-    fn samples(&self, lang: Option<&str>) -> Result<Vec<String>, Error> {
-        let vars = |format| NameVars { stem: "talk", name: "talk.mp4", source: "inbox", lang, format };
-        Format::ALL.into_iter().map(|format| self.print(&vars(format))).collect()
-    }
-
-    fn print(&self, vars: &NameVars<'_>) -> Result<String, Error> {
-        let NameVars { stem, name, source, lang, format } = *vars;
-        // `None` would print itself; what is unknown is undefined.
-        let lang = lang.filter(|lang| !lang.is_empty()).map_or(minijinja::Value::UNDEFINED, minijinja::Value::from);
-        self.0.get_template(NAME)?.render(context! { stem, name, source, lang, ext => format.ext() })
-    }
-
-    /// The file name for an output.
-    ///
-    /// # Errors
-    /// See [`NameProblem`].
-    pub fn render(&self, vars: &NameVars<'_>) -> Result<String, NameProblem> {
-        let printed = self.print(vars).map_err(|error| NameProblem::Render(explain(&error)))?;
-        file_name(&printed)?;
-        Ok(printed)
-    }
-}
-
-/// However long it is: what a file system does not take is shortened where it is placed.
-fn file_name(name: &str) -> Result<(), NameProblem> {
-    match name {
-        "" | "." | ".." => Err(NameProblem::NoName(name.to_owned())),
-        _ if name.contains(['/', '\0']) => Err(NameProblem::NoName(name.to_owned())),
-        _ => Ok(()),
-    }
-}
-
-/// Whether these are file names, each another.
-fn distinct(names: &[String]) -> Result<(), Refusal> {
-    for name in names {
-        let mend = format!("the default is \"{DEFAULT_NAME}\"");
-        file_name(name).map_err(|problem| refusal(format!("cannot be used: {problem}"), mend))?;
-    }
-    if names.iter().collect::<BTreeSet<_>>().len() < names.len() {
-        return Err(one_name());
-    }
-    Ok(())
-}
-
-fn one_name() -> Refusal {
-    refusal("must hold {{ ext }}: two formats would get one name", format!("the default is \"{DEFAULT_NAME}\""))
-}
-
-impl fmt::Debug for NameTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.get_template(NAME).map(|template| template.source().to_owned());
-        f.debug_tuple("NameTemplate").field(&text.unwrap_or_default()).finish()
-    }
-}
-
-const PARSE_MEND: &str = "write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)";
+pub(super) const PARSE_MEND: &str = "write {{ name }} to print and {% if … %} … {% endif %} to choose (minijinja)";
 
 /// Semi-strict: a test or a default for what is absent is allowed, printing it is an error.
-fn environment() -> Environment<'static> {
+pub(super) fn environment() -> Environment<'static> {
     let mut env = Environment::new();
     env.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     env.set_auto_escape_callback(|_| AutoEscape::None);
     env
 }
 
-/// Where a parameter stands in the file.
-#[derive(Clone)]
-struct Place {
-    key: Range<usize>,
-    value: Range<usize>,
-}
-
-/// A template while it is read.
-struct Written<'s, 'a> {
-    places: BTreeMap<String, Place>,
-    env: Environment<'static>,
-    section: &'s Section<'a>,
-}
-
-impl Written<'_, '_> {
-    fn table(&mut self, path: &str, table: &DeTable<'_>) -> Value {
-        let mut map = Map::new();
-        for (key, value) in table {
-            let (name, inner) = (key.get_ref().to_string(), join(path, key.get_ref()));
-            let place = Place { key: key.span(), value: value.span() };
-            self.places.insert(inner.clone(), place);
-            map.insert(name, self.value(&inner, value.get_ref()));
-        }
-        Value::Object(map)
-    }
-
-    fn value(&mut self, path: &str, value: &DeValue<'_>) -> Value {
-        match value {
-            DeValue::Boolean(flag) => Value::Bool(*flag),
-            DeValue::String(text) => self.text(path, text),
-            DeValue::Datetime(date) => Value::String(date.to_string()),
-            DeValue::Integer(digits) => match i64::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()) {
-                Ok(number) => Value::from(number),
-                Err(_) => self.no_number(path),
-            },
-            DeValue::Float(digits) => match digits.as_str().replace('_', "").parse::<f64>() {
-                Ok(number) if number.is_finite() => Value::from(number),
-                _ => self.no_number(path),
-            },
-            DeValue::Array(list) => list
-                .iter()
-                .enumerate()
-                .map(|(number, element)| {
-                    let inner = join(path, &number.to_string());
-                    self.places.insert(inner.clone(), Place { key: element.span(), value: element.span() });
-                    self.value(&inner, element.get_ref())
-                })
-                .collect(),
-            DeValue::Table(table) => self.table(path, table),
-        }
-    }
-
-    fn no_number(&mut self, path: &str) -> Value {
-        self.tell(path, refusal("must be a number that JSON can hold", "write a finite number"));
-        Value::Null
-    }
-
-    fn text(&mut self, path: &str, text: &str) -> Value {
-        if is_dynamic(text) {
-            match self.env.add_template_owned(path.to_owned(), text.to_owned()) {
-                Ok(()) => self.try_out(path),
-                Err(error) => self.tell(path, refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND)),
-            }
-        }
-        Value::String(text.to_owned())
-    }
-
-    /// Renders the text for a sample job and tells what can render for no job at all. What depends
-    /// on the job (a part of its name that this one has not) is left to the real ones.
-    fn try_out(&self, path: &str) {
-        let Ok(template) = self.env.get_template(path) else { return };
-        let Err(error) = template.render(Vars::sample().context()) else { return };
-        if let Some(refusal) = hopeless(&self.env, path, &error, &VARIABLES) {
-            self.tell(path, refusal);
-        }
-    }
-
-    /// What may not be set in a template.
-    fn check_rights(&self, value: &Value) {
-        for key in PER_REQUEST.iter().filter(|key| value.get(key).is_some()) {
-            self.tell_key(key, refusal("may not be set in a template", "take it out; it is set for each job"));
-        }
-        if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
-            let key = format!("{METADATA}.{RESERVED_KEY}");
-            self.tell_key(
-                &key,
-                refusal("may not be set in a template", "this key holds scribed's own token; use another"),
-            );
-        }
-    }
-
-    /// What the interface does not take, as far as it does not hang on a job.
-    fn check_fields(&self, value: &Value) {
-        let mut params = value.clone();
-        if params.get(METADATA).is_some_and(Value::is_object) {
-            let metadata = Value::Object(take_metadata(&mut params));
-            let room = METADATA_LIMIT - TOKEN_ROOM;
-            if !is_dynamic(&metadata.to_string()) && text_length(&metadata) > room {
-                self.tell_key(
-                    METADATA,
-                    refusal(
-                        format!("must be at most {room} characters as JSON"),
-                        "the service keeps no more, with scribed's token",
-                    ),
-                );
-            }
-        }
-        for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
-            if !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
-                self.complain(&complaint);
-            }
-        }
-    }
-
-    fn complain(&self, complaint: &Complaint) {
-        let last = complaint.field.rsplit('.').next().unwrap_or_default();
-        match complaint.wrong {
-            Wrong::Key => {
-                let near = nearest(last, complaint.known.iter().copied());
-                let mend = near.map_or("see the interface's create parameters".to_owned(), |near| {
-                    format!("did you mean `{near}`?")
-                });
-                self.tell_key(&complaint.field, refusal("is no parameter of the interface", mend));
-            }
-            Wrong::Missing => {
-                let parent = complaint.field.rsplit_once('.').map_or("", |(parent, _)| parent);
-                self.tell_key(
-                    parent,
-                    refusal(format!("lacks `{last}`: it {}", complaint.must), format!("add `{last}`")),
-                );
-            }
-            Wrong::Value => self.tell(&complaint.field, refusal(in_short(complaint), self.value_mend(complaint))),
-        }
-    }
-
-    fn value_mend(&self, complaint: &Complaint) -> String {
-        let place = self.places.get(&complaint.field);
-        let written = place.and_then(|_| self.written_text(&complaint.field));
-        let near = written.and_then(|text| nearest(&text, complaint.known.iter().copied()));
-        match near {
-            Some(near) => format!("did you mean \"{near}\"?"),
-            None if complaint.known.is_empty() => "change it, or take it out for the service's default".to_owned(),
-            None => format!("one of: {}", complaint.known.join(", ")),
-        }
-    }
-
-    /// The text that stands at this path.
-    fn written_text(&self, path: &str) -> Option<String> {
-        let mut steps = path.split('.');
-        let first = self.section.table()?.get(steps.next()?)?.get_ref();
-        let found = steps.try_fold(first, |value, step| match step.parse::<usize>() {
-            Ok(number) => value.get(number).map(|inner| inner.get_ref()),
-            Err(_) => value.get(step).map(|inner| inner.get_ref()),
-        });
-        found?.as_str().map(str::to_owned)
-    }
-
-    /// Tells a problem of the value at this path.
-    fn tell(&self, path: &str, refusal: Refusal) {
-        let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.value.clone());
-        self.section.refuse(path, span, refusal);
-    }
-
-    /// Tells a problem of the key at this path.
-    fn tell_key(&self, path: &str, refusal: Refusal) {
-        let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.key.clone());
-        self.section.refuse(path, span, refusal);
+pub(super) fn take_metadata(value: &mut Value) -> Map<String, Value> {
+    let taken = value.as_object_mut().and_then(|map| map.remove(METADATA));
+    match taken {
+        Some(Value::Object(map)) => map,
+        _ => Map::new(),
     }
 }
 
-/// A complaint in one short line: a list of values too long to read is not repeated in it.
-fn in_short(complaint: &Complaint) -> String {
-    match complaint.known.len() {
-        0..=10 => complaint.must.clone(),
-        many => format!("must be one of the interface's {many} values"),
-    }
+/// An error of the template engine in one line.
+pub(super) fn explain(error: &Error) -> String {
+    let kind = error.kind();
+    error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ")
 }
 
-/// Why a text that failed for a sample fails for everything: it prints what nothing has, or asks
-/// for what the engine has not. `None` where it may render with other values.
-fn hopeless(env: &Environment<'_>, name: &str, error: &Error, variables: &[&str]) -> Option<Refusal> {
-    if error.kind() == ErrorKind::UndefinedError {
-        let used = env.get_template(name).ok()?.undeclared_variables(false);
-        let is_known =
-            |name: &String| variables.contains(&name.as_str()) || env.globals().any(|(global, _)| global == name);
-        let unknown = used.into_iter().filter(|name| !is_known(name)).min()?;
-        return Some(refusal(format!("prints `{unknown}`, which is not there"), variables_mend(&unknown, variables)));
-    }
+/// Why a text that fails for a sample fails for every job: it asks for what the engine has not. `None` where it
+/// may render with other values.
+pub(super) fn always_fails(error: &Error) -> Option<Refusal> {
     let always = matches!(
         error.kind(),
         ErrorKind::UnknownFilter
@@ -542,31 +263,9 @@ fn hopeless(env: &Environment<'_>, name: &str, error: &Error, variables: &[&str]
     always.then(|| refusal(format!("does not render: {}", explain(error)), PARSE_MEND))
 }
 
-fn variables_mend(name: &str, variables: &[&str]) -> String {
-    match nearest(name, variables.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => {
-            format!("there are {}; for what may be absent write {{{{ {name} | default('…') }}}}", variables.join(", "))
-        }
-    }
-}
-
-fn take_metadata(value: &mut Value) -> Map<String, Value> {
-    let taken = value.as_object_mut().and_then(|map| map.remove(METADATA));
-    match taken {
-        Some(Value::Object(map)) => map,
-        _ => Map::new(),
-    }
-}
-
-/// An error of the template engine in one line.
-fn explain(error: &Error) -> String {
-    let kind = error.kind();
-    error.detail().map_or(kind.to_string(), |detail| format!("{kind}: {detail}")).replace('\n', " ")
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+/// What a text names: `stem`, `capture.lang`.
+pub(super) fn names_of(env: &Environment<'_>, path: &str) -> HashSet<String> {
+    env.get_template(path).map(|template| template.undeclared_variables(true)).unwrap_or_default()
 }
 
 /// All templates of a file by their names.

@@ -4,11 +4,13 @@
 
 use super::keys::{FILE, Holds, Key};
 use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload};
+use super::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
+use super::overlay::Overlay;
 use super::problem::Problems;
 use super::reading::{load, parse};
 use super::schedule::Schedule;
 use super::starter::starter;
-use super::template::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars, Vars};
+use super::variables::{Scope, User, Vars};
 use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
@@ -51,7 +53,7 @@ fn the_least_that_works() {
     assert!(
         source.include.is_match("a/B.MP4") && source.include.is_match("x.wav") && !source.include.is_match("a.txt")
     );
-    assert_eq!(source.template.render(&vars()).unwrap().params.canonical(), b"{}");
+    assert_eq!(source.template.render(&vars(), &[]).unwrap().params.canonical(), b"{}");
 }
 
 #[test]
@@ -452,13 +454,13 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
 
-        error: `template.interview.language_config.languages.2` prints `capture`, which is not there
+        error: `template.interview.language_config.languages.2` prints `capture.lang`, and no source has such a group in its `capture`
           --> jobs.toml:10:48
            |
         10 | language_config = { languages = ["en", "germ", "{{ capture.lang }}"] }
            |                                                ^^^^^^^^^^^^^^^^^^^^
            |
-           = help: there are path, name, stem, ext, source, folder; for what may be absent write {{ capture | default('…') }}
+           = help: name a group: capture = '(?P<lang>…)'
 
         error: `template.interview.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5
           --> jobs.toml:11:49
@@ -843,6 +845,7 @@ fn vars() -> Vars {
         ext: text("MP4"),
         source: text("inbox"),
         folder: text("a"),
+        ..Vars::default()
     }
 }
 
@@ -857,11 +860,11 @@ fn a_template_is_filled_in() {
         r#"
 diarization = "{{ ext | lower == 'mp4' }}"
 diarization_config = { number_of_speakers = "{{ (stem | split('_'))[1] }}" }
-language_config = { languages = ["{{ lang | default('en') }}"] }
+language_config = { languages = ["{{ language | default('en') }}"] }
 custom_metadata = { path = "{{ path }}", n = 3, nested = { folder = "{{ folder }}" } }
 "#,
     );
-    let rendered = template.render(&vars()).unwrap();
+    let rendered = template.render(&vars(), &[]).unwrap();
     let canonical = String::from_utf8(rendered.params.canonical()).unwrap();
     assert_eq!(
         canonical,
@@ -882,7 +885,7 @@ language_config = { languages = ["{{ folder }}"] }
 custom_metadata = { long = "{{ path }}" }
 "#,
     );
-    let problem = template.render(&Vars { path: "x".repeat(2_000), ..vars() }).unwrap_err();
+    let problem = template.render(&Vars { path: "x".repeat(2_000), ..vars() }, &[]).unwrap_err();
     insta::assert_snapshot!(problem.to_string().replace("; ", "\n"), @r#"
         template `t`: line 6: diarization_config.number_of_speakers does not render: undefined value: `(...)[2]` is undefined
         line 8: custom_metadata must be at most 1780 characters as JSON
@@ -891,17 +894,24 @@ custom_metadata = { long = "{{ path }}" }
         "#);
 }
 
+fn built(text: &str) -> Result<NameTemplate, super::written::Refusal> {
+    let user = User { source: String::new(), template: None, groups: ["shelf".to_owned()].into(), has_rows: false };
+    let scope = Scope { users: vec![user], ..Scope::default() };
+    NameTemplate::build(text, &scope, &scope.users[0])
+}
+
 #[test]
 fn names() {
     let name = |text: &str, stem: &str, lang| {
-        let vars = NameVars { stem, name: "talk.mp4", source: "inbox", lang, format: Format::Srt };
-        NameTemplate::build(text).unwrap().render(&vars)
+        let job = Vars { stem: stem.to_owned(), ..vars() };
+        built(text).unwrap().render(&NameVars { lang, format: Format::Srt, job: &job })
     };
     assert_eq!(name(DEFAULT_NAME, "talk", Some("en")).unwrap(), "talk.en.srt");
     assert_eq!(name(DEFAULT_NAME, "talk", Some("")).unwrap(), "talk.srt");
     assert_eq!(name(DEFAULT_NAME, "{{ talk }} & <co>", None).unwrap(), "{{ talk }} & <co>.srt");
     assert!(name(DEFAULT_NAME, &"x".repeat(252), None).is_ok(), "a long name is shortened, not refused");
     assert!(matches!(name("{{ stem }}.{{ ext }}", "a/b", None), Err(NameProblem::NoName(_))));
+    assert!(built("{{ capture.shelf | default(stem) }}-{{ date }}.{{ ext }}").is_ok());
     let second = "{{ (stem | split('_'))[1] }}.{{ ext }}";
     assert_eq!(name(second, "a_b", None).unwrap(), "b.srt");
     assert!(matches!(name(second, "a", None), Err(NameProblem::Render(_))));
@@ -910,8 +920,11 @@ fn names() {
         "subs/{{ stem }}.{{ ext }}",
         "{{ stem | shout }}.{{ ext }}",
         "{% if lang %}a.{{ ext }}{% endif %}",
+        "{{ media.duration }}.{{ ext }}",
+        "{{ row.speaker }}.{{ ext }}",
+        "{{ capture.shell }}.{{ ext }}",
     ] {
-        NameTemplate::build(bad).unwrap_err();
+        built(bad).unwrap_err();
     }
 }
 
@@ -972,7 +985,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_crash(text in mutated()) {
         match read(&text) {
-            Ok(config) => config.sources.iter().for_each(|source| drop(source.template.render(&vars()))),
+            Ok(config) => config.sources.iter().for_each(|source| drop(source.template.render(&vars(), &[]))),
             Err(problems) => prop_assert!(!problems.list().is_empty() && !problems.report(true).contains("hunter2")),
         }
     }
@@ -1133,4 +1146,194 @@ fn templates_may_not_say_whom_to_call() {
         let text = with_source(&format!("[template.t]\n{key}\n"));
         assert!(text.contains("callback"), "{text}");
     }
+}
+
+const CAPTURING: &str = r#"
+capture = '(?P<shelf>[A-Z]{2}\d+)_(?P<lang>[a-z]{2})'
+language = "de"
+template = "t"
+[env]
+allow = ["SCRIBED_STATION"]
+[template.t]
+custom_metadata = { shelf = "{{ capture.shelf }}", station = "{{ env.SCRIBED_STATION }}", day = "{{ date }}", long = "{{ media.duration | default(0) > 600 }}" }
+"#;
+
+#[test]
+fn captures_the_environment_and_the_language_are_named() {
+    let text = format!("[[source]]\nfolder = \"inbox\"\n{CAPTURING}");
+    let source = read(&text).unwrap().sources.remove(0);
+    assert_eq!((source.language.as_deref(), source.shared.env["SCRIBED_STATION"].as_str()), (Some("de"), "hunter2"));
+    assert!(source.template.uses("media") && !source.template.uses("row"));
+    let capture = source.capture.as_ref().unwrap().of("2024/AB12_en.mp4");
+    let whole = Vars {
+        capture,
+        language: source.language.clone(),
+        date: "2026-11-21".to_owned(),
+        env: source.shared.env.clone(),
+        ..vars()
+    };
+    let rendered = source.template.render(&whole, &[]).unwrap();
+    assert_eq!(rendered.params.canonical(), br#"{"language_config":{"languages":["de"]}}"#);
+    let metadata = serde_json::Value::Object(rendered.metadata);
+    assert_eq!(metadata["shelf"], "AB12");
+    assert_eq!((&metadata["day"], &metadata["long"]), (&"2026-11-21".into(), &"False".into()));
+    let problem = source.template.render(&Vars { capture: Default::default(), ..whole }, &[]).unwrap_err();
+    assert!(
+        problem
+            .to_string()
+            .contains("line 10: custom_metadata.shelf does not render: undefined value: `capture.shelf` is undefined"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn what_is_said_of_a_recording_comes_over_its_template() {
+    let template = template(
+        "language_config = { languages = [\"en\"], code_switching = true }\ndiarization_config = { number_of_speakers = \"{{ capture.n | default('none') }}\" }\n[[source]]\nfolder = \"b\"\ncapture = '(?P<n>\\d)'\n",
+    );
+    let mut folder = Overlay::new("a/.scribed.toml");
+    folder.say_language("fr", 2);
+    folder.say_vocabulary(vec!["Ada".into()], 3);
+    let mut own = Overlay::new("a/talk.toml");
+    own.say_language("de", 1);
+    let Err(problem) = template.render(&vars(), &[folder.clone()]) else { panic!("the template itself does not fit") };
+    assert!(!problem.is_of_overlays());
+    let serde_json::Value::Object(two) = serde_json::json!({"diarization_config": {"number_of_speakers": 2}}) else {
+        panic!()
+    };
+    own.say(two, 4);
+    let rendered = template.render(&vars(), &[folder.clone(), own]).unwrap();
+    assert_eq!(
+        String::from_utf8(rendered.params.canonical()).unwrap(),
+        r#"{"custom_vocabulary":true,"custom_vocabulary_config":{"vocabulary":["Ada"]},"diarization_config":{"number_of_speakers":2},"language_config":{"code_switching":true,"languages":["de"]}}"#
+    );
+    let mut wrong = Overlay::new("a/talk.toml");
+    let serde_json::Value::Object(many) = serde_json::json!({"diarization_config": {"number_of_speakers": "two"}})
+    else {
+        panic!()
+    };
+    wrong.say(many, 7);
+    let problem = template.render(&vars(), &[folder, wrong]).unwrap_err();
+    assert!(problem.is_of_overlays());
+    assert!(
+        problem.to_string().contains("a/talk.toml, line 7: diarization_config.number_of_speakers must be"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn names_that_nothing_has() {
+    insta::assert_snapshot!(with_source(r#"
+capture = '(?P<shelf>[A-Z]+)'
+template = "t"
+name_as = "{{ capture.shell }}.{{ ext }}"
+language = "german"
+[[source]]
+folder = "other"
+template = "t"
+capture = '(shelf'
+[env]
+allow = ["SCRIBED_STATION", "NOT_SET", "SCRIBED_KEY", "a-b"]
+[service]
+url = "https://stt.example.org"
+key = "env:SCRIBED_KEY"
+[template.t]
+custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en') }}" }
+"#), @r#"
+        error: `source.name_as` prints `capture.shell`, and no source has such a group in its `capture`
+         --> jobs.toml:6:11
+          |
+        6 | name_as = "{{ capture.shell }}.{{ ext }}"
+          |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+          |
+          = help: did you mean `capture.shelf`?
+
+        error: `source.language` must be the code of a language, as "en"
+         --> jobs.toml:7:12
+          |
+        7 | language = "german"
+          |            ^^^^^^^^
+          |
+          = help: one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
+
+        error: `source.capture` is no regular expression: unclosed group
+          --> jobs.toml:11:11
+           |
+        11 | capture = '(shelf'
+           |           ^^^^^^^^
+           |
+           = help: write it in single quotes like '(?P<shelf>[A-Z]{2}\d+)_(?P<lang>[a-z]{2})'
+
+        error: `env.allow` may not hold `SCRIBED_KEY`: it is a secret of this file
+          --> jobs.toml:13:40
+           |
+        13 | allow = ["SCRIBED_STATION", "NOT_SET", "SCRIBED_KEY", "a-b"]
+           |                                        ^^^^^^^^^^^^^
+           |
+           = help: what templates print is sent and written; use another variable
+
+        error: `env.allow` must hold names of environment variables
+          --> jobs.toml:13:55
+           |
+        13 | allow = ["SCRIBED_STATION", "NOT_SET", "SCRIBED_KEY", "a-b"]
+           |                                                       ^^^^^
+           |
+           = help: write the whole name, as in {{ env.STATION }}: letters, digits and _
+
+        error: `template.t.custom_metadata.a` prints `capture.shelv`, and no source has such a group in its `capture`
+          --> jobs.toml:18:25
+           |
+        18 | custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ en...
+           |                         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: did you mean `capture.shelf`?
+
+        error: `template.t.custom_metadata.b` prints `media.lenght`, which is not there
+          --> jobs.toml:18:66
+           |
+        18 | custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ en...
+           |                                                                  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: there are media.duration, media.channels, media.language
+
+        error: `template.t.custom_metadata.c` prints `env.HOME`, and `env.allow` does not allow it
+          --> jobs.toml:18:105
+           |
+        18 | custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ en...
+           |                                                                                                         ^^^^^^^^^^^^^^^^
+           |
+           = help: write [env] and below it allow = ["HOME"]
+
+        error: `template.t.custom_metadata.d` prints `env.NOT_SET`, and the environment variable `NOT_SET` is not set
+          --> jobs.toml:18:127
+           |
+        18 | ...dia.lenght | default(0) }}", c = "{{ env.HOME }}", d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g...
+           |                                                           ^^^^^^^^^^^^^^^^^^^
+           |
+           = help: for what may be absent write {{ env.NOT_SET | default('…') }}
+
+        error: `template.t.custom_metadata.e` prints `row.speaker`, and the source inbox is no manifest
+          --> jobs.toml:18:152
+           |
+        18 | ...}", c = "{{ env.HOME }}", d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en...
+           |                                                           ^^^^^^^^^^^^^^^^^^^
+           |
+           = help: for what may be absent write {{ row.speaker | default('…') }}
+
+        error: `template.t.custom_metadata.f` prints `capture.shelf`, and the source other has no such group in its `capture`
+          --> jobs.toml:18:177
+           |
+        18 | ...d = "{{ env.NOT_SET }}", e = "{{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en') }}" }
+           |                                                          ^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: for what may be absent write {{ capture.shelf | default('…') }}
+
+        error: `template.t.custom_metadata.g` prints `lang`, which is not there
+          --> jobs.toml:18:204
+           |
+        18 | ...{ row.speaker }}", f = "{{ capture.shelf }}", g = "{{ lang | default('en') }}" }
+           |                                                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           |
+           = help: there are path, name, stem, ext, source, folder, dir, language, capture, row, media, date, env
+        "#);
 }

@@ -127,7 +127,7 @@ const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
 fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
-    let rendered = source.template.render(&vars::of_job(&job.key));
+    let rendered = source.template.render(&vars::of_job(source, job), &[]);
     let rendered = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
     files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)

@@ -165,8 +165,7 @@ async fn request(
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })?;
-    let vars = vars::of_job(&job.key);
-    let rendered = source.template.render(&vars);
+    let rendered = source.template.render(&vars::of_job(source, job), &[]);
     let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
     let cut = job.sent.as_ref().and_then(Sent::cut);
     metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());

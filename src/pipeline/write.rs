@@ -194,7 +194,7 @@ fn wanted(
     let subtitles = transcription.own_subtitles();
     let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
     let path = full_path(&source.folder, &job.key.path);
-    let vars = vars::of_job(&job.key);
+    let vars = vars::of_job(source, job);
     let one = |format: &Format| {
         let name = source.name_as.render(&vars::of_output(&vars, language(&transcript), *format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;

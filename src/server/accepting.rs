@@ -2,6 +2,7 @@
 
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
+use crate::server::committer;
 use crate::server::desk::Desk;
 use crate::server::head::{Callee, Head};
 use crate::server::index::{Entry, Waits};
@@ -10,6 +11,8 @@ use crate::wire::record::Status;
 use crate::wire::result::File;
 use serde_json::value::RawValue;
 use std::io;
+use std::sync::Arc;
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 /// What a create asks for, once it is checked.
@@ -19,7 +22,7 @@ pub struct Request {
     pub owner: Hash,
     /// What it is made from.
     pub audio: Audio,
-    /// The parameters as the record will show them, an object.
+    /// The parameters as given, in the present names; an object.
     pub params: Box<RawValue>,
     /// As it was sent.
     pub metadata: Option<Box<RawValue>>,
@@ -55,12 +58,16 @@ struct Made {
 }
 
 impl Desk {
-    /// Accepts a create; durable when it returns [`Acceptance::Accepted`]. To be seen to its end: left in
-    /// the middle, what was accepted may be found at the next start only.
+    /// Accepts a create; durable when it returns [`Acceptance::Accepted`]. Once begun it is seen to its end,
+    /// whether somebody waits for the answer or not; `until_then` is held as long.
     ///
     /// # Errors
     /// Those of the file system; then nothing was accepted.
-    pub async fn accept(&self, request: Request) -> io::Result<Acceptance> {
+    pub async fn accept<G: Send + 'static>(
+        self: &Arc<Self>,
+        request: Request,
+        until_then: G,
+    ) -> io::Result<Acceptance> {
         let (id, owner) = (Uuid::new_v4(), request.owner);
         let Some(made) = self.made_from(id, &request) else { return Ok(Acceptance::NoUpload) };
         let (upload, waits) = (made.upload, made.waits());
@@ -71,15 +78,17 @@ impl Desk {
         };
         let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
         let entry = Entry { id, owner, upload, status, ended, metadata, bytes: 0 };
+        let place = Place { desk: Arc::clone(self), created, waits, entry: Some(entry) };
         crash::point(Point::Accepting);
-        if let Err(error) = self.write_down(id, head(request, made, created)).await {
-            self.shelf.give_back(upload);
-            self.index().give_back(owner);
-            return Err(error);
-        }
-        crash::point(Point::Accepted);
-        self.index().accept(created, entry, waits);
-        self.ring(waits);
+        let line = Line::accepted(id, &head(request, made, created))?;
+        let (told, answer) = oneshot::channel();
+        let accept = move |written: io::Result<()>| {
+            // Nobody may be waiting any more.
+            drop(told.send(written.map(|()| place.take())));
+            drop(until_then);
+        };
+        self.committer.order(line, Box::new(accept));
+        answer.await.unwrap_or_else(|_| Err(committer::stopped()))?;
         Ok(Acceptance::Accepted(id))
     }
 
@@ -94,9 +103,33 @@ impl Desk {
             Audio::Elsewhere(url) => Some(Made { upload: id, file: File::default(), source: Some(url.clone()) }),
         }
     }
+}
 
-    async fn write_down(&self, id: Uuid, head: Head<Box<RawValue>>) -> io::Result<()> {
-        self.committer.write(Line::accepted(id, &head)?).await
+/// What was reserved for a create. Dropped before it is taken, all of it is given back.
+struct Place {
+    desk: Arc<Desk>,
+    created: Timestamp,
+    waits: Waits,
+    entry: Option<Entry>,
+}
+
+impl Place {
+    /// What it is for is durable.
+    fn take(mut self) {
+        crash::point(Point::Accepted);
+        if let Some(entry) = self.entry.take() {
+            self.desk.index().accept(self.created, entry, self.waits);
+            self.desk.ring(self.waits);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.desk.shelf.give_back(entry.upload);
+            self.desk.index().give_back(entry.owner);
+        }
     }
 }
 

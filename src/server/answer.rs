@@ -3,6 +3,7 @@
 use crate::domain::names::UploadId;
 use crate::server::desk::{Ended, Failure, Standing};
 use crate::wire::page::ListQuery;
+use crate::wire::published;
 use crate::wire::record::Record;
 use crate::wire::{iso, upload};
 use axum::http::uri::Authority;
@@ -35,7 +36,7 @@ pub fn record(standing: Standing) -> Shown {
         error_code: failure.as_ref().map(|failure| failure.code),
         // Nothing is known yet of audio that is still to be fetched.
         file: head.file.id.is_some().then_some(head.file),
-        request_params: Some(head.params),
+        request_params: Some(published::filled(&head.params)),
         // Always an object, as the interface has it.
         post_session_metadata: Some(failure.map(reason).unwrap_or_default()),
         result,

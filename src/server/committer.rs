@@ -6,7 +6,6 @@ use std::io;
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use tokio::sync::oneshot;
 
 /// Syncs at once. A disk that is kept busy answers each of them sooner.
 const SYNCS: usize = 4;
@@ -58,7 +57,7 @@ struct Order {
 }
 
 /// Who waits for the answer.
-type Told = Box<dyn FnOnce(io::Result<()>) + Send>;
+pub type Told = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 /// What a thread does next.
 enum Task {
@@ -82,30 +81,19 @@ impl Committer {
         Ok(committer)
     }
 
-    /// Has a line written; durable when the answer is there. Once it was asked for it is done, whether
-    /// somebody waits for the answer or not.
+    /// Has a line written, for a thread that may wait.
     ///
     /// # Errors
     /// Those of the file system: then the line is not there.
-    pub async fn write(&self, line: Line) -> io::Result<()> {
-        let (told, answer) = oneshot::channel();
-        // Nobody may be waiting any more.
-        self.order(line, Box::new(|written| drop(told.send(written))));
-        answer.await.unwrap_or_else(|_| Err(stopped()))
-    }
-
-    /// As [`write`](Self::write), for a thread that may wait.
-    ///
-    /// # Errors
-    /// As there.
     pub fn write_and_wait(&self, line: Line) -> io::Result<()> {
         let (told, answer) = mpsc::sync_channel(1);
         self.order(line, Box::new(move |written| drop(told.send(written))));
         answer.recv().unwrap_or_else(|_| Err(stopped()))
     }
 
-    /// Dropped with the order, `told` says that the ledger is not written any more.
-    fn order(&self, line: Line, told: Told) {
+    /// Has a line written, whether somebody waits for it or not. Told how it went, by a thread of the
+    /// ledger; dropped without a word, where the ledger is not written any more.
+    pub fn order(&self, line: Line, told: Told) {
         let mut state = self.queue.state();
         if state.closed {
             return;
@@ -129,7 +117,9 @@ impl Committer {
     pub fn close(&mut self) {
         self.queue.state().closed = true;
         self.queue.rung.notify_all();
-        for thread in self.threads.drain(..) {
+        // Whoever holds the committer last may be one of those that are told.
+        let others = self.threads.drain(..).filter(|thread| thread.thread().id() != thread::current().id());
+        for thread in others {
             // A panic in it was told when it happened.
             let _ = thread.join();
         }
@@ -142,7 +132,8 @@ impl Drop for Committer {
     }
 }
 
-fn stopped() -> io::Error {
+/// Nothing is written any more.
+pub fn stopped() -> io::Error {
     io::Error::other("the ledger is not written any more")
 }
 
@@ -241,8 +232,10 @@ impl Drop for LastWill<'_> {
         if thread::panicking() {
             let mut state = self.0.state();
             state.closed = true;
-            state.waiting.clear();
+            // They may ask for more when they are dropped.
+            let waiting = std::mem::take(&mut state.waiting);
             drop(state);
+            drop(waiting);
             self.0.rung.notify_all();
         }
     }

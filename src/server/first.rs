@@ -26,14 +26,12 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tower::ServiceExt as _;
 
-/// The second version's endpoints, and the first version's call beside them.
-pub fn beside(second: Router, clock: Arc<dyn Clock>) -> Router {
-    let inner = Inner { second: second.clone(), clock };
+/// The endpoints, and the first version's call beside them.
+pub fn beside(mut router: Router, first: First) -> Router {
     let call = move |request: Request| {
-        let inner = inner.clone();
-        async move { inner.serve(request).await.unwrap_or_else(|refused| *refused) }
+        let first = first.clone();
+        async move { first.serve(request).await.unwrap_or_else(|refused| *refused) }
     };
-    let mut router = second;
     for path in [AUDIO_PATH, VIDEO_PATH] {
         router = router.route(path, post(call.clone())).route(&format!("{path}/"), post(call.clone()));
     }
@@ -47,10 +45,13 @@ const FIELDS: usize = 100;
 /// Longest answer of a step that is read into memory.
 const ANSWER: usize = 1 << 30;
 
+/// The first version's call, which asks the second version in the same process.
 #[derive(Clone)]
-struct Inner {
-    second: Router,
-    clock: Arc<dyn Clock>,
+pub struct First {
+    /// Whose refusals have their bodies.
+    pub second: Router,
+    /// The time of waits.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// An answer that says why there is none.
@@ -63,7 +64,7 @@ struct Form {
     uploaded: Option<Uploaded>,
 }
 
-impl Inner {
+impl First {
     async fn serve(&self, request: Request) -> Result<Response, Refused> {
         let path = request.uri().path().to_owned();
         let headers = request.headers().clone();

@@ -28,7 +28,7 @@ pub struct Head<P = Value> {
     /// The audio, as it was found; empty until it has been fetched.
     #[serde(default)]
     pub file: File,
-    /// The parameters as the record shows them.
+    /// The parameters as given, in the present names; those of older releases with the defaults too.
     pub params: P,
     /// As it was sent, to the letter.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use crate::server::desk::{Acceptance, Audio, Request};
 use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
 use crate::server::request;
-use crate::server::routes::{Service, Shared, blocking, fault, text};
+use crate::server::routes::{Service, Shared, blocking, text};
 use crate::server::upload::{self, Received, in_time};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
@@ -85,13 +85,8 @@ pub async fn create(State(service): Shared, uri: Uri, headers: HeaderMap, body: 
     let (owner, body) = or_drain(taken, body)?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
     let request = read(&service, owner, body).await?;
-    let desk = Arc::clone(&service.shelves.desk);
-    // Once begun this is finished, even if the caller goes away meanwhile.
-    let accepted = tokio::spawn(async move {
-        let _accepting = accepting;
-        desk.accept(request).await
-    });
-    let accepted = accepted.await.map_err(|_| fault())?.map_err(|error| Refusal::of_disk(&error))?;
+    let accepted = service.shelves.desk.accept(request, accepting).await;
+    let accepted = accepted.map_err(|error| Refusal::of_disk(&error))?;
     match accepted {
         Acceptance::Accepted(id) => {
             let result_url = Base::of(&headers, service.address).result_url(uri.path(), id);

@@ -36,7 +36,7 @@ pub fn read(body: &[u8], owner: Hash, languages: &[&str]) -> Result<Request, Ref
     }
     let audio = audio(reading.params.audio_url.as_deref().unwrap_or_default());
     let callback = calls::callback(&reading.params);
-    let params = RawValue::from_string(reading.params.echo()).map_err(not_json)?;
+    let params = reading.params.kept().and_then(RawValue::from_string).map_err(not_json)?;
     Ok(Request { owner, audio, metadata, params, callback })
 }
 

@@ -10,6 +10,7 @@ use crate::domain::names::Hash;
 use crate::server::answer;
 use crate::server::auth::Door;
 use crate::server::fetch::Fetcher;
+use crate::server::first::First;
 use crate::server::intake;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::lists::Shelves;
@@ -82,14 +83,11 @@ pub fn router(service: Arc<Service>) -> Router {
     }
     route(LIVE_PATH, get(reading::live));
     route(&format!("{LIVE_PATH}/{{id}}"), get(reading::read_live));
-    let second = router
-        .fallback(unknown)
-        .method_not_allowed_fallback(unknown)
-        .layer(middleware::from_fn_with_state(Arc::clone(&service), finish))
-        .with_state(Arc::clone(&service));
-    let clock = Arc::clone(&service.clock);
-    first::beside(openapi::beside(second, service.door.headers()), clock)
-        .layer(middleware::from_fn_with_state(service, finish))
+    let second = router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(&service));
+    let finishing = middleware::from_fn_with_state(Arc::clone(&service), finish);
+    // The first version reads the second's answers: they are finished for it.
+    let first = First { second: second.clone().layer(finishing.clone()), clock: Arc::clone(&service.clock) };
+    first::beside(openapi::beside(second, service.door.headers()), first).layer(finishing)
 }
 
 /// What endpoints are handed.

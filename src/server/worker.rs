@@ -12,6 +12,7 @@ use crate::server::recogniser::RecogniserError;
 use crate::server::records::{LOST, is_lost};
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
+use crate::wire::published;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -68,7 +69,7 @@ impl Worker {
             return Ok(Outcome::Failed(Failure { code: 500, message: LOST.to_owned() }));
         };
         let media = self.desk.shelf.media(taken.upload);
-        let params: Params = serde_json::from_value(head.params.clone()).unwrap_or_default();
+        let params: Params = serde_json::from_value(published::filled(&head.params)).unwrap_or_default();
         let wishes = outcome::wishes(&params);
         let hearing = guarded(async move { hearing::transcribe(&media, recogniser, wishes).await });
         match hearing.await {

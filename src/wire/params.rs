@@ -197,15 +197,17 @@ impl Params {
         wrong
     }
 
-    /// `request_params` of a record, as JSON: as given, with the defaults. The metadata has a place of its own.
-    pub fn echo(mut self) -> String {
+    /// What of it is kept, as JSON: as given, in the present names. The metadata has a place of its own.
+    ///
+    /// # Errors
+    /// None that parameters could cause.
+    pub fn kept(mut self) -> serde_json::Result<String> {
         self.custom_metadata = None;
         let (languages, switching) = (self.languages().to_vec(), self.code_switching());
         let language = self.language_config.get_or_insert_default();
         language.languages.get_or_insert(languages);
         language.code_switching.get_or_insert(switching);
-        let Value::Object(sent) = self.value() else { return "{}".to_owned() };
-        super::published::filled(&sent)
+        serde_json::to_string(&self)
     }
 
     /// The languages that were asked for, by the present name or by an older one.
@@ -279,6 +281,7 @@ fn write_list<T>(ends: &[u8; 2], list: impl Iterator<Item = T>, to: &mut Vec<u8>
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::super::fields::coerce;
+    use super::super::published;
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
@@ -380,8 +383,9 @@ mod tests {
     fn an_echo_has_the_defaults_and_what_older_names_say() {
         let body = json!({ "audio_url": "https://x.example/a", "language": "en", "enable_code_switching": true,
             "subtitles": true, "translation_config": { "target_languages": ["fr"] }, "custom_metadata": { "a": 1 } });
-        let echo = Params::read(&body, Side::Server).unwrap().params.echo();
-        let echo: Value = serde_json::from_str(&echo).unwrap();
+        let kept = Params::read(&body, Side::Server).unwrap().params.kept().unwrap();
+        let echo = published::filled(&serde_json::from_str(&kept).unwrap());
+        assert_eq!(published::filled(&echo), echo);
         assert_eq!(echo["language_config"], json!({ "languages": ["en"], "code_switching": true }));
         assert_eq!(echo["language"], "en");
         assert_eq!(echo["subtitles_config"], json!({ "formats": ["srt"], "style": "default" }));

@@ -5,34 +5,23 @@ use super::fields::{ANY, FIELDS, Field, Kind, join};
 use super::languages::PII_ENTITIES;
 use serde_json::{Map, Value, json};
 
-/// These parameters as JSON, with what was not sent: every toggle, and in the objects that were sent, or
-/// that belong to a toggle that is on, what has a default. Keys that the table does not know are left out.
-pub fn filled(params: &Map<String, Value>) -> String {
-    let mut text = String::with_capacity(2048);
-    write(FIELDS, params, &mut text);
-    text
+/// `request_params` of a record: these parameters, with what was not sent: every toggle, and in the objects
+/// that were sent, or that belong to a toggle that is on, what has a default. Keys that the table does not
+/// know are left out. What is filled already stays as it is.
+pub fn filled(params: &Value) -> Value {
+    Value::Object(params.as_object().map(|sent| fill(FIELDS, sent)).unwrap_or_default())
 }
 
-/// Straight into text: every create is echoed, and most of what it says are defaults.
-fn write(fields: &[Field], sent: &Map<String, Value>, text: &mut String) {
-    let begins = text.len();
-    for field in fields {
-        let before = text.len();
-        text.push(if before == begins { '{' } else { ',' });
-        text.push('"');
-        text.push_str(field.name);
-        text.push_str("\":");
-        match (sent.get(field.name), &field.kind) {
-            (Some(Value::Object(inner)), Kind::Object(fields)) => write(fields, inner, text),
-            (Some(value), _) => text.push_str(&value.to_string()),
-            (None, Kind::Object(fields)) if may_be_made(field.name, fields, sent) => write(fields, &Map::new(), text),
-            (None, _) => match field.default {
-                Some(default) => text.push_str(default),
-                None => text.truncate(before),
-            },
+fn fill(fields: &[Field], sent: &Map<String, Value>) -> Map<String, Value> {
+    let one = |field: &Field| match (sent.get(field.name), &field.kind) {
+        (Some(Value::Object(inner)), Kind::Object(fields)) => Some(Value::Object(fill(fields, inner))),
+        (Some(value), _) => Some(value.clone()),
+        (None, Kind::Object(fields)) if may_be_made(field.name, fields, sent) => {
+            Some(Value::Object(fill(fields, &Map::new())))
         }
-    }
-    text.push_str(if text.len() == begins { "{}" } else { "}" });
+        (None, _) => serde_json::from_str(field.default?).ok(),
+    };
+    fields.iter().filter_map(|field| Some((field.name.to_owned(), one(field)?))).collect()
 }
 
 /// An object that lacks what is required is not made up.

@@ -55,12 +55,12 @@ fn rules() -> Rules {
     }
 }
 
-fn open(root: &Path, now: i64) -> Result<Desk, DeskError> {
+fn open(root: &Path, now: i64) -> Result<Arc<Desk>, DeskError> {
     open_with(root, now, rules())
 }
 
-fn open_with(root: &Path, now: i64, rules: Rules) -> Result<Desk, DeskError> {
-    Desk::open(root, rules, Arc::new(Hand(now.into())))
+fn open_with(root: &Path, now: i64, rules: Rules) -> Result<Arc<Desk>, DeskError> {
+    Desk::open(root, rules, Arc::new(Hand(now.into()))).map(Arc::new)
 }
 
 async fn kept(desk: &Desk, bytes: usize) -> Uuid {
@@ -77,20 +77,20 @@ async fn kept_for(desk: &Desk, bytes: usize, owner: Hash) -> Uuid {
     id
 }
 
-async fn accepted(desk: &Desk, upload: Uuid) -> Option<Uuid> {
+async fn accepted(desk: &Arc<Desk>, upload: Uuid) -> Option<Uuid> {
     match accepted_for(desk, upload, OWNER).await {
         Acceptance::Accepted(id) => Some(id),
         _ => None,
     }
 }
 
-async fn accepted_for(desk: &Desk, upload: Uuid, owner: Hash) -> Acceptance {
+async fn accepted_for(desk: &Arc<Desk>, upload: Uuid, owner: Hash) -> Acceptance {
     let (audio, params) = (Audio::Upload(upload), RawValue::from_string("{}".to_owned()).unwrap());
-    desk.accept(Request { owner, audio, params, metadata: None, callback: None }).await.unwrap()
+    desk.accept(Request { owner, audio, params, metadata: None, callback: None }, ()).await.unwrap()
 }
 
 /// Accepts one and ends it well; its id.
-async fn ended(desk: &Desk, at: i64, result: &str) -> Uuid {
+async fn ended(desk: &Arc<Desk>, at: i64, result: &str) -> Uuid {
     let id = accepted(desk, kept(desk, 10).await).await.unwrap();
     let taken: Taken = desk.take().unwrap();
     assert_eq!(taken.id, id);

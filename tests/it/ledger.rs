@@ -34,11 +34,11 @@ use uuid::Uuid;
 const OWNER: Hash = Hash([7; 32]);
 const VOLUME: u64 = 1_000;
 
-fn open(root: &Path) -> Desk {
+fn open(root: &Path) -> Arc<Desk> {
     open_with(root, VOLUME)
 }
 
-fn open_with(root: &Path, volume: u64) -> Desk {
+fn open_with(root: &Path, volume: u64) -> Arc<Desk> {
     let rules = Rules {
         limits: Limits { upload: 1 << 20, disk: 1 << 30 },
         first_owner: OWNER,
@@ -49,7 +49,7 @@ fn open_with(root: &Path, volume: u64) -> Desk {
         patience: Patience::default(),
         volume,
     };
-    Desk::open(root, rules, Arc::new(SystemClock)).unwrap()
+    Arc::new(Desk::open(root, rules, Arc::new(SystemClock)).unwrap())
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -57,10 +57,10 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A create of its own, told apart by its number. The audio lies elsewhere: nothing else is written for it.
-async fn accepted(desk: &Desk, number: u64) -> Uuid {
+async fn accepted(desk: &Arc<Desk>, number: u64) -> Uuid {
     let audio = Audio::Elsewhere("http://a/".to_owned());
     let params = to_raw_value(&json!({ "number": number })).unwrap();
-    let asked = desk.accept(Request { owner: OWNER, audio, params, metadata: None, callback: None }).await;
+    let asked = desk.accept(Request { owner: OWNER, audio, params, metadata: None, callback: None }, ()).await;
     match asked.unwrap() {
         Acceptance::Accepted(id) => id,
         other => panic!("{other:?}"),
@@ -112,7 +112,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 /// The desk, and what must be there.
 struct Case {
     root: TempDir,
-    desk: Option<Desk>,
+    desk: Option<Arc<Desk>>,
     model: BTreeMap<Uuid, (u64, bool)>,
     taken: Vec<Taken>,
     number: u64,
@@ -450,31 +450,29 @@ fn a_ledger_of_format_1() {
 /// Many write lines at once, and say before and after what they do.
 pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
     let ledger = Arc::new(recovery::open(folder.to_owned(), VOLUME).unwrap());
-    let committer = Arc::new(Committer::start(&ledger).unwrap());
-    tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let one = |number: usize| {
-            let (ledger, committer, say) = (Arc::clone(&ledger), Arc::clone(&committer), Arc::clone(&say));
-            tokio::spawn(async move {
-                for round in 0..20 {
-                    let id = Uuid::new_v4();
-                    committer.write(Line::accepted(id, &head()).unwrap()).await.unwrap();
-                    say(&format!("wrote {id} .\n"));
-                    if (number + round).is_multiple_of(8) {
-                        continue;
-                    }
-                    say(&format!("settling {id} .\n"));
-                    if ledger.settle(id) {
-                        committer.tidy();
-                    }
-                    if round % 2 == 0 {
-                        committer.write(Line::gone(id)).await.unwrap();
-                        say(&format!("gone {id} .\n"));
-                    }
-                }
-            })
-        };
-        for task in (0..16).map(one).collect::<Vec<_>>() {
-            task.await.unwrap();
+    let committer = Committer::start(&ledger).unwrap();
+    let one = |number: usize| {
+        for round in 0..20 {
+            let id = Uuid::new_v4();
+            committer.write_and_wait(Line::accepted(id, &head()).unwrap()).unwrap();
+            say(&format!("wrote {id} .\n"));
+            if (number + round).is_multiple_of(8) {
+                continue;
+            }
+            say(&format!("settling {id} .\n"));
+            if ledger.settle(id) {
+                committer.tidy();
+            }
+            if round % 2 == 0 {
+                committer.write_and_wait(Line::gone(id)).unwrap();
+                say(&format!("gone {id} .\n"));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let one = &one;
+        for number in 0..16 {
+            scope.spawn(move || one(number));
         }
     });
 }

@@ -11,7 +11,7 @@ use scribed::wire::fields::Side;
 use scribed::wire::page::ListQuery;
 use scribed::wire::params::Params;
 use scribed::wire::record::Status;
-use scribed::wire::{live, upgrade};
+use scribed::wire::{live, published, upgrade};
 use serde::Serialize;
 use serde_json::Value;
 use std::convert::Infallible;
@@ -68,9 +68,11 @@ pub fn create(bytes: &[u8]) {
             // What was accepted is read again from the disk, by this release and by later ones.
             let kept = plain(&request.params);
             let again: Params = serde_json::from_value(kept.clone()).expect("what is kept is understood");
-            assert_eq!(plain(&again.clone().echo()), kept, "and shown again as it was");
-            let read = Params::read(&plain(&again), Side::Server);
-            assert!(read.is_ok(), "what was shown may be sent again: {read:?} {kept}");
+            assert_eq!(plain(&again.kept().expect("it is kept")), kept, "and kept again as it was");
+            let shown = published::filled(&kept);
+            assert_eq!(published::filled(&shown), shown, "as are records with their defaults");
+            let read = Params::read(&shown, Side::Server);
+            assert!(read.is_ok(), "what was shown may be sent again: {read:?} {shown}");
             assert!(request.metadata.is_none_or(|text| text.get().len() <= 64 * 1024));
         }
         Err(refusal) => assert!(refusal.status == 400 && !refusal.message.is_empty(), "{refusal:?}"),

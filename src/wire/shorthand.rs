@@ -1,0 +1,25 @@
+//! What people say shorter than the interface has it.
+
+use serde_json::{Map, Value, json};
+
+/// The parameters that ask for one spoken language.
+pub fn language(code: &str) -> Map<String, Value> {
+    object(json!({ "language_config": { "languages": [code] } }))
+}
+
+/// Whether parameters say which languages are spoken, be it none.
+pub fn says_language(parameters: &Value) -> bool {
+    parameters.pointer("/language_config/languages").is_some_and(|languages| !languages.is_null())
+}
+
+/// The parameters that ask for these words to be heard: texts, or the interface's own objects.
+pub fn vocabulary(words: Vec<Value>) -> Map<String, Value> {
+    object(json!({ "custom_vocabulary": true, "custom_vocabulary_config": { "vocabulary": words } }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
