@@ -4,7 +4,7 @@
 //! `cargo bench --bench polls`
 
 use scribed::config::meant::{Poll, Terms};
-use scribed::domain::names::{JobId, ServiceName, Timestamp};
+use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::Audio;
 use scribed::pipeline::asking::Asking;
 use std::collections::BTreeMap;
@@ -101,7 +101,6 @@ const BELIEVED: u32 = 3;
 struct World<'a> {
     scene: &'a Scene,
     asking: Asking,
-    service: ServiceName,
     rng: fastrand::Rng,
     /// By milliseconds, and in the order in which they were entered.
     agenda: BTreeMap<(i64, u64), (u64, Next)>,
@@ -125,7 +124,7 @@ impl World<'_> {
         let (seconds, took) = (self.scene.job)(&mut self.rng);
         let audio = Audio { millis: (seconds * 1e3) as u64, channels: 1, billed: None };
         let beside = self.runs.len() as u64;
-        let first = self.asking.accepted(JobId(job), &self.service, audio, beside, &POLL);
+        let first = self.asking.accepted(JobId(job), audio, beside, &POLL);
         self.look_after(now, first, job);
         if self.scene.called.is_some_and(|called| self.rng.u32(0..100) < called) {
             self.put(now + ((took + 0.3) * 1e3) as i64, job, Next::Called);
@@ -158,10 +157,10 @@ impl World<'_> {
         if ended {
             let (took, audio) = (Duration::from_secs_f64(run.took), run.audio);
             self.measured.late.push(age - run.took);
-            self.asking.ended(JobId(job), &self.service, audio, took, self.scene.called.is_some());
+            self.asking.ended(JobId(job), audio, took, self.scene.called.is_some());
             self.runs.remove(&job);
         } else {
-            let wait = self.asking.pending(JobId(job), &self.service, &POLL, Duration::from_secs_f64(age));
+            let wait = self.asking.pending(JobId(job), &POLL, Duration::from_secs_f64(age));
             self.look_after(now, wait, job);
         }
     }
@@ -171,7 +170,6 @@ fn scribed(scene: &Scene, seed: u64) -> Measured {
     let mut world = World {
         scene,
         asking: Asking::new(seed),
-        service: ServiceName::new("default"),
         rng: fastrand::Rng::with_seed(seed),
         agenda: BTreeMap::new(),
         entries: 0,

@@ -1,31 +1,30 @@
 //! The composition root: the only file that knows everybody. It opens the store, starts the embedded
 //! service where no other is configured, and puts the engine together.
 
-use crate::client::contract::{Client, Identity};
-use crate::client::http::{ClientError, HttpClient, Key, Options as ClientOptions, Timeouts};
+use crate::client::contract::Client;
+use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
-use crate::config::meant::{self, Callback, Config, Hosted, Recogniser, Serve, Source};
+use crate::config::meant::{Callback, Config, Source};
 use crate::control::hands::{self, Hands};
+use crate::control::plan_run::{self, LeftOut, RunError};
+use crate::control::reloading::Orders;
 use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
-use crate::media::decode;
+use crate::media::measured::Measured;
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
+use crate::output::syncing::Syncs;
 use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::{Measure, Purse};
-use crate::server::address::{Reach, is_public};
-use crate::server::auth::{self, Key as ServerKey};
-use crate::server::calls::Patience;
-use crate::server::deliver::Webhook;
-use crate::server::lazy::LazyRecogniser;
-use crate::server::pocketsphinx::{PocketSphinx, Settings};
-use crate::server::service::{self, Running, StartError};
-use crate::server::sign;
+use crate::pipeline::write::Writing;
+use crate::server::auth;
+use crate::server::service::StartError;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::intake::Intake;
 use crate::source::mount::Mount;
@@ -42,7 +41,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
+use ways::{Embedded, Ways, ways};
+
+mod reload;
+mod ways;
+
+pub use reload::{Refused, Reloaded};
+pub use ways::{recogniser, service_options, visitors};
 
 /// Why the house does not open.
 #[derive(Debug, thiserror::Error)]
@@ -76,22 +83,84 @@ pub enum OpenError {
     },
 }
 
-/// Everything that runs, put together.
-pub struct House {
-    /// The queue.
-    pub store: Arc<dyn Store>,
-    /// What moves the jobs: one for each service.
-    pub engines: Engines,
-    /// The ways to the services.
-    pub clients: Vec<Arc<dyn Client>>,
+/// What is configured, and what was made from it. There is another one after each change of the configuration.
+pub struct Setup {
+    /// As `jobs.toml` had it when it was taken up.
+    pub config: Config,
     /// The service of every source.
     pub homes: Arc<Homes>,
     /// Where media comes from, and whether those folders are there.
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What may still be bought.
     pub purse: Arc<Purse>,
+    ways: Ways,
+}
+
+impl Setup {
+    fn new(config: &Config, ways: Ways, clock: &Arc<dyn Clock>) -> Self {
+        let (homes, mounts) = (Arc::new(config.homes()), mounts(config, clock));
+        Self { homes, mounts, purse: purse(config), ways, config: config.clone() }
+    }
+
+    /// The ways to the services.
+    pub fn clients(&self) -> Vec<Arc<dyn Client>> {
+        self.ways.values().map(|way| Arc::<HttpClient>::clone(way) as Arc<dyn Client>).collect()
+    }
+}
+
+/// What stays whatever is configured: every [`Parts`] is made of it and of a [`Setup`].
+struct Ground {
+    store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    embedded: Option<Running>,
+    params: Arc<ParamFiles>,
+    spool: Arc<Spool>,
+    syncs: Arc<Syncs>,
+    writing: Arc<Writing>,
+    passing: Arc<Passing>,
+    calls: Option<Calls>,
+}
+
+impl Ground {
+    fn parts(&self, setup: &Setup, service: &ServiceName, results: Arc<Results>) -> Option<Parts> {
+        let way = setup.ways.get(service)?;
+        Some(Parts {
+            store: Arc::clone(&self.store),
+            homes: Arc::clone(&setup.homes),
+            client: Arc::<HttpClient>::clone(way),
+            clock: Arc::clone(&self.clock),
+            results,
+            params: Arc::clone(&self.params),
+            syncs: Arc::clone(&self.syncs),
+            purse: Arc::clone(&setup.purse),
+            writing: Arc::clone(&self.writing),
+            passing: Arc::clone(&self.passing),
+            spool: Arc::clone(&self.spool),
+            mounts: setup.mounts.clone(),
+            terms: *setup.config.services.get(service)?.terms(),
+            retry: setup.config.retry,
+            callbacks: self.calls.as_ref().map(|calls| calls.callbacks(way.identity().is_own)),
+            seed: fastrand::u64(..),
+        })
+    }
+
+    fn engine(&self, setup: &Setup, service: &ServiceName) -> Option<Arc<Engine>> {
+        let parts = self.parts(setup, service, results(&setup.config, service))?;
+        Some(Arc::new(Engine::new(parts)))
+    }
+}
+
+/// Everything that runs, put together.
+pub struct House {
+    /// The queue.
+    pub store: Arc<dyn Store>,
+    /// What moves the jobs: one for each service.
+    pub engines: Engines,
+    clock: Arc<dyn Clock>,
+    system: Arc<dyn Clock>,
+    ground: Ground,
+    setup: watch::Sender<Arc<Setup>>,
+    /// Held while a configuration is taken up.
+    embedded: Mutex<Option<Embedded>>,
     receiving: Option<Receiving>,
     born: (Timestamp, Uptime),
 }
@@ -111,8 +180,10 @@ impl House {
             Some(callback) => Some(Ear::open(config, callback).await?),
             None => None,
         };
-        let (clients, embedded) = connect(config, &system, ear.as_ref()).await?;
-        let mounts = mounts(config, &clock);
+        let calls = ear.as_ref().map(|ear| ear.calls.clone());
+        let mut embedded = None;
+        let ways = ways(config, &system, calls.as_ref(), &mut embedded, None).await?;
+        let setup = Setup::new(config, ways, &clock);
         let state = config.state.clone();
         drop(tokio::task::spawn_blocking(move || copy::sweep(&state)));
         let params = Arc::new(ParamFiles::new(config.state.join("params")));
@@ -120,36 +191,24 @@ impl House {
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
         store.begin_run(clock.now()).await?;
-        let purse = purse(config);
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
         tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
-        let homes = Arc::new(config.homes());
-        let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::default());
-        let engine = |client: &Arc<dyn Client>| {
-            let service = &client.identity().service;
-            Arc::new(Engine::new(Parts {
-                store: Arc::clone(&store),
-                homes: Arc::clone(&homes),
-                client: Arc::clone(client),
-                clock: Arc::clone(&clock),
-                results: results(config, service),
-                params: Arc::clone(&params),
-                syncs: Arc::clone(&syncs),
-                purse: Arc::clone(&purse),
-                writing: Arc::clone(&writing),
-                passing: Arc::clone(&passing),
-                spool: Arc::clone(&spool),
-                mounts: mounts.clone(),
-                terms: *config.services[service].terms(),
-                retry: config.retry,
-                callbacks: ear.as_ref().map(|ear| ear.callbacks(client.identity().is_own)),
-                seed: fastrand::u64(..),
-            }))
-        };
-        let engines = Engines::new(clients.iter().map(engine), Arc::clone(&passing));
+        let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Passing>::default());
+        let engines_pass = Arc::clone(&passing);
+        let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
+        let ground = Ground { store: of_ground, clock: clock_of_ground, params, spool, syncs, writing, passing, calls };
+        let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
+        let engines = Engines::new(engines, engines_pass);
         let receiving = ear.map(|ear| ear.start(&engines));
-        Ok(Self { store, engines, clients, homes, mounts, purse, clock, embedded, receiving, born })
+        let (setup, _) = watch::channel(Arc::new(setup));
+        let embedded = Mutex::new(embedded);
+        Ok(Self { store, engines, clock, system, ground, setup, embedded, receiving, born })
+    }
+
+    /// What is configured now.
+    pub fn setup(&self) -> Arc<Setup> {
+        Arc::clone(&self.setup.borrow())
     }
 
     /// Looks through every source once, all at a time, and admits what is new.
@@ -157,7 +216,8 @@ impl House {
     /// # Errors
     /// The store's.
     pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
-        let each = self.mounts.iter().map(|(name, mount)| async move {
+        let setup = self.setup();
+        let each = setup.mounts.iter().map(|(name, mount)| async move {
             let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
@@ -176,44 +236,67 @@ impl House {
         futures_util::future::try_join_all(each).await
     }
 
-    /// Takes in what every source holds and what comes to it, until told to stop. A source whose folder is
-    /// away, or hangs, holds up no other.
+    /// Admits what a plan names, each file as it was planned, and nothing else.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
+        let admitted = || self.engines.nudge();
+        let (store, clock) = (&*self.store, &*self.clock);
+        let scan = |mount| Scan { mount, store, clock, admitted: &admitted, on_folder: None };
+        plan_run::admit(plan, &self.setup().mounts, &scan).await
+    }
+
+    /// Takes in what every source holds and what comes to it, until told to stop; of the sources as they are
+    /// configured, also after a change. A source whose folder is away, or hangs, holds up no other.
     ///
     /// # Errors
     /// The store's.
     pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
+        let mut setups = self.setup.subscribe();
+        loop {
+            let setup = Arc::clone(&setups.borrow_and_update());
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                // Its sender is in this house: it is there.
+                _ = setups.changed() => {}
+                ended = self.watch_all(&setup) => return ended,
+            }
+        }
+    }
+
+    async fn watch_all(&self, setup: &Setup) -> Result<(), StoreError> {
         let admitted = || self.engines.nudge();
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
-        let each = self.mounts.values().map(|mount| {
+        let each = setup.mounts.values().map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
             async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
         });
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => Ok(()),
-            ended = futures_util::future::try_join_all(each) => ended.map(drop),
-        }
+        futures_util::future::try_join_all(each).await.map(drop)
     }
 
     /// A job as it is told: see [`Purse::told`].
     pub fn told(&self, job: Job) -> Job {
-        self.purse.told(job, self.clock.now())
+        self.setup().purse.told(job, self.clock.now())
     }
 
-    /// What carries out what commands ask of this house, which is a daemon of this process number.
-    pub fn hands(&self, pid: u32) -> Hands {
-        let (since, started) = self.born;
+    /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process
+    /// number. `orders`: where it takes orders to read its configuration anew, if it does.
+    pub fn hands(&self, pid: u32, orders: Option<Orders>) -> Hands {
+        let ((since, started), setup) = (self.born, self.setup());
         Hands {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
-            mounts: self.mounts.clone(),
-            homes: Arc::clone(&self.homes),
-            clients: self.clients.clone(),
-            purse: Arc::clone(&self.purse),
+            mounts: setup.mounts.clone(),
+            homes: Arc::clone(&setup.homes),
+            clients: setup.clients(),
+            purse: Arc::clone(&setup.purse),
             running: Some(hands::Running {
                 engines: self.engines.clone(),
                 received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
+                orders,
                 pid,
                 since,
                 started,
@@ -229,8 +312,8 @@ impl House {
         if let Some(receiving) = self.receiving {
             receiving.shutdown().await;
         }
-        if let Some(embedded) = self.embedded {
-            embedded.shutdown().await;
+        if let Some(embedded) = self.embedded.into_inner() {
+            embedded.running.shutdown().await;
         }
         self.store.settle().await
     }
@@ -239,7 +322,13 @@ impl House {
 /// Where callbacks come in, before anybody takes them up.
 struct Ear {
     listener: TcpListener,
-    /// Where this machine reaches it.
+    calls: Calls,
+}
+
+/// Where services are asked to call.
+#[derive(Clone)]
+struct Calls {
+    /// Where this machine reaches the receiver.
     here: SocketAddr,
     seals: Seals,
     callback: Callback,
@@ -255,20 +344,22 @@ impl Ear {
             here.set_ip(if here.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
         tracing::debug!(address = %here, "callbacks are received");
-        Ok(Self { listener, here, seals, callback: callback.clone() })
+        Ok(Self { listener, calls: Calls { here, seals, callback: callback.clone() } })
     }
 
+    fn start(self, engines: &Engines) -> Receiving {
+        let (engines, Calls { seals, callback, .. }) = (engines.clone(), self.calls);
+        receiver::start(self.listener, seals, callback.webhook, Arc::new(move |hint| engines.hint(&hint)))
+    }
+}
+
+impl Calls {
     /// The embedded service need not leave the machine to reach us.
     fn callbacks(&self, embedded: bool) -> Callbacks {
         let here = format!("http://{}", self.here);
         let here = || Url::parse(&here).unwrap_or_else(|error| unreachable!("{here} is an address: {error}"));
         let base = if embedded { here() } else { self.callback.public_url.clone() };
         Callbacks::new(self.seals.clone(), base, self.callback.method)
-    }
-
-    fn start(self, engines: &Engines) -> Receiving {
-        let engines = engines.clone();
-        receiver::start(self.listener, self.seals, self.callback.webhook, Arc::new(move |hint| engines.hint(&hint)))
     }
 }
 
@@ -314,7 +405,11 @@ fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
 }
 
 fn purse(config: &Config) -> Arc<Purse> {
-    let measure: Measure = Arc::new(|path| Box::pin(async move { decode::probe(&path).await.ok()?.audio() }));
+    let measured = Arc::new(Measured::new(&config.state));
+    let measure: Measure = Arc::new(move |path, key, stamp| {
+        let measured = Arc::clone(&measured);
+        Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
+    });
     Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
 }
 
@@ -354,145 +449,4 @@ fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
     // Beside the work: there may be many folders. What cannot be removed does no harm.
     drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));
     results
-}
-
-/// The ways to all services, and the embedded one if any of them is that.
-async fn connect(
-    config: &Config,
-    clock: &Arc<dyn Clock>,
-    ear: Option<&Ear>,
-) -> Result<(Vec<Arc<dyn Client>>, Option<Running>), OpenError> {
-    let (mut clients, mut running): (Vec<Arc<dyn Client>>, _) = (Vec::new(), None);
-    let own: Vec<&ServiceName> = config.own_services().collect();
-    if !own.is_empty() {
-        let (ways, embedded) = embedded(config, &own, clock, ear).await?;
-        clients.extend(ways);
-        running = Some(embedded);
-    }
-    for (name, hosted) in config.hosted_services() {
-        clients.push(Arc::new(hosted_client(name, hosted, clock)?));
-    }
-    Ok((clients, running))
-}
-
-/// Where the embedded service keeps what it has.
-fn desk(config: &Config) -> PathBuf {
-    config.state.join("service")
-}
-
-/// The ways to the services elsewhere, for a look at them beside a daemon that has the queue. The embedded
-/// one is reached by its own daemon only.
-///
-/// # Errors
-/// [`OpenError::Client`].
-pub fn visitors(config: &Config) -> Result<Vec<Arc<dyn Client>>, OpenError> {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let each = config.hosted_services();
-    each.map(|(name, hosted)| Ok(Arc::new(hosted_client(name, hosted, &clock)?) as Arc<dyn Client>)).collect()
-}
-
-fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) -> Result<HttpClient, ClientError> {
-    let key = hosted.key.expose();
-    let origin = hosted.url.origin().ascii_serialization();
-    let identity = Identity { service: name.clone(), origin, key: fingerprint(key), is_own: false };
-    HttpClient::new(ClientOptions {
-        identity,
-        base: hosted.url.clone(),
-        key: Key::new(key),
-        key_header: hosted.key_header.to_string(),
-        requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
-        clock: Arc::clone(clock),
-        timeouts: timeouts(),
-    })
-}
-
-/// The embedded service, reached over loopback like any other. Nothing that is stored depends on its
-/// port: its origin is its desk's id.
-async fn embedded(
-    config: &Config,
-    names: &[&ServiceName],
-    clock: &Arc<dyn Clock>,
-    ear: Option<&Ear>,
-) -> Result<(Vec<Arc<dyn Client>>, Running), OpenError> {
-    let data = desk(config);
-    let key = own_key(&data)?;
-    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let mut options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);
-    if let Some(ear) = ear.filter(|_| !config.serve.fetch_private) {
-        let here = ear.here.ip();
-        // Nobody else has the key, and we name no other private address than our own.
-        options.reach = Reach::only(move |address| address == here || is_public(address));
-    }
-    let key_header = config.serve.key_header[0].clone();
-    let running = service::start(options, recogniser(&config.serve), Arc::clone(clock)).await?;
-    let base = format!("http://{}", running.address);
-    let base = Url::parse(&base).unwrap_or_else(|error| unreachable!("{base} is an address: {error}"));
-    let origin = running.origin.to_string();
-    let client = |name: &&ServiceName| -> Result<Arc<dyn Client>, OpenError> {
-        let service = (*name).clone();
-        let identity = Identity { service, origin: origin.clone(), key: fingerprint(&key), is_own: true };
-        Ok(Arc::new(HttpClient::new(ClientOptions {
-            identity,
-            base: base.clone(),
-            key: Key::new(key.as_str()),
-            key_header: key_header.to_string(),
-            // Nobody else is on this machine's loopback: polite pauses would only slow it down.
-            requests_per_second: f64::INFINITY,
-            clock: Arc::clone(clock),
-            timeouts: timeouts(),
-        })?))
-    };
-    Ok((names.iter().map(client).collect::<Result<_, _>>()?, running))
-}
-
-/// How long a service is waited for. In a debug build the environment variable `SCRIBED_TEST_TIMEOUT`
-/// (as `300ms`) shortens every wait to that, so that a test of a service that hangs need not last minutes.
-fn timeouts() -> Timeouts {
-    let span = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_TIMEOUT").ok() } else { None };
-    let span = span.and_then(|text| humantime::parse_duration(&text).ok());
-    span.map_or_else(Timeouts::default, |span| Timeouts::default().at_most(span))
-}
-
-fn own_key(data: &Path) -> Result<String, OpenError> {
-    let fault = |error| OpenError::Io { what: "cannot keep the embedded service's key".to_owned(), error };
-    auth::own_key(data).map(|key| key.reveal().to_owned()).map_err(fault)
-}
-
-/// The options of a transcription service.
-pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: Vec<ServerKey>) -> service::Options {
-    service::Options {
-        listen,
-        data,
-        keys,
-        key_headers: serve.key_header.iter().map(ToString::to_string).collect(),
-        upload_limit: serve.upload_limit,
-        disk: serve.disk,
-        running: serve.running,
-        queue: serve.queue,
-        retention: serve.retention,
-        reach: if serve.fetch_private { Reach::everywhere() } else { Reach::public() },
-        webhook: serve.webhook.as_ref().map(webhook),
-        patience: Patience::default(),
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
-        shapes: serve.shapes,
-    }
-}
-
-fn webhook(webhook: &meant::Webhook) -> Webhook {
-    Webhook { url: webhook.url.clone(), secret: sign::Secret::new(webhook.secret.expose()) }
-}
-
-/// The configured recogniser, opened when it is first needed.
-pub fn recogniser(serve: &Serve) -> Arc<LazyRecogniser> {
-    match serve.recogniser {
-        Recogniser::Pocketsphinx => {
-            Arc::new(LazyRecogniser::new(|| Ok(Arc::new(PocketSphinx::open(Settings::default())?))))
-        }
-    }
-}
-
-/// Tells two keys apart without telling either.
-fn fingerprint(key: &str) -> String {
-    let hash = blake3::derive_key("scribed 2026 key fingerprint", key.as_bytes());
-    hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -8,7 +8,7 @@ use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Upload};
 use crate::control::request::Daemon;
-use crate::daemon::{House, mounts_of, recogniser, visitors, webhook_address};
+use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
 use crate::media::extract::missing_programs;
 use crate::server::service::health;
@@ -46,7 +46,10 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.push(extraction());
     }
     verdicts.extend(house(&config).await);
-    verdicts.extend(callbacks(&config));
+    // What cannot be listened on was told by whoever tried.
+    if verdicts.iter().all(|verdict| verdict.what != "callbacks") {
+        verdicts.extend(callbacks(&config));
+    }
     for verdict in &verdicts {
         context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
         let sign = if verdict.good { "ok " } else { "BAD" };
@@ -116,10 +119,11 @@ async fn house(config: &Config) -> Vec<Verdict> {
     }
     let house = match House::open(config, false).await {
         Ok(house) => house,
+        Err(error @ OpenError::Callback { .. }) => return deaf(config, &error).await,
         Err(error) => return vec![bad("state", error.to_string())],
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
-    for client in &house.clients {
+    for client in &house.setup().clients() {
         verdicts.push(service(&**client).await);
         verdicts.extend(clocks(&**client));
     }
@@ -129,10 +133,17 @@ async fn house(config: &Config) -> Vec<Verdict> {
     verdicts
 }
 
-async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
-    let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
-    let mut verdicts =
-        vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
+/// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
+async fn deaf(config: &Config, error: &OpenError) -> Vec<Verdict> {
+    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
+    verdicts.push(bad("callbacks", error.to_string()));
+    verdicts.extend(elsewhere(config).await);
+    verdicts
+}
+
+/// The services elsewhere, beside whoever has the queue.
+async fn elsewhere(config: &Config) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
     match visitors(config) {
         Ok(clients) => {
             for client in clients {
@@ -142,24 +153,34 @@ async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
         }
         Err(error) => verdicts.push(bad("service", error.to_string())),
     }
-    if needs_recogniser(config) {
+    verdicts
+}
+
+async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
+    let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
+    let mut verdicts =
+        vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
+    verdicts.extend(elsewhere(config).await);
+    let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
+    for own in config.own_services().filter(is_wanted) {
+        let what = format!("service {own}");
         verdicts.push(match &daemon.trouble {
-            None => good("service", "the daemon's own; it says nothing of trouble"),
-            Some(words) => bad("service", words.clone()),
+            None => good(&what, "the daemon's own; it says nothing of trouble"),
+            Some(words) => bad(&what, words.clone()),
         });
     }
     verdicts
 }
 
 async fn service(client: &dyn Client) -> Verdict {
-    let origin = client.identity().origin.clone();
+    let (what, origin) = (format!("service {}", client.identity().service), client.identity().origin.clone());
     match client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
-        Ok(_) => good("service", &format!("{origin} answers and takes the key")),
+        Ok(_) => good(&what, &format!("{origin} answers and takes the key")),
         Err(ListFault::None(fault)) => bad(
-            "service",
+            &what,
             format!("{origin} has no list, so an unknown create can only be solved by a person: {}", fault.words),
         ),
-        Err(ListFault::Now(fault)) => bad("service", fault.words),
+        Err(ListFault::Now(fault)) => bad(&what, fault.words),
     }
 }
 

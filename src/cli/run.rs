@@ -3,11 +3,13 @@
 use crate::cli::args::Run;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::reload::{Reloads, renew};
 use crate::cli::signals::on_signal;
 use crate::cli::supervisor::Supervisor;
 use crate::cli::way::taken;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
+use crate::control::reloading::Latest;
 use crate::control::server::serve;
 use crate::control::socket::Listening;
 use crate::daemon::House;
@@ -17,7 +19,6 @@ use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
 use serde_json::json;
 use std::io;
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Works until told to stop.
@@ -49,7 +50,8 @@ async fn work(
     listening: Listening,
     stop: &CancellationToken,
 ) -> Result<(), Failure> {
-    let hands = Arc::new(house.hands(std::process::id()));
+    let (reloads, orders) = Reloads::listen()?;
+    let latest = Latest::new(house.hands(std::process::id(), Some(orders.clone())));
     let socket = listening.place().to_owned();
     say_what_runs(config, house);
     say_pauses(&house.store.pauses().await?);
@@ -61,8 +63,8 @@ async fn work(
         tokio::spawn(async move { ends(&stop, engines.run(Until::Stopped, &stop)).await })
     };
     let control = {
-        let stop = stop.clone();
-        tokio::spawn(async move { serve(listening, hands, &stop).await })
+        let (stop, latest) = (stop.clone(), latest.clone());
+        tokio::spawn(async move { serve(listening, latest, &stop).await })
     };
     let watch = ends(stop, house.watch(stop));
     let told = async {
@@ -72,7 +74,8 @@ async fn work(
         tracing::info!(state = %config.state.display(), "stopping: short work ends, uploads are sent again later");
     };
     let lives = supervisor.watch_over(house, stop);
-    let (engine, watch, (), (), ()) = tokio::join!(joined(engine), watch, joined(control), lives, told);
+    let reloads = reloads.carry_out(context, house, || renew(&latest, house, &orders), &supervisor, stop);
+    let (engine, watch, (), (), (), ()) = tokio::join!(joined(engine), watch, joined(control), lives, told, reloads);
     engine?;
     watch?;
     Ok(())
@@ -86,7 +89,8 @@ async fn ends<T>(stop: &CancellationToken, part: impl Future<Output = Result<T, 
 }
 
 fn say_what_runs(config: &Config, house: &House) {
-    let services: Vec<&str> = house.clients.iter().map(|client| client.identity().origin.as_str()).collect();
+    let clients = house.setup().clients();
+    let services: Vec<&str> = clients.iter().map(|client| client.identity().origin.as_str()).collect();
     let services = services.join(", ");
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"), config = %config.file.display(), state = %config.state.display(),

@@ -24,9 +24,17 @@ impl Supervisor {
         Self { watchdog: sd_notify::watchdog_enabled() }
     }
 
-    /// The store is open, the service started, the socket listens.
+    /// The store is open, the service started, the socket listens; or a changed configuration is taken up, or not.
     pub fn ready(&self) {
         self.tell(&[NotifyState::Ready]);
+    }
+
+    /// The configuration is read anew; [`Supervisor::ready`] ends it.
+    pub fn reloading(&self) {
+        match NotifyState::monotonic_usec_now() {
+            Ok(now) => self.tell(&[NotifyState::Reloading, now]),
+            Err(error) => tracing::debug!(%error, "the supervisor could not be told"),
+        }
     }
 
     /// It was told to stop.

@@ -38,7 +38,7 @@ impl Visit {
                     Ok(house) => house,
                     Err(error) => return Err(occupied(config, own, error.into()).await),
                 };
-                (house.clients.clone(), Some(house))
+                (house.setup().clients(), Some(house))
             }
         };
         clients.retain(|client| wanted.contains(&client.identity().service));
@@ -51,7 +51,7 @@ impl Visit {
     /// As [`Way::find`].
     pub fn way(&self, config: &Config) -> Result<Way, Failure> {
         match &self.house {
-            Some(house) => Ok(Way::Here(Box::new(house.hands(std::process::id())))),
+            Some(house) => Ok(Way::Here(Box::new(house.hands(std::process::id(), None)))),
             None => Ok(match Way::find(config)? {
                 Way::Here(hands) => Way::Here(Box::new(Hands { clients: self.clients.clone(), ..*hands })),
                 daemon => daemon,

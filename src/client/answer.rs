@@ -59,6 +59,23 @@ impl Answer {
         Fault { request_id: self.request_id.clone(), ..Fault::new(FaultKind::Broken, words, at) }
     }
 
+    /// Whether this is the answer to an upload of a web server that has no such path: not one word about the
+    /// file. The interface's own refusals have a number or a date.
+    pub fn knows_no_uploads(&self) -> bool {
+        let said = serde_json::from_slice::<ErrorBody>(&self.body).unwrap_or_default();
+        let is_signed = !(said.request_id.is_empty() && said.timestamp.is_empty());
+        matches!(self.status, 404 | 405) && (!is_signed || said.message.starts_with("Cannot POST"))
+    }
+
+    /// The fault where the service is not at the configured address: the service's, whatever file met it.
+    pub fn wrong_place(&self, at: Timestamp) -> Fault {
+        let mut fault = self.fault(at);
+        if !self.is_web_page() {
+            fault.words.push_str(" (check `url`)");
+        }
+        Fault { kind: FaultKind::Broken, ..fault }
+    }
+
     /// Whether this is a page for a browser: made by something before the service, or by another service.
     pub fn is_web_page(&self) -> bool {
         self.content_type.contains("html") || self.body.trim_ascii_start().starts_with(b"<")

@@ -4,9 +4,10 @@
 use crate::client::again::{Again, Tries, again};
 use crate::client::answer::{self, Answer};
 use crate::client::contract::{
-    Client, CreateRequest, Creation, Deletion, Identity, Kind, ListFault, ListPage, PageFault, Reading, Sent, Turn,
-    UploadFile, Whole, WholePage,
+    Client, CreateRequest, Creation, Deletion, Identity, Kind, ListFault, ListPage, PageFault, Reading, RequestAudio,
+    Sent, Turn, UploadFile, Whole, WholePage,
 };
+use crate::client::hearing::Hearing;
 use crate::client::meaning::{Meaning, date, meaning, retry_after};
 use crate::client::pace::{Pace, Pacer};
 use crate::client::sending::{Counted, Patience, Progress, Stalled, harmless};
@@ -18,7 +19,7 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::wire::page::ListQuery;
 use crate::wire::{record, upload};
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method, RequestBuilder, Response, Url};
@@ -215,6 +216,7 @@ pub struct HttpClient {
     clock: Arc<dyn Clock>,
     timeouts: Timeouts,
     pacer: Pacer,
+    hearing: Arc<Hearing>,
     /// For everything but creates: connections are kept.
     usual: reqwest::Client,
     /// For creates: a new connection for each, and no layer that sends anything twice.
@@ -253,6 +255,7 @@ impl HttpClient {
             base: base.as_str().trim_end_matches('/').to_owned(),
             url: base,
             pacer: Pacer::new(clock.clone(), pace),
+            hearing: Arc::new(Hearing::new(clock.clone())),
             date: AtomicI64::new(NEVER),
             identity,
             key,
@@ -263,6 +266,18 @@ impl HttpClient {
             usual,
             creates,
         })
+    }
+}
+
+impl HttpClient {
+    /// How long the service still wants nothing at all.
+    pub fn held(&self) -> Duration {
+        self.pacer.held()
+    }
+
+    /// Sends nothing for so long: it was asked of the one that this one takes the place of.
+    pub fn leave_alone(&self, span: Duration) {
+        self.pacer.leave_alone(span);
     }
 }
 
@@ -436,6 +451,7 @@ impl HttpClient {
             request_id: header(headers, "x-request-id").or_else(|| header(headers, "x-aipi-call-id")),
             ..Answer::default()
         };
+        self.hearing.heard();
         self.feel(&answer);
         let most = if meaning(status) == Meaning::Accepted { most } else { most.min(Limits::FAULT) };
         let total = self.clock.sleep(self.timeouts.body);
@@ -456,6 +472,7 @@ impl HttpClient {
                     return Some(format!("no more of it came for {}", humantime::format_duration(idle)));
                 }
             };
+            self.hearing.heard();
             match piece {
                 Ok(Some(piece)) if body.len() + piece.len() > most => {
                     body.extend_from_slice(&piece[..most - body.len()]);
@@ -482,11 +499,9 @@ impl HttpClient {
     async fn ask(&self, method: Method, url: Url, most: usize) -> Result<Answer, Fault> {
         self.turn_to_ask().await?;
         let request = self.usual.request(method, url);
+        let _under_way = self.hearing.begin(None);
         let answer = self.exchange(&self.usual, request, most, self.late()).await;
-        let mut answer = answer.map_err(|lost| lost.fault(self.clock.now()))?;
-        // A record repeats what its create asked for, the address that is to be called included.
-        answer.body = hint::without_seals(answer.body);
-        Ok(answer)
+        answer.map(untold).map_err(|lost| lost.fault(self.clock.now()))
     }
 
     /// The body of a whole answer that was good; else its fault.
@@ -521,15 +536,10 @@ impl HttpClient {
     }
 }
 
-/// An answer that does not repeat the secret part of the address that is to be called.
-fn untold(mut answer: Answer, callback: Option<&str>) -> Answer {
-    let secret = callback.and_then(|url| url.rsplit('/').next()).filter(|secret| !secret.is_empty());
-    if let Some(secret) = secret
-        && memchr::memmem::find(&answer.body, secret.as_bytes()).is_some()
-    {
-        answer.body = String::from_utf8_lossy(&answer.body).replace(secret, "[secret]").into_bytes();
-    }
-    answer
+/// An answer that does not repeat the secret part of the address that is to be called: what a create asked for
+/// is repeated by its record, and by some refusals.
+fn untold(answer: Answer) -> Answer {
+    Answer { body: hint::without_seals(answer.body), ..answer }
 }
 
 fn header(headers: &HeaderMap, name: &str) -> Option<String> {
@@ -556,7 +566,11 @@ impl HttpClient {
     async fn upload_once(&self, file: &UploadFile) -> Result<Sent, Fault> {
         self.turn_to_ask().await?;
         let progress = Arc::new(Progress::default());
-        let body = Counted::new((file.open)(), file.size, progress.clone());
+        let _under_way = self.hearing.begin(Some(progress.clone()));
+        let hearing = Arc::clone(&self.hearing);
+        // The next piece is asked for when the one before was taken.
+        let pieces = (file.open)().inspect(move |_| hearing.heard()).boxed();
+        let body = Counted::new(pieces, file.size, progress.clone());
         let part = Part::stream_with_length(Body::wrap_stream(body), file.size).file_name(harmless(&file.name));
         let part =
             part.mime_str("application/octet-stream").map_err(|error| Lost::of(error).fault(self.clock.now()))?;
@@ -570,7 +584,11 @@ impl HttpClient {
     /// the file's own fault goes before what it did to the connection.
     fn uploaded(&self, answer: Result<Answer, Lost>, progress: &Progress) -> Result<Sent, Fault> {
         let now = self.clock.now();
-        let good = match (answer.map(|answer| self.good(answer)), progress.wrong()) {
+        let good = |answer: Answer| match answer.knows_no_uploads() {
+            true => Err(answer.wrong_place(now)),
+            false => self.good(answer),
+        };
+        let good = match (answer.map(good), progress.wrong()) {
             (Ok(Err(fault)), _) => return Err(fault),
             (_, Some(why)) => {
                 let words = format!("the file could not be read to its end for the upload: {why}");
@@ -627,7 +645,10 @@ impl Leaving {
 impl HttpClient {
     /// The one request of a create.
     async fn create_once(&self, request: CreateRequest) -> Result<Answer, Lost> {
-        let audio = upload::address(&self.base, &request.upload);
+        let audio = match &request.audio {
+            RequestAudio::Upload(id) => upload::address(&self.base, id),
+            RequestAudio::Url(url) => url.expose().to_owned(),
+        };
         let json = record::create_body(request.params, audio, request.metadata, request.callback);
         let late = Arc::new(AtomicBool::new(false));
         let within = self.timeouts.first_byte;
@@ -635,6 +656,7 @@ impl HttpClient {
         let request = self.creates.request(Method::POST, self.address(record::PATH));
         let request = request.header(CONTENT_TYPE, "application/json").header(CONTENT_LENGTH, json.len());
         let request = request.body(leaving.body(json));
+        let _under_way = self.hearing.begin(None);
         let answer = self.exchange(&self.creates, request, Limits::SMALL, std::future::pending()).await;
         answer.map_err(|lost| if late.load(Ordering::Relaxed) { self.too_late() } else { lost })
     }
@@ -780,6 +802,10 @@ impl Client for HttpClient {
         self.pacer.rate()
     }
 
+    fn silent_for(&self) -> Option<Duration> {
+        self.hearing.silent_for()
+    }
+
     fn last_date(&self) -> Option<Timestamp> {
         Some(self.date.load(Ordering::Relaxed)).filter(|date| *date != NEVER).map(Timestamp)
     }
@@ -800,12 +826,11 @@ impl Client for HttpClient {
             return Creation::NotAccepted(self.named(left_alone(held, self.clock.now())));
         }
         let limit = self.timeouts.create;
-        let callback = request.callback.as_ref().map(|callback| callback.url.clone());
         let answer = tokio::select! {
             answer = self.create_once(request) => answer,
             () = self.clock.sleep(limit) => Err(Lost::after("gave no whole answer", limit)),
         };
-        self.creation(answer.map(|answer| untold(answer, callback.as_deref())))
+        self.creation(answer.map(untold))
     }
 
     async fn read(&self, id: &TranscriptionId) -> Result<Reading, Fault> {

@@ -134,6 +134,13 @@ impl Pacer {
         self.pace().pushed_back(self.clock.uptime(), nothing_for);
     }
 
+    /// Nothing leaves for so long.
+    pub fn leave_alone(&self, span: Duration) {
+        let until = self.clock.uptime().after(span);
+        let mut pace = self.pace();
+        pace.held = pace.held.max(until);
+    }
+
     /// See [`Pace::got_through`].
     pub fn got_through(&self) {
         self.pace().got_through();

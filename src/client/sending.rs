@@ -92,6 +92,11 @@ impl Progress {
         self.note(|seen| seen.wrong = Some(why));
     }
 
+    /// Whether the file is being waited for, not the service.
+    pub fn reads_file(&self) -> bool {
+        self.now().reading
+    }
+
     /// Whether every byte of the file was handed over.
     pub fn whole(&self) -> bool {
         self.now().whole

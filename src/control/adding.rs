@@ -34,7 +34,7 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     if hands.store.wrote(&key).await? {
         return Err(Refusal::Usage(format!("{place} is an output that scribed wrote")));
     }
-    let (path, folder, disk) = (key.path.clone(), mount.source().folder.clone(), mount.disk_of(&key.path));
+    let (path, folder, disk) = (key.path.clone(), mount.source().folder.clone(), mount.disk_at(&key.path));
     let looked = blocking(move || {
         let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
         (link, look(&full_path(&folder, &path), disk))
@@ -62,8 +62,8 @@ async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Add
 }
 
 fn due(mount: &Mount, key: &JobKey, stamp: &Stamp, at: Moment) -> Timestamp {
-    let settle = mount.settle_of(&key.path);
-    mount.disk_of(&key.path).quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
+    let settle = mount.settle_at(&key.path);
+    mount.disk_at(&key.path).quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
 }
 
 fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {

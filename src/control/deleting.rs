@@ -35,6 +35,14 @@ pub async fn delete(hands: &Hands, wanted: &Wanted) -> Result<Deleted, Refusal> 
         return told(job, false, words);
     }
     let client = client(hands, &job)?;
+    if let Some(place) = job.bought_at.as_ref().filter(|place| **place != client.identity().origin) {
+        return Err(Refusal::Declined(format!(
+            "job {} is given up, but its transcription {transcription} is not deleted: it is at {place}, and its service \
+             is at {} now",
+            job.id,
+            client.identity().origin
+        )));
+    }
     let deletion = client.delete(&transcription).await.map_err(|fault| {
         Refusal::Declined(format!("job {} is given up, but its transcription is not deleted: {}", job.id, fault.words))
     })?;

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, costing, deleting, explaining, forecast, listing, pausing, status, steering};
+use super::{adding, costing, deleting, explaining, forecast, listing, pausing, reloading, status, steering};
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
@@ -49,6 +49,8 @@ pub struct Running {
     pub engines: Engines,
     /// What came in as callbacks, where they are received.
     pub received: Option<Arc<Counts>>,
+    /// Where it takes orders to read its configuration anew, if it does.
+    pub orders: Option<reloading::Orders>,
     /// This process.
     pub pid: u32,
     /// When it was started.
@@ -69,7 +71,8 @@ impl Hands {
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
             Request::Explain { path } => Answer::Explained(Box::new(explaining::explain(self, &path).await?)),
-            Request::LookUp { keys } => Answer::LookedUp(forecast::look_up(self, &keys).await?),
+            Request::LookUp { keys, sizes } => Answer::LookedUp(forecast::look_up(self, &keys, &sizes).await?),
+            Request::Bought { orders } => Answer::Bought(forecast::bought(self, &orders).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
@@ -77,6 +80,7 @@ impl Hands {
             Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),
             Request::Paused => Answer::Paused(self.store.pauses().await?),
             Request::Pause { whose, millis } => Answer::Paused(pausing::pause(self, &whose, millis).await?),
+            Request::Reload => Answer::Reloaded(reloading::reload(self).await?),
             Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),
         })
     }

@@ -1,11 +1,12 @@
 //! Jobs, page by page, and one job whole.
 
+use super::facts::facts;
 use super::hands::Hands;
 use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
-use crate::domain::job::{Job, JobKey};
+use crate::domain::job::Job;
 use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
-use crate::source::folder::full_path;
+use crate::source::place::{Recording, recording};
 use crate::store::contract::Filter;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -47,8 +48,11 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let history = hands.store.history(job.id).await?;
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
     let origin = origin(hands, &job).await?;
-    let is_gone = is_gone(hands, &job.key).await;
-    Ok(Shown { paused, job: hands.told(job), history, is_gone, origin })
+    let is_gone = is_gone(hands, &job).await;
+    let service = Some(hands.homes.of(&job.group()).clone());
+    let job = hands.told(job);
+    let facts = facts(hands, &job).await?;
+    Ok(Shown { paused, job, history, is_gone, origin, facts, service })
 }
 
 /// The job that its transcription was bought for, where that is another one.
@@ -57,13 +61,13 @@ async fn origin(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
     let bought = hands.store.bought(order).await?.filter(|bought| bought.transcription == *transcription);
     let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
     let Some(first) = hands.store.job(by).await? else { return Ok(None) };
-    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first.key).await, key: first.key }))
+    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first).await, key: first.key }))
 }
 
 /// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
-async fn is_gone(hands: &Hands, key: &JobKey) -> bool {
-    let Some(mount) = hands.mounts.get(&key.source).map(Arc::clone) else { return false };
-    let path = full_path(&mount.source().folder, &key.path);
+async fn is_gone(hands: &Hands, job: &Job) -> bool {
+    let Some(mount) = hands.mounts.get(&job.key.source).map(Arc::clone) else { return false };
+    let Recording::File(path) = recording(mount.source(), job) else { return false };
     let look = move || {
         let looked = std::fs::symlink_metadata(path);
         looked.is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok()

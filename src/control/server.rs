@@ -1,6 +1,6 @@
 //! The daemon's side of the socket.
 
-use super::hands::Hands;
+use super::reloading::Latest;
 use super::request::{Refusal, Request};
 use super::socket::Listening;
 use axum::Json;
@@ -8,7 +8,6 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{Router, post};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -22,7 +21,7 @@ const LONGEST_REQUEST: usize = 16 << 20;
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// Carries out what comes through the socket until told to stop; then the socket is gone.
-pub async fn serve(listening: Listening, hands: Arc<Hands>, stop: &CancellationToken) {
+pub async fn serve(listening: Listening, hands: Latest, stop: &CancellationToken) {
     let (listener, removal) = listening.split();
     let router =
         Router::new().route(PATH, post(carry_out)).layer(DefaultBodyLimit::max(LONGEST_REQUEST)).with_state(hands);
@@ -36,8 +35,8 @@ pub async fn serve(listening: Listening, hands: Arc<Hands>, stop: &CancellationT
     }
 }
 
-async fn carry_out(State(hands): State<Arc<Hands>>, Json(request): Json<Request>) -> Response {
-    match hands.carry_out(request).await {
+async fn carry_out(State(hands): State<Latest>, Json(request): Json<Request>) -> Response {
+    match hands.get().carry_out(request).await {
         Ok(answer) => Json(answer).into_response(),
         Err(refusal) => (status(&refusal), Json(refusal)).into_response(),
     }

@@ -52,8 +52,9 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
             open: StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| counts.of(kind)).sum(),
             running: counts.running(),
             suspect: hands.store.suspect(name).await?,
-            trouble: engine.and_then(|engine| engine.trouble()),
-            bears: engine.map(|engine| engine.bears()),
+            trouble: engine.as_ref().and_then(|engine| engine.trouble()),
+            bears: engine.as_ref().map(|engine| engine.bears()),
+            usual: engine.and_then(|engine| engine.usual()),
         });
     }
     Ok(services)

@@ -153,7 +153,7 @@ mod tests {
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::{Hash, ServiceName, SourceName, Timestamp, UploadId};
     use crate::domain::path::RelPath;
-    use crate::domain::stage::{Audio, Intent, Upload};
+    use crate::domain::stage::{Audio, AudioAt, Intent, Upload};
     use crate::domain::token::{Order, Token};
 
     fn unknown(due: Option<Timestamp>) -> Job {
@@ -164,7 +164,7 @@ mod tests {
         let token = Token::new(&order, key.tag(), 0);
         let (origin, key_hash) = ("https://stt.example.org".to_owned(), String::new());
         let intent = Intent { token, origin, key: key_hash, service_date: None, sent_at: now };
-        let upload = Upload { id: UploadId::new("u"), at: now };
+        let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: now, origin: None });
         let stage = Stage::Submitting { order, audio: Audio::default(), upload, intent };
         let asks = Fault::new(FaultKind::Asks, "the list was asked under another key", now);
         Job { stage, ..Job::found(JobId(1), key, stamp, now, now) }.resting(due, Some(asks))

@@ -67,6 +67,10 @@ pub enum FaultKind {
     /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
     /// for `hold`.
     Held,
+    /// The file that a row of a manifest names is not there yet.
+    Awaited,
+    /// The file is not what its checksum says: nothing is bought for it.
+    Altered,
     /// The spool has no room for its sound track now: others of ours have it, and give it back.
     NoRoom,
     /// It does not fit into what is left of a budget.
@@ -95,6 +99,8 @@ impl FaultKind {
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
+            Self::Awaited => "awaited",
+            Self::Altered => "altered",
             Self::NoRoom => "no_room",
             Self::Budget => "budget",
             Self::Asks => "asks",
@@ -103,7 +109,7 @@ impl FaultKind {
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 18] = [
+    pub const NAMES: [&str; 20] = [
         "refused",
         "barred",
         "throttled",
@@ -118,6 +124,8 @@ impl FaultKind {
         "unwritable",
         "folder_away",
         "held",
+        "awaited",
+        "altered",
         "no_room",
         "budget",
         "asks",
@@ -140,7 +148,9 @@ impl Fault {
     /// Who is to blame for it.
     pub fn blame(&self) -> Blame {
         match self.kind {
-            FaultKind::Refused { .. } | FaultKind::Template | FaultKind::Gone | FaultKind::Bug => Blame::Job,
+            FaultKind::Refused { .. } | FaultKind::Template | FaultKind::Altered | FaultKind::Gone | FaultKind::Bug => {
+                Blame::Job
+            }
             FaultKind::Dead { code } if code < 500 => Blame::Job,
             FaultKind::Dead { .. } | FaultKind::Unreadable => Blame::Passing,
             FaultKind::Barred { .. } => Blame::Key,
@@ -151,6 +161,7 @@ impl Fault {
             | FaultKind::Unwritable
             | FaultKind::FolderAway
             | FaultKind::Held
+            | FaultKind::Awaited
             | FaultKind::NoRoom
             | FaultKind::Budget => Blame::World,
             FaultKind::Asks => Blame::Person,

@@ -4,6 +4,7 @@ use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::row::Row;
 use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, IllegalMove, Stage};
 use crate::domain::token::Order;
@@ -45,7 +46,7 @@ impl JobTag {
 pub struct JobTag(pub [u8; 16]);
 
 /// What tells one state of a file from another without reading it. Times in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Bytes.
     pub size: u64,
@@ -105,6 +106,14 @@ pub struct Job {
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// The row of a manifest that orders it; `None` for what was found in a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<Box<Row>>,
+    /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
+    /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
+    /// it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bought_at: Option<String>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -128,6 +137,8 @@ impl Job {
             made_from: None,
             vouched: None,
             sent: None,
+            row: None,
+            bought_at: None,
             charges: Vec::new(),
         }
     }
@@ -150,7 +161,13 @@ impl Job {
             }
             Event::Uploaded { sent, .. } => self.sent.clone_from(sent),
             Event::Followed { .. } => self.sent = None,
-            Event::Adopted { round, .. } => {
+            Event::Created { .. } => {
+                if let Stage::Submitting { intent, .. } = &self.stage {
+                    self.bought_at = Some(intent.origin.clone());
+                }
+            }
+            Event::Adopted { round, origin, .. } => {
+                self.bought_at.clone_from(origin);
                 // A round of this job is never used twice: its tokens would be equal.
                 self.round = self.round.max(*round);
                 if !matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. }) {
@@ -165,6 +182,14 @@ impl Job {
             Event::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());
+            }
+            Event::Reordered { row } => {
+                // What it has bought keeps the tokens of that round.
+                self.round += u32::from(self.stage.transcription().is_some());
+                self.row = Some(row.clone());
+                // A person has ordered it as it is: no stalled recorder.
+                self.vouched = Some(self.seen);
+                (self.sent, self.made_from, self.attempts) = (None, None, 0);
             }
             Event::Fetched { .. } => self.attempts = 0,
             Event::Written { outputs } => {
@@ -199,6 +224,12 @@ impl Job {
         let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
         let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         in_flight && (self.due.is_none() || stuck)
+    }
+
+    /// Whether it waits for a person to say where what was bought for it is now.
+    pub fn asks_where(&self) -> bool {
+        let asks = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Asks);
+        asks && self.due.is_none() && matches!(self.stage, Stage::Submitted { .. })
     }
 
     /// Whether it waits until its file has been quiet for `hold`.

@@ -57,6 +57,7 @@ pub fn waits_for(job: &Job) -> &'static str {
     match fault.kind {
         F::Asks => "person",
         F::Held => "hold",
+        F::Awaited => "missing file",
         F::Budget => "budget",
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
@@ -67,6 +68,6 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Refused { .. } | F::Barred { .. } | F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => {
             "service"
         }
-        F::Gone | F::Template | F::Bug => "retry",
+        F::Gone | F::Template | F::Altered | F::Bug => "retry",
     }
 }

@@ -3,6 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
+use crate::domain::row::Row;
 use crate::domain::sent::Sent;
 use crate::domain::token::{Order, Token};
 use serde::{Deserialize, Serialize};
@@ -27,20 +28,20 @@ pub enum Stage {
     Uploaded {
         /// What would be bought.
         order: Order,
-        /// What the service says of the audio.
+        /// What is known of the audio.
         audio: Audio,
-        /// The audio at the service.
-        upload: Upload,
+        /// Where the service has the audio from.
+        upload: AudioAt,
     },
     /// The intent: a create may have left. Whoever finds a job here does not know whether money was
     /// spent, and asks the list.
     Submitting {
         /// What would be bought.
         order: Order,
-        /// What the service says of the audio.
+        /// What is known of the audio.
         audio: Audio,
-        /// The audio at the service.
-        upload: Upload,
+        /// Where the service has the audio from.
+        upload: AudioAt,
         /// When and as whom.
         intent: Intent,
     },
@@ -115,6 +116,27 @@ impl Audio {
     }
 }
 
+/// Where the service has the audio from. Stored as an upload always was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AudioAt {
+    /// It was uploaded.
+    Upload(Upload),
+    /// It lies elsewhere, and the service fetches it. Its address is the job's to tell when it is created: it
+    /// may hold a signature that does not last.
+    Remote {
+        /// When that was settled.
+        remote_since: Timestamp,
+    },
+}
+
+impl AudioAt {
+    /// Whether it was uploaded.
+    pub fn is_upload(&self) -> bool {
+        matches!(self, Self::Upload(_))
+    }
+}
+
 /// Audio at the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
@@ -122,6 +144,9 @@ pub struct Upload {
     pub id: UploadId,
     /// When it came there: a service drops what nobody uses.
     pub at: Timestamp,
+    /// Where that is, as in [`Intent::origin`]; `None`: an older release did not write it down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// What is written down, durably, before a create leaves (design, section 5).
@@ -205,10 +230,10 @@ pub enum Event {
     Uploaded {
         /// What would be bought.
         order: Order,
-        /// What the service says of it.
+        /// What is known of it.
         audio: Audio,
-        /// It, at the service.
-        upload: Upload,
+        /// It, at the service, or where the service fetches it.
+        upload: AudioAt,
         /// What was sent, where that was not simply the file.
         sent: Option<Sent>,
     },
@@ -234,6 +259,8 @@ pub enum Event {
         transcription: TranscriptionId,
         /// The round it was bought in.
         round: u32,
+        /// Where it is, as in [`Intent::origin`]; `None` where nobody knows.
+        origin: Option<String>,
     },
     /// Another job is buying the same.
     Followed {
@@ -272,6 +299,12 @@ pub enum Event {
     Revived,
     /// A person's order to buy again what may have been bought already (back door).
     PaidAgain,
+    /// The row that orders it was edited: a person's order for another transcription, or for the same in
+    /// another place (back door).
+    Reordered {
+        /// As it is now.
+        row: Box<Row>,
+    },
     /// A person's order to give it up.
     Cancelled,
 }
@@ -328,7 +361,7 @@ impl Stage {
             (S::Uploaded { order, .. }, E::UploadLost) => S::probed(order),
             (S::Submitted { order, .. }, E::Anew) => S::probed(order),
             (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
-            (before, E::Grew { .. }) if before.may_start_over() => S::Found,
+            (before, E::Grew { .. } | E::Reordered { .. }) if before.may_start_over() => S::Found,
             (S::Failed { from, fault }, E::Revived) => from.revived(&fault),
             (S::Cancelled { from }, E::Revived) => *from,
             (S::Submitting { order, .. } | S::Submitted { order, .. }, E::PaidAgain) => S::probed(order),
@@ -598,6 +631,7 @@ impl Event {
             Self::Failed { .. } => "failed",
             Self::Revived => "revived",
             Self::PaidAgain => "paid_again",
+            Self::Reordered { .. } => "reordered",
             Self::Cancelled => "cancelled",
         }
     }

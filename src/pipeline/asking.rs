@@ -1,11 +1,11 @@
-//! When it is asked for what is on its way at a service: when such audio usually is done, then ever more
+//! When it is asked for what is on its way at a service, of which each has its own: when such audio usually is done, then ever more
 //! rarely; and more rarely still while callbacks are seen to come. Only while the process lives: what is
 //! lost with it costs a few questions more.
 
 use crate::config::meant::Poll;
-use crate::domain::names::{JobId, ServiceName, Timestamp};
+use crate::domain::names::{JobId, Timestamp};
 use crate::domain::stage::Audio;
-use crate::domain::turnaround::{Load, Turnaround};
+use crate::domain::turnaround::{Load, Turnaround, Usual};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,15 +42,10 @@ pub struct Asking(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    services: HashMap<ServiceName, Learned>,
-    flights: HashMap<JobId, Flight>,
-    chance: fastrand::Rng,
-}
-
-#[derive(Debug, Default)]
-struct Learned {
     turnaround: Turnaround,
     callbacks: Callbacks,
+    flights: HashMap<JobId, Flight>,
+    chance: fastrand::Rng,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +103,7 @@ impl Asking {
     }
 
     /// A job's audio was accepted by a service that had so many others of ours: how long until the first look.
-    pub fn accepted(&self, job: JobId, service: &ServiceName, audio: Audio, beside: u64, poll: &Poll) -> Duration {
+    pub fn accepted(&self, job: JobId, audio: Audio, beside: u64, poll: &Poll) -> Duration {
         let load =
             Load { audio: Duration::from_millis(audio.millis), beside: u32::try_from(beside).unwrap_or(u32::MAX) };
         let mut known = self.known();
@@ -116,12 +111,12 @@ impl Asking {
             known.flights.clear();
         }
         known.flights.insert(job, Flight { load, hinted: 0, last_hint: Timestamp(i64::MIN) });
-        known.wait(job, service, poll, Duration::ZERO)
+        known.wait(job, poll, Duration::ZERO)
     }
 
     /// It has not ended at this age: how long until the next look.
-    pub fn pending(&self, job: JobId, service: &ServiceName, poll: &Poll, age: Duration) -> Duration {
-        self.known().wait(job, service, poll, age)
+    pub fn pending(&self, job: JobId, poll: &Poll, age: Duration) -> Duration {
+        self.known().wait(job, poll, age)
     }
 
     /// The moment of a look that is `wait` away. Where many are on their way it comes a little later, so that
@@ -133,19 +128,23 @@ impl Asking {
 
     /// It has ended well, after `took` by the service's own dates or else at this `age`. `calls`: whether it
     /// was asked to call us.
-    pub fn ended(&self, job: JobId, service: &ServiceName, audio: Audio, took: Duration, calls: bool) {
+    pub fn ended(&self, job: JobId, audio: Audio, took: Duration, calls: bool) {
         let mut known = self.known();
         let flight = known.flights.remove(&job);
         let beside = u32::try_from(known.flights.len()).unwrap_or(u32::MAX);
         let known_load = flight.map(|flight| flight.load).filter(|load| !load.audio.is_zero());
         let load = known_load.unwrap_or(Load { audio: Duration::from_millis(audio.millis), beside });
-        let learned = known.services.entry(service.clone()).or_default();
-        learned.turnaround.learn(load, took);
+        known.turnaround.learn(load, took);
         match flight {
-            Some(flight) if calls && flight.hinted > 0 => learned.callbacks.came(),
-            Some(_) if calls => learned.callbacks.did_not_come(job),
+            Some(flight) if calls && flight.hinted > 0 => known.callbacks.came(),
+            Some(_) if calls => known.callbacks.did_not_come(job),
             _ => {}
         }
+    }
+
+    /// How long the service takes, as far as that was learned.
+    pub fn usual(&self) -> Option<Usual> {
+        self.known().turnaround.usual()
     }
 
     /// It is not on its way any more, however it ended.
@@ -171,26 +170,22 @@ impl Asking {
 
     /// A callback for something that has ended, or was never on its way.
     pub fn hinted_late(&self, job: JobId) {
-        self.known().services.values_mut().for_each(|learned| learned.callbacks.came_late(job));
+        self.known().callbacks.came_late(job);
     }
 
-    /// Whether callbacks are seen to come, from any service.
+    /// Whether callbacks are seen to come.
     pub fn callbacks_work(&self) -> bool {
-        self.known().services.values().any(|learned| learned.callbacks.work())
+        self.known().callbacks.work()
     }
 }
 
 impl Known {
-    fn wait(&mut self, job: JobId, service: &ServiceName, poll: &Poll, age: Duration) -> Duration {
+    fn wait(&mut self, job: JobId, poll: &Poll, age: Duration) -> Duration {
         let jitter = self.chance.f64();
-        let learned = self.services.get(service);
-        let flight = self.flights.get(&job);
-        let looks = match (learned, flight) {
-            // Without its length nothing is known of it.
-            (Some(learned), Some(flight)) if !flight.load.audio.is_zero() => learned.turnaround.looks(flight.load),
-            _ => Vec::new(),
-        };
-        wait(poll, age, &looks, learned.is_some_and(|learned| learned.callbacks.work()), jitter)
+        // Without its length nothing is known of it.
+        let flight = self.flights.get(&job).filter(|flight| !flight.load.audio.is_zero());
+        let looks = flight.map(|flight| self.turnaround.looks(flight.load)).unwrap_or_default();
+        wait(poll, age, &looks, self.callbacks.work(), jitter)
     }
 }
 
@@ -236,23 +231,19 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    fn service() -> ServiceName {
-        ServiceName::new("default")
-    }
-
     const MINUTE: Audio = Audio { millis: 60_000, channels: 1, billed: None };
 
     #[test]
     fn the_first_look_comes_when_such_audio_usually_is_done_and_before_that_at_once() {
         let asking = Asking::new(1);
-        assert_eq!(asking.accepted(JobId(0), &service(), MINUTE, 0, &POLL), POLL.min);
+        assert_eq!(asking.accepted(JobId(0), MINUTE, 0, &POLL), POLL.min);
         for job in 0..20 {
-            asking.accepted(JobId(job), &service(), MINUTE, 0, &POLL);
-            asking.ended(JobId(job), &service(), MINUTE, secs(30), false);
+            asking.accepted(JobId(job), MINUTE, 0, &POLL);
+            asking.ended(JobId(job), MINUTE, secs(30), false);
         }
-        let first = asking.accepted(JobId(99), &service(), MINUTE, 0, &POLL);
+        let first = asking.accepted(JobId(99), MINUTE, 0, &POLL);
         assert!((secs(29)..=secs(31)).contains(&first), "{first:?}");
-        let next = asking.pending(JobId(99), &service(), &POLL, secs(31));
+        let next = asking.pending(JobId(99), &POLL, secs(31));
         assert!((secs(2)..=secs(4)).contains(&next), "a tenth of its age: {next:?}");
     }
 
@@ -260,15 +251,15 @@ mod tests {
     fn callbacks_that_come_make_looks_rarer_and_those_that_stay_away_undo_that() {
         let asking = Asking::new(1);
         let end = |job: u64, called: bool| {
-            asking.accepted(JobId(job), &service(), MINUTE, 0, &POLL);
+            asking.accepted(JobId(job), MINUTE, 0, &POLL);
             if called {
                 asking.hinted(JobId(job), Timestamp(0));
             }
-            asking.ended(JobId(job), &service(), MINUTE, secs(30), true);
+            asking.ended(JobId(job), MINUTE, secs(30), true);
         };
         (0..6).for_each(|job| end(job, true));
         assert!(asking.callbacks_work());
-        let net = asking.accepted(JobId(99), &service(), MINUTE, 0, &POLL);
+        let net = asking.accepted(JobId(99), MINUTE, 0, &POLL);
         assert!(net >= secs(100), "{net:?}");
         end(10, false);
         asking.hinted_late(JobId(10));

@@ -8,6 +8,7 @@ use crate::config::meant::{self, Limits, Terms};
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
+use crate::domain::turnaround::Usual;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
@@ -34,6 +35,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 mod bearing;
+mod claiming;
 mod creates;
 mod glance;
 mod gone;
@@ -52,7 +54,9 @@ const LEASE: Duration = Duration::from_secs(60);
 /// for the answer to a create. What lasts is dropped at once.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Everything the engine works with. Built by whoever knows everybody.
+/// Everything the engine works with. Built by whoever knows everybody, and built anew when the configuration
+/// has changed: whatever is under way keeps those that it was begun with.
+#[derive(Clone)]
 pub struct Parts {
     /// The queue.
     pub store: Arc<dyn Store>,
@@ -120,7 +124,8 @@ pub enum Ended {
 
 /// The engine.
 pub struct Engine {
-    parts: Parts,
+    service: ServiceName,
+    parts: Mutex<Arc<Parts>>,
     line: Mutex<Line>,
     found: Mutex<Found>,
     uploading: AtomicUsize,
@@ -138,7 +143,7 @@ pub struct Engine {
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
     /// Where sound tracks alone are sent.
-    extractor: Option<Extractor>,
+    extractor: Mutex<Option<Arc<Extractor>>>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
@@ -220,9 +225,8 @@ impl Engine {
         let started = parts.clock.uptime();
         let memory = Memory::new(parts.seed);
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        let extractor = (parts.terms.upload == meant::Upload::Audio)
-            .then(|| Extractor::new(Arc::clone(&parts.spool), cores, parts.terms.limits.uploads));
         Self {
+            service: parts.client.identity().service.clone(),
             line: Mutex::new(Line::new(parts.retry)),
             found: Mutex::new(Found::new(parts.terms.limits)),
             uploading: AtomicUsize::new(0),
@@ -237,24 +241,51 @@ impl Engine {
             started,
             cores,
             sent_bytes: Arc::default(),
-            extractor,
+            extractor: Mutex::new(extractor(&parts, cores)),
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
             recalled: Notify::new(),
             turns: watch::Sender::new(0),
-            parts,
+            parts: Mutex::new(Arc::new(parts)),
         }
     }
 
     /// The service whose jobs it moves.
     pub fn service(&self) -> &ServiceName {
-        &self.parts.client.identity().service
+        &self.service
+    }
+
+    /// What it works with now.
+    pub fn parts(&self) -> Arc<Parts> {
+        Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn extractor(&self) -> Option<Arc<Extractor>> {
+        self.extractor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Works with these from now on: the same store, clock and service under another configuration. What is under
+    /// way ends with what it was begun with. A person has acted: what was asked of one is asked anew.
+    pub fn take_up(&self, parts: Parts) {
+        let old = self.parts();
+        if (old.terms.upload, old.terms.limits) != (parts.terms.upload, parts.terms.limits) {
+            *self.extractor.lock().unwrap_or_else(PoisonError::into_inner) = extractor(&parts, self.cores);
+        }
+        if old.terms.limits != parts.terms.limits {
+            *self.found() = Found::new(parts.terms.limits);
+        }
+        // What another key or address meets is not known yet.
+        let is_same_way = Arc::ptr_eq(&old.client, &parts.client);
+        self.line().configured_anew(parts.retry, is_same_way);
+        self.memory().distrust = None;
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(parts);
+        self.nudge();
     }
 
     /// Whether a group is this engine's business.
     fn owns(&self, group: &Group) -> bool {
-        self.parts.homes.of(group) == self.service()
+        self.parts().homes.of(group) == self.service()
     }
 
     /// Something new may be due: look now.
@@ -300,7 +331,7 @@ impl Engine {
     /// Why nothing, or nothing new, is sent to the service now. In words.
     pub fn trouble(&self) -> Option<String> {
         let line = self.line();
-        if let Some((fault, _)) = line.trouble(self.parts.clock.uptime()) {
+        if let Some((fault, _)) = line.trouble(self.parts().clock.uptime()) {
             return Some(fault.words.clone());
         }
         let asks = line.question().map(|words| format!("it refuses one file after the other: {words}"));
@@ -315,7 +346,9 @@ impl Engine {
     pub async fn run(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
         let mut walks: JoinSet<Walked> = JoinSet::new();
         let mut busy = Busy::default();
-        let began = self.parts.clock.now();
+        let clock = Arc::clone(&self.parts().clock);
+        let began = clock.now();
+        let _listening = self.hints.listen();
         loop {
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
@@ -326,8 +359,13 @@ impl Engine {
             {
                 return Ok(ended);
             }
-            // What is under way wakes us when it ends.
-            let next = if busy.total() == 0 { earlier(next, self.patience_left(until)) } else { next };
+            if let Some(words) = self.left_hanging(until, &busy) {
+                self.drain(&mut walks, &mut busy).await?;
+                return Ok(Ended::ServiceOut(words));
+            }
+            // What is under way wakes us when it ends; or nothing is heard of it for too long.
+            let idle = || earlier(next, self.patience_left(until));
+            let next = if busy.total() == 0 { idle() } else { earlier(next, self.silence_left(until)) };
             let sleep = next.map_or(Duration::from_secs(3600), |wake| wake.min(Duration::from_secs(3600)));
             tokio::select! {
                 biased;
@@ -342,7 +380,7 @@ impl Engine {
                     }
                 }
                 () = nudged => {}
-                () = self.parts.clock.sleep(sleep) => {}
+                () = clock.sleep(sleep) => {}
             }
         }
     }
@@ -351,7 +389,8 @@ impl Engine {
     /// dropped at once and repeated later.
     async fn drain(&self, walks: &mut JoinSet<Walked>, busy: &mut Busy) -> Result<(), StoreError> {
         busy.drop_lasting();
-        let deadline = self.parts.clock.sleep(DRAIN);
+        let clock = Arc::clone(&self.parts().clock);
+        let deadline = clock.sleep(DRAIN);
         tokio::pin!(deadline);
         loop {
             tokio::select! {
@@ -392,14 +431,19 @@ impl Engine {
 
     /// What the service was found to bear.
     pub fn bears(&self) -> Bears {
-        let (agreed, found) = (self.parts.terms.limits, self.found());
+        let (agreed, found) = (self.parts().terms.limits, self.found());
         Bears {
             uploads: (agreed.uploads, found.uploads.now()),
             running: (agreed.running, found.running.now()),
-            requests_per_second: Some(self.parts.client.rate())
+            requests_per_second: Some(self.parts().client.rate())
                 .filter(|rate| rate.is_finite())
                 .map(|rate| (f64::from(agreed.requests_per_second), rate)),
         }
+    }
+
+    /// How long its service takes, as far as that was learned.
+    pub fn usual(&self) -> Option<Usual> {
+        self.asking.usual()
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {
@@ -409,6 +453,11 @@ impl Engine {
     fn line(&self) -> MutexGuard<'_, Line> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn extractor(parts: &Parts, cores: usize) -> Option<Arc<Extractor>> {
+    let wanted = parts.terms.upload == meant::Upload::Audio;
+    wanted.then(|| Arc::new(Extractor::new(Arc::clone(&parts.spool), cores, parts.terms.limits.uploads)))
 }
 
 /// The whole wait after so many earlier failures.

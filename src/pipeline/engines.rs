@@ -4,34 +4,49 @@ use crate::domain::hint::Hint;
 use crate::domain::names::ServiceName;
 use crate::pipeline::engine::{Ended, Engine, Passing, Tally, Until};
 use crate::store::contract::StoreError;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
-use tokio::task::JoinSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// The engines, by the names of their services; never empty.
+/// The engines, by the names of their services; never empty. Others may come and go while they run.
 #[derive(Clone)]
 pub struct Engines {
-    each: Arc<[Arc<Engine>]>,
+    shared: Arc<Shared>,
     passing: Arc<Passing>,
+}
+
+struct Shared {
+    each: Mutex<BTreeMap<ServiceName, Arc<Engine>>>,
+    changed: Notify,
 }
 
 impl Engines {
     /// These, that pass on jobs by `passing`.
     pub fn new(engines: impl IntoIterator<Item = Arc<Engine>>, passing: Arc<Passing>) -> Self {
-        let mut engines: Vec<Arc<Engine>> = engines.into_iter().collect();
-        engines.sort_by(|a, b| a.service().cmp(b.service()));
-        Self { each: engines.into(), passing }
+        let each = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
+        Self { shared: Arc::new(Shared { each: Mutex::new(each), changed: Notify::new() }), passing }
     }
 
-    /// Each of them.
-    pub fn each(&self) -> impl Iterator<Item = &Arc<Engine>> {
-        self.each.iter()
+    /// Each of them, as they are now.
+    pub fn each(&self) -> impl Iterator<Item = Arc<Engine>> + use<> {
+        let each = self.shared.each.lock().unwrap_or_else(PoisonError::into_inner);
+        each.values().cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// The one of a service.
-    pub fn of(&self, service: &ServiceName) -> Option<&Arc<Engine>> {
+    pub fn of(&self, service: &ServiceName) -> Option<Arc<Engine>> {
         self.each().find(|engine| engine.service() == service)
+    }
+
+    /// From now on these: those that are new begin, and those that are not among them end as when they are told
+    /// to stop.
+    pub fn replace(&self, engines: impl IntoIterator<Item = Arc<Engine>>) {
+        let each = engines.into_iter().map(|engine| (engine.service().clone(), engine)).collect();
+        *self.shared.each.lock().unwrap_or_else(PoisonError::into_inner) = each;
+        self.shared.changed.notify_one();
     }
 
     /// See [`Engine::nudge`].
@@ -44,9 +59,10 @@ impl Engines {
         self.each().for_each(|engine| engine.recall());
     }
 
-    /// See [`Engine::hint`]: whose it is, is known when it is looked into.
+    /// See [`Engine::hint`]: whose it is, is known when it is looked into. One that can take no more keeps it
+    /// from no other.
     pub fn hint(&self, hint: &Hint) -> bool {
-        self.each().all(|engine| engine.hint(hint.clone()))
+        self.each().filter(|engine| !engine.hint(hint.clone())).count() == 0
     }
 
     /// Whether callbacks are seen to come from any service.
@@ -56,7 +72,7 @@ impl Engines {
 
     /// See [`Engine::turned`]: of every one.
     pub async fn turned(&self) {
-        futures_util::future::join_all(self.each().map(|engine| engine.turned())).await;
+        futures_util::future::join_all(self.each().map(|engine| async move { engine.turned().await })).await;
     }
 
     /// See [`Engine::set_intake`].
@@ -118,25 +134,58 @@ impl Engines {
     async fn run_each(&self, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
         let stop = stop.child_token();
         let mut running = JoinSet::new();
-        for engine in self.each() {
-            let (engine, stop) = (Arc::clone(engine), stop.clone());
-            running.spawn(async move { engine.run(until, &stop).await });
-        }
+        let mut begun = BTreeMap::new();
         let mut all = Ok(Ended::Idle);
-        while let Some(joined) = running.join_next().await {
-            let ended = match joined {
-                Ok(ended) => ended,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => continue,
-                },
+        loop {
+            self.begin_and_end(until, &stop, &mut begun, &mut running);
+            let joined = tokio::select! {
+                joined = running.join_next() => joined,
+                () = self.shared.changed.notified() => continue,
             };
+            let Some(joined) = joined else { return all };
+            let Some((service, ended)) = unless_panicked(joined) else { continue };
             if ended.is_err() {
                 stop.cancel();
             }
-            all = together(all, ended);
+            // What one that was taken out came to is nobody's end.
+            let is_wanted = self.of(&service).is_some() || stop.is_cancelled();
+            all = if is_wanted || ended.is_err() { together(all, ended) } else { all };
         }
-        all
+    }
+
+    /// Begins those that are new, and tells those to stop that are wanted no more.
+    fn begin_and_end(
+        &self,
+        until: Until,
+        stop: &CancellationToken,
+        begun: &mut BTreeMap<ServiceName, CancellationToken>,
+        running: &mut JoinSet<(ServiceName, Result<Ended, StoreError>)>,
+    ) {
+        begun.retain(|service, stop| {
+            let is_wanted = self.of(service).is_some();
+            if !is_wanted {
+                stop.cancel();
+            }
+            is_wanted
+        });
+        for engine in self.each() {
+            let service = engine.service().clone();
+            if begun.contains_key(&service) {
+                continue;
+            }
+            let stop = stop.child_token();
+            begun.insert(service.clone(), stop.clone());
+            running.spawn(async move { (service, engine.run(until, &stop).await) });
+        }
+    }
+}
+
+/// A bug of an engine is everybody's.
+fn unless_panicked<T>(joined: Result<T, JoinError>) -> Option<T> {
+    match joined.map_err(JoinError::try_into_panic) {
+        Ok(ended) => Some(ended),
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        Err(Err(_)) => None,
     }
 }
 

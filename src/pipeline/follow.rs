@@ -24,11 +24,12 @@ pub async fn run(
 ) -> Result<Outcome, Fault> {
     let now = clock.now();
     let leader = store.job(owner).await.map_err(|error| store_fault(&error, now))?;
+    let origin = leader.as_ref().and_then(|leader| leader.bought_at.clone());
     let lead = leader.map_or(Lead::TakeOver, |leader| leader.stage.lead(order));
     Ok(match lead {
         Lead::Wait => Outcome::Sleep { until: now.after(NET), reason: None },
         Lead::Share(transcription) => {
-            Outcome::Step(Event::Adopted { order: order.clone(), transcription, round: job.round })
+            Outcome::Step(Event::Adopted { order: order.clone(), transcription, round: job.round, origin })
         }
         Lead::Follow(owner) if owner != job.id => Outcome::Step(Event::Followed { order: order.clone(), owner }),
         Lead::Follow(_) | Lead::TakeOver => Outcome::Step(Event::TookOver),

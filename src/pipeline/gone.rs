@@ -40,7 +40,8 @@ pub fn sought(
     match walked {
         Ok(found) => match found.get(&Token::new(order, job.key.tag(), job.round)) {
             Some(item) if item.id != *id => {
-                Ok(Event::Adopted { order: order.clone(), transcription: item.id.clone(), round: job.round })
+                let (order, transcription, origin) = (order.clone(), item.id.clone(), job.bought_at.clone());
+                Ok(Event::Adopted { order, transcription, round: job.round, origin })
             }
             Some(_) => Err(and(FaultKind::Broken, "yet its list has it, so it is asked for again")),
             None => Err(and(FaultKind::Gone, "its list does not have it either. Nothing is bought again by itself")),
@@ -107,7 +108,8 @@ mod tests {
     fn only_the_token_of_this_very_round_is_this_transcription() {
         let own = Token::new(&order(), job().key.tag(), 2);
         let adopted = seek(Ok(&listed(own.clone(), "other"))).unwrap();
-        let expected = Event::Adopted { order: order(), transcription: TranscriptionId::new("other"), round: 2 };
+        let transcription = TranscriptionId::new("other");
+        let expected = Event::Adopted { order: order(), transcription, round: 2, origin: None };
         assert_eq!(adopted, expected);
         let dead_round = Token { round: 1, ..own.clone() };
         assert!(is_fault(seek(Ok(&listed(dead_round, "dead"))), &FaultKind::Gone));

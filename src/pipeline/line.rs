@@ -58,6 +58,16 @@ impl Line {
         Self { policy, closed: None, doubted: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
     }
 
+    /// A person has changed the configuration: what was asked is taken to be answered. Another way to the service
+    /// (a new key, a new address) is tried at once, but creates go on one at a time where one is unknown.
+    pub fn configured_anew(&mut self, policy: Policy, is_same_way: bool) {
+        self.policy = policy;
+        (self.refusals, self.refusal) = (0, None);
+        if !is_same_way {
+            *self = Self { careful: self.careful, ..Self::new(policy) };
+        }
+    }
+
     /// What may be sent now.
     pub fn gate(&self, now: Uptime) -> Gate {
         match &self.closed {

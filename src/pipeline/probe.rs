@@ -6,18 +6,22 @@ use crate::config::meant::{Existing, Source};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, ServiceName, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::ours::says_it_is_ours;
+use crate::source::place::{Recording, outputs_beside, recording};
 use crate::source::stamp::{Look, hash, look};
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,10 +41,13 @@ pub async fn run(
     job: &Job,
 ) -> Result<Outcome, Fault> {
     let source = mount.source();
-    let path = full_path(&source.folder, &job.key.path);
     let now = clock.now();
+    let path = match recording(source, job) {
+        Recording::File(path) => path,
+        Recording::Remote(content) => return remote(store, service, params, mount, job, content, now).await,
+    };
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (disk, seen, wants_hash) = (mount.disk_of(&job.key.path), job.seen, alike || !job.outputs.is_empty());
+    let (disk, seen, wants_hash) = (mount.disk_of(job), job.seen, alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
     let looked = within(clock, limit, move || {
         let looked = look(&path, disk);
@@ -54,10 +61,10 @@ pub async fn run(
     };
     let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
-        other => return missing(mount, other, now).await,
+        other => return missing(mount, job, other, now).await,
     };
     if stamp != job.seen {
-        return grew(mount, stamp, now.after(mount.settle_of(&job.key.path)), now).await;
+        return grew(mount, stamp, now.after(mount.settle_of(job)), now).await;
     }
     if stamp.size == 0 {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Empty }));
@@ -76,6 +83,27 @@ pub async fn run(
     Ok(Outcome::Step(Event::Probed { params, content }))
 }
 
+/// Nobody here can read it: what stands for its content is known from the start.
+async fn remote(
+    store: &dyn Store,
+    service: &ServiceName,
+    params: &ParamFiles,
+    mount: &Arc<Mount>,
+    job: &Job,
+    content: Hash,
+    now: Timestamp,
+) -> Result<Outcome, Fault> {
+    let params = match &job.made_from {
+        Some(made) if made.content == content => made.params,
+        _ => keep_params(params, mount.source(), job, now)?,
+    };
+    let order = Order { service: service.clone(), content, params };
+    if let Some(outcome) = subtitled(store, service, mount, job, Some(&order), now).await? {
+        return Ok(outcome);
+    }
+    Ok(Outcome::Step(Event::Probed { params, content: Some(content) }))
+}
+
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
 /// knows its own only when the service's list has been walked.
 async fn subtitled(
@@ -90,9 +118,15 @@ async fn subtitled(
         return Ok(None);
     }
     let fault = |error| store_fault(&error, now);
-    let (theirs, path) = (Arc::clone(mount), job.key.path.clone());
-    let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &path)).await;
-    let found = found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now))?;
+    let (folder, path) = beside(mount.source(), job);
+    let (theirs, below) = (Arc::clone(mount), folder.clone());
+    let found = blocking(move || theirs.beside().subtitles(&below, &path)).await;
+    let found = match found {
+        Ok(found) => found,
+        // It is made when something is written into it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && job.row.is_some() => return Ok(None),
+        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
+    };
     let mut foreign = Vec::new();
     for path in found {
         let key = JobKey { path, ..job.key.clone() };
@@ -103,7 +137,6 @@ async fn subtitled(
     if foreign.is_empty() {
         return Ok(None);
     }
-    let folder = mount.source().folder.clone();
     if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
         return Ok(None);
     }
@@ -119,6 +152,16 @@ async fn subtitled(
     Ok(Some(Outcome::Step(Event::Skipped { why: Skip::Subtitled })))
 }
 
+/// Where subtitles would lie, as a folder and the path below it that they would be named after.
+fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
+    if job.row.is_none() {
+        return (source.folder.clone(), job.key.path.clone());
+    }
+    let path = outputs_beside(source, job);
+    let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
+    (path.parent().unwrap_or(Path::new("")).to_owned(), name)
+}
+
 const UNLISTED: &str = "cannot look for subtitles beside the file";
 
 /// How soon, and how late, it is looked whether the service's list has been walked.
@@ -127,8 +170,7 @@ const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
 fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let rendered = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+    let rendered = vars::rendered(source, job, now)?;
     files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })

@@ -4,7 +4,7 @@
 use crate::client::contract::{Identity, Listed};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::{ServiceName, Timestamp};
+use crate::domain::names::Timestamp;
 use crate::domain::stage::{Intent, Stage};
 use crate::domain::token::{Order, Token};
 use crate::pipeline::walk::WalkFault;
@@ -60,11 +60,11 @@ pub fn by_token(items: Vec<Listed>) -> (BTreeMap<Token, Listed>, u64) {
 
 /// What was bought for each order: the newest, since another is bought only when the one before is
 /// worth nothing. Its round is the highest of all, whoever's: no job may use one of its rounds twice.
-pub fn by_order(found: &BTreeMap<Token, Listed>, service: &ServiceName) -> BTreeMap<Order, Bought> {
+pub fn by_order(found: &BTreeMap<Token, Listed>, identity: &Identity) -> BTreeMap<Order, Bought> {
     let mut newest: BTreeMap<Order, (&Token, &Listed)> = BTreeMap::new();
     let mut rounds: BTreeMap<Order, u32> = BTreeMap::new();
     for (token, item) in found {
-        let order = token.order(service);
+        let order = token.order(&identity.service);
         let age = |(token, item): &(&Token, &Listed)| (item.created, token.round);
         let round = rounds.entry(order.clone()).or_default();
         *round = token.round.max(*round);
@@ -73,7 +73,8 @@ pub fn by_order(found: &BTreeMap<Token, Listed>, service: &ServiceName) -> BTree
             *known = (token, item);
         }
     }
-    let bought = |item: &Listed, round| Bought { transcription: item.id.clone(), round, by: None };
+    let origin = || Some(identity.origin.clone());
+    let bought = |item: &Listed, round| Bought { transcription: item.id.clone(), round, by: None, origin: origin() };
     newest
         .into_iter()
         .zip(rounds.into_values())
@@ -138,7 +139,7 @@ fn ask(why: &str, now: Timestamp) -> Fault {
 mod tests {
     use super::*;
     use crate::domain::job::JobTag;
-    use crate::domain::names::{Hash, TranscriptionId};
+    use crate::domain::names::{Hash, ServiceName, TranscriptionId};
     use crate::wire::record::Status;
 
     fn listed(id: &str, job: u8, round: u32, created: i64) -> Listed {
@@ -156,10 +157,11 @@ mod tests {
         // The first job's died twice, then its twin took over.
         let items = vec![listed("dead", 1, 0, 10), listed("dead too", 1, 1, 20), listed("good", 2, 0, 30)];
         let (found, doubles) = by_token(items);
-        let service = ServiceName::new("default");
-        let bought = by_order(&found, &service);
+        let (service, origin) = (ServiceName::new("default"), "https://stt.example.org".to_owned());
+        let identity = Identity { service, origin: origin.clone(), key: String::new(), is_own: false };
+        let bought = by_order(&found, &identity);
         assert_eq!(doubles, 0);
-        let expected = Bought { transcription: TranscriptionId::new("good"), round: 1, by: None };
+        let expected = Bought { transcription: TranscriptionId::new("good"), round: 1, by: None, origin: Some(origin) };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
     }
 

@@ -1,7 +1,7 @@
 //! Uploaded ▷ Submitting ▷ Submitted: the one move that spends money. The intent is durable before the
 //! create leaves; what became of the create decides where the job rests (design, section 5).
 
-use crate::client::contract::{Client, CreateRequest, Creation};
+use crate::client::contract::{Client, CreateRequest, Creation, RequestAudio};
 use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::crash::{self, Point};
@@ -9,17 +9,18 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent::Sent;
-use crate::domain::stage::{Event, Intent, Upload};
+use crate::domain::stage::{AudioAt, Event, Intent};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::{Purse, Rest};
+use crate::pipeline::remote::{self, hushed};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
 use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
+use crate::source::place::{Recording, recording};
 use crate::source::stamp::{Look, look};
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
@@ -71,13 +72,13 @@ pub async fn run(
     lease: &Lease,
     job: &Job,
     order: &Order,
-    upload: &Upload,
+    upload: &AudioAt,
 ) -> Result<Submission, Stop> {
     let now = doors.clock.now();
     // Only this may hang in the folder; what follows must not be dropped half-way.
     let unfit = tokio::select! {
         biased;
-        unfit = unfit(mount, job, upload, now) => unfit,
+        unfit = unfit(mount, job, (upload, &doors.client.identity().origin), now) => unfit,
         away = mount.lost() => Err(folder_away(&away, now)),
     };
     if let Some(outcome) = unfit? {
@@ -114,22 +115,36 @@ pub async fn run(
         crash::point(Point::CreateAnswered);
         return Ok(match creation {
             Creation::Accepted(transcription) => Submission::Accepted(intended, transcription),
-            Creation::NotAccepted(fault) => Submission::NotAccepted(intended, fault),
-            Creation::Unknown(fault) => Submission::Unknown(intended, fault),
+            Creation::NotAccepted(fault) => {
+                let fault = hushed(job, fault);
+                Submission::NotAccepted(intended, fault)
+            }
+            Creation::Unknown(fault) => {
+                let fault = hushed(job, fault);
+                Submission::Unknown(intended, fault)
+            }
         });
     }
 }
 
 /// The file or its upload is not what would be bought.
-async fn unfit(mount: &Mount, job: &Job, upload: &Upload, now: Timestamp) -> Result<Option<Outcome>, Fault> {
-    if now.since(upload.at) > UPLOAD_LASTS {
+async fn unfit(
+    mount: &Mount,
+    job: &Job,
+    (upload, origin): (&AudioAt, &String),
+    now: Timestamp,
+) -> Result<Option<Outcome>, Fault> {
+    if let AudioAt::Upload(upload) = upload
+        && (upload.origin.as_ref().is_some_and(|place| place != origin) || now.since(upload.at) > UPLOAD_LASTS)
+    {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk_of(&job.key.path));
+    let Recording::File(path) = recording(mount.source(), job) else { return Ok(None) };
+    let disk = mount.disk_of(job);
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle_of(&job.key.path)), now).await.map(Some),
-        other => missing(mount, other, now).await.map(Some),
+        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
+        other => missing(mount, job, other, now).await.map(Some),
     }
 }
 
@@ -155,7 +170,7 @@ async fn request(
     source: &Source,
     job: &Job,
     order: &Order,
-    upload: &Upload,
+    upload: &AudioAt,
     token: &Token,
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
@@ -165,10 +180,13 @@ async fn request(
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })?;
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
+    let mut metadata = vars::rendered(source, job, now)?.metadata;
     let cut = job.sent.as_ref().and_then(Sent::cut);
     metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
-    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata, callback })
+    let audio = match upload {
+        AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
+        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(job, now)?),
+    };
+    Ok(CreateRequest { audio, params: (*params).clone(), metadata, callback })
 }

@@ -9,7 +9,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::sent::{Sent, Track};
-use crate::domain::stage::{Event, Upload};
+use crate::domain::stage::{AudioAt, Event, Upload};
 use crate::domain::token::Order;
 use crate::media::extract::reopened;
 use crate::pipeline::blocking::{begin, blocking};
@@ -19,10 +19,10 @@ use crate::pipeline::probe::store_fault;
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::{grew, missing};
 use crate::source::disk::Disk;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
+use crate::source::place::{Recording, recording};
 use crate::source::stamp::{Look, look, open};
-use crate::store::contract::{Store, Twin};
+use crate::store::contract::{Bought, Store, Twin};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -68,8 +68,8 @@ pub async fn run(
     if let Some(Rest { until, fault }) = reserving.await? {
         return Ok(Outcome::Rest(until, fault));
     }
-    let path = full_path(&mount.source().folder, &job.key.path);
-    let (before, disk) = (job.seen, mount.disk_of(&job.key.path));
+    let Recording::File(path) = recording(mount.source(), job) else { return Err(nothing_to_send(clock.now())) };
+    let (before, disk) = (job.seen, mount.disk_of(job));
     let given = match extractor {
         Some(extractor) => extractor.run(&path, disk, job, clock.now()).await,
         None => Ok(Given::AsIs(None)),
@@ -112,7 +112,7 @@ pub async fn run(
                 _ => anew(mount, clock, job, after).await,
             };
         }
-        other => return missing(mount, other, clock.now()).await,
+        other => return missing(mount, job, other, clock.now()).await,
     }
     let answer = sent?;
     let hash = checked(&passage, &answer, &given, clock.now())?;
@@ -121,8 +121,13 @@ pub async fn run(
         return anew(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
-    let upload = Upload { id: answer.upload, at: clock.now() };
+    let origin = Some(client.identity().origin.clone());
+    let upload = AudioAt::Upload(Upload { id: answer.upload, at: clock.now(), origin });
     Ok(Outcome::Step(Event::Uploaded { order, audio: answer.audio, upload, sent }))
+}
+
+fn nothing_to_send(now: Timestamp) -> Fault {
+    Fault::new(FaultKind::Bug, "audio that the service fetches was to be uploaded", now)
 }
 
 /// The content's hash, and what was sent where that is not simply the file.
@@ -139,11 +144,12 @@ fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
 
 /// What becomes of a job whose file has changed since it was looked at.
 async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Outcome>, Fault> {
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk_of(&job.key.path));
+    let Recording::File(path) = recording(mount.source(), job) else { return Ok(None) };
+    let disk = mount.disk_of(job);
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
         Ok(Look::File(stamp)) => anew(mount, clock, job, stamp).await.map(Some),
-        other => missing(mount, other, clock.now()).await.map(Some),
+        other => missing(mount, job, other, clock.now()).await.map(Some),
     }
 }
 
@@ -160,14 +166,14 @@ pub async fn without_buying(
     }
     let bought = store.bought(order).await.map_err(fault)?;
     Ok(bought.map(|bought| {
-        let (transcription, round) = (bought.transcription, bought.round);
-        Outcome::Step(Event::Adopted { order: order.clone(), transcription, round })
+        let Bought { transcription, round, origin, .. } = bought;
+        Outcome::Step(Event::Adopted { order: order.clone(), transcription, round, origin })
     }))
 }
 
 async fn anew(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<Outcome, Fault> {
     let now = clock.now();
-    grew(mount, stamp, now.after(mount.settle_of(&job.key.path)), now).await
+    grew(mount, stamp, now.after(mount.settle_of(job)), now).await
 }
 
 fn held(until: Timestamp, hold: Duration, now: Timestamp) -> Outcome {

@@ -1,6 +1,6 @@
 //! Submitted ▷ Fetched: asks whether it has ended. The read that answers `done` is the fetch.
 
-use crate::client::contract::{Client, Reading};
+use crate::client::contract::{Client, Identity, Reading};
 use crate::clock::Clock;
 use crate::config::meant::Terms;
 use crate::domain::fault::{Fault, FaultKind};
@@ -77,6 +77,9 @@ pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) 
     if let Some(audio) = kept(results, transcription).await {
         return Ok(Outcome::Step(Event::Fetched { audio }).into());
     }
+    if let Some(words) = elsewhere(job, client.identity()) {
+        return Err(Fault::new(FaultKind::Asks, words, clock.now()));
+    }
     let reading = client.read(transcription).await?;
     let now = clock.now();
     if !matches!(reading, Reading::Pending(_)) {
@@ -90,7 +93,7 @@ pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) 
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
             let age = took.unwrap_or_else(|| now.since(job.since));
-            asking.ended(job.id, &client.identity().service, audio, age, *calls);
+            asking.ended(job.id, audio, age, *calls);
             Ok(Looked { outcome: Outcome::Step(Event::Fetched { audio }), took })
         }
         Reading::Pending(status) => {
@@ -106,6 +109,19 @@ pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) 
             Err(fault)
         }
     }
+}
+
+/// Why this service is not asked for what was bought for a job: it is at another address than it was then, and
+/// what it says of an id that it may never have given means nothing. `None` where it may be asked.
+pub fn elsewhere(job: &Job, identity: &Identity) -> Option<String> {
+    let place = job.bought_at.as_ref().filter(|place| **place != identity.origin)?;
+    let (service, id) = (&identity.service, job.id);
+    Some(format!(
+        "its transcription was bought at {place}, and service `{service}` is at {} now, which is not asked for it: put \
+         the old address back until it has ended (`scribed drain`), and give the new one a name of its own; or, if this \
+         is the same service with all that it had, say so by `scribed retry {id}`",
+        identity.origin
+    ))
 }
 
 async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
@@ -129,7 +145,7 @@ pub fn pending(doors: &Doors<'_>, job: &Job, status: &str, goes_back: bool, now:
     } else {
         odd(status, goes_back).map(|words| Fault::new(FaultKind::Broken, words, now))
     };
-    let wait = doors.asking.pending(job.id, &doors.client.identity().service, poll, age);
+    let wait = doors.asking.pending(job.id, poll, age);
     Outcome::Sleep { until: doors.asking.moment(now, wait), reason }
 }
 

@@ -7,19 +7,13 @@ use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::bookmark::Bookmark;
 use crate::source::mount::Mount;
+pub use crate::source::place::full_path;
 use crate::source::tree::{OnFolder, Seen, Walked, walk};
 use crate::store::contract::{Admission, Store, StoreError};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-
-/// The whole path of a file below a source's folder.
-pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
-    folder.join(OsStr::from_bytes(path.as_bytes()))
-}
 
 /// What a scan came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -138,14 +132,18 @@ impl Scan<'_> {
         Ok(())
     }
 
-    async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
+    /// Admits a file that was seen in this state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.wrote(&key).await? {
             return Ok(()); // an output of ours, whatever the patterns say
         }
         scanned.files += 1;
-        let (at, settle) = (self.clock.moment(), self.mount.settle_of(&key.path));
-        let (now, quiet_at) = (at.now, self.mount.disk_of(&key.path).quiet_at(&stamp, at, settle));
+        let (at, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
+        let (now, quiet_at) = (at.now, self.mount.disk_at(&key.path).quiet_at(&stamp, at, settle));
         let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
         crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
@@ -192,6 +190,7 @@ mod tests {
     use crate::store::contract::Filter;
     use crate::store::memory;
     use std::fs;
+    use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 

@@ -561,7 +561,7 @@ mod tests {
         let far = seen(store.find(&key("nas/far.wav")).await.unwrap().unwrap());
         let near = seen(store.find(&key("near.wav")).await.unwrap().unwrap());
         assert!(far.inode == 0 && far.ctime_ns == 0 && near.inode != 0, "{far:?} {near:?}");
-        let settle = |path: &str| mount.settle_of(&crate::domain::path::RelPath::new(path)).as_secs();
+        let settle = |path: &str| mount.settle_at(&crate::domain::path::RelPath::new(path)).as_secs();
         assert_eq!([settle("near.wav"), settle("nas/far.wav")], [10, 60]);
     }
 }

@@ -2,12 +2,14 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
+use crate::domain::job::Job;
 use crate::domain::path::RelPath;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
 use crate::source::disk::{Disk, Disks};
 use crate::source::marker::{self, Known, Memory, Stranger};
 use crate::source::mount_table;
+use crate::source::place::{Recording, recording};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -104,21 +106,36 @@ impl Mount {
         self.state().disks.clone().unwrap_or_else(|| Arc::new(Disk::Remote.into()))
     }
 
-    /// What a file below its folder lies on, as [`Mount::disks`].
-    pub fn disk_of(&self, path: &RelPath) -> Disk {
-        let state = self.state();
-        let disk = |disks: &Arc<Disks>| disks.of(Path::new(OsStr::from_bytes(path.as_bytes())));
-        state.disks.as_ref().map_or(Disk::Remote, disk)
+    /// What a job's recording lies on, as [`Mount::disks`].
+    pub fn disk_of(&self, job: &Job) -> Disk {
+        match recording(&self.source, job) {
+            Recording::File(path) => self.on(path.strip_prefix(&self.source.folder).unwrap_or(Path::new(""))),
+            Recording::Remote(_) => Disk::Remote,
+        }
+    }
+
+    /// What a path below its folder lies on, as [`Mount::disks`].
+    pub fn disk_at(&self, path: &RelPath) -> Disk {
+        self.on(Path::new(OsStr::from_bytes(path.as_bytes())))
+    }
+
+    fn on(&self, path: &Path) -> Disk {
+        self.state().disks.as_ref().map_or(Disk::Remote, |disks| disks.of(path))
+    }
+
+    /// How long a job's recording must be quiet: as set, or as the disk that it lies on needs it.
+    pub fn settle_of(&self, job: &Job) -> Duration {
+        self.source.settle.unwrap_or_else(|| self.disk_of(job).settle())
+    }
+
+    /// The same for a path below its folder.
+    pub fn settle_at(&self, path: &RelPath) -> Duration {
+        self.source.settle.unwrap_or_else(|| self.disk_at(path).settle())
     }
 
     /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.
     pub fn real(&self) -> Option<PathBuf> {
         self.state().real.clone()
-    }
-
-    /// How long a file must be quiet: as set, or as the disk that it lies on needs it.
-    pub fn settle_of(&self, path: &RelPath) -> Duration {
-        self.source.settle.unwrap_or_else(|| self.disk_of(path).settle())
     }
 
     /// Why it is away, if it was when it was last looked at.

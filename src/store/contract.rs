@@ -19,6 +19,7 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,10 @@ pub struct Bought {
     /// The job that had it first, where this store knows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<JobId>,
+    /// Where it is, as in [`crate::domain::stage::Intent::origin`]; `None`: an older release did not write it
+    /// down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// Tells the groups whose jobs are meant.
@@ -207,6 +212,17 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<(RelPath, Stamp)>, StoreError> {
         Ok(seen)
     }
+    /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
+    /// over, where nothing is being bought for it, and is passed over until then. For the rest as
+    /// [`Store::admit`]. `seen`: the row's file; `None` where it is not there yet, or lies elsewhere.
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError>;
 
     /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, the longest due
     /// first, held until `until`.
@@ -274,7 +290,8 @@ pub trait Store: Send + Sync {
     }
 
     /// A person's order to look at a job that waits: it is due now. One that is held goes on as its file
-    /// was seen: that is the person's word that it is whole. `false` if it has ended, or there is no such
+    /// was seen: that is the person's word that it is whole. One that does not know where its transcription is
+    /// ([`Job::asks_where`]) asks for it where its service is now. `false` if it has ended, or there is no such
     /// job.
     async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
 
@@ -295,6 +312,9 @@ pub trait Store: Send + Sync {
 
     /// Whether this is the name of a file that was written for a job.
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError>;
+
+    /// The job that wrote outputs of this name, whatever their endings are.
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
@@ -317,8 +337,12 @@ pub trait Store: Send + Sync {
     /// A job's history, oldest first.
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
 
-    /// A run begins: what is reserved from now on counts in it, and what rests on a budget is due now.
+    /// A run begins: what is reserved from now on counts in it, and what rests on what is configured (a budget,
+    /// the address of its service) is due now.
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError>;
 
     /// Puts by what this charge says, in place of what was put by for this job before, if that fits into all
     /// of these limits: looked at and written in one step, whoever else asks. If not, nothing is put by for

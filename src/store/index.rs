@@ -30,7 +30,7 @@ pub struct Index {
     leases: BTreeMap<JobId, Held>,
     /// What jobs cost.
     pub spending: Spending,
-    on_budget: BTreeSet<JobId>,
+    on_settings: BTreeSet<JobId>,
     fence: u64,
     last: u64,
 }
@@ -80,8 +80,8 @@ impl Index {
         let group = job.group();
         self.count(&group, job, 1);
         self.spending.add(job);
-        if rests_on_budget(job) {
-            self.on_budget.insert(job.id);
+        if rests_on_settings(job) {
+            self.on_settings.insert(job.id);
         }
         *self.sizes.entry(short_size(job.seen.size)).or_default() += 1;
         self.add_due(job.id, &group, job.stage.kind(), job.due);
@@ -104,7 +104,7 @@ impl Index {
         let group = job.group();
         self.count(&group, job, -1);
         self.spending.remove(job);
-        self.on_budget.remove(&job.id);
+        self.on_settings.remove(&job.id);
         let size = short_size(job.seen.size);
         if let Some(count) = self.sizes.get_mut(&size) {
             *count -= 1;
@@ -281,9 +281,9 @@ impl Index {
         self.followers.get(&owner).map(|set| set.iter().copied().collect()).unwrap_or_default()
     }
 
-    /// Those that rest because they do not fit into a budget.
-    pub fn on_budget(&self) -> Vec<JobId> {
-        self.on_budget.iter().copied().collect()
+    /// Those that rest because they do not fit into a budget, or because their service is elsewhere now.
+    pub fn on_settings(&self) -> Vec<JobId> {
+        self.on_settings.iter().copied().collect()
     }
 
     /// The job that waits for a transcription.
@@ -312,8 +312,12 @@ impl Index {
     }
 }
 
-fn rests_on_budget(job: &Job) -> bool {
-    job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Budget) && !job.stage.is_end()
+/// It goes on when a person has changed the configuration.
+fn rests_on_settings(job: &Job) -> bool {
+    let Some(fault) = job.fault.as_ref().filter(|_| !job.stage.is_end()) else { return false };
+    // Before its upload a job asks for nothing but what its source says.
+    let asks = fault.kind == FaultKind::Asks && job.due.is_none() && job.stage.kind() == StageKind::Probed;
+    fault.kind == FaultKind::Budget || asks || job.asks_where()
 }
 
 /// From the intent until the purchase is written down as such, the order has an owner by its row.

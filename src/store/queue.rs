@@ -9,12 +9,14 @@ use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, Transcript
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::reason::waits_for;
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::token::Order;
 use crate::store::contract::{
     Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
+use crate::store::ordered::{Weighed, weigh};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the rows are: memory or sled.
@@ -129,7 +131,11 @@ impl Queue {
 
     fn begin_run(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.index.spending.begin_run(now);
-        self.index.on_budget().into_iter().try_for_each(|id| self.bring_forward(id, now))
+        self.configured_anew(now)
+    }
+
+    fn configured_anew(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        self.index.on_settings().into_iter().try_for_each(|id| self.bring_forward(id, now))
     }
 
     fn reserve(&mut self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
@@ -173,7 +179,8 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
-        let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        let was_away =
+            old.fault.as_ref().is_some_and(|fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited));
         if !old.stage.is_end() {
             if was_away && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
@@ -190,16 +197,54 @@ impl Queue {
         Ok(Admission::Reopened(id))
     }
 
+    fn admit_row(
+        &mut self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        let Some(id) = self.index.roll.find(&key.tag()) else {
+            let found = Job::found(self.index.next_id(), key.clone(), seen.unwrap_or_default(), now, due);
+            let job = Job { row: Some(Box::new(row.clone())), ..found };
+            self.put(None, &job)?;
+            return Ok(Admission::New(job.id));
+        };
+        let old = self.load(id)?;
+        match weigh(&old, row, seen, now, due) {
+            Weighed::Reordered(new) => {
+                self.settle_purchase(&old, &new)?;
+                // First: whoever holds the job may not put back what was ordered before.
+                self.index.release(id);
+                self.put(Some(&old), &new)?;
+                self.wake_followers(&new)?;
+                return Ok(Admission::Reopened(id));
+            }
+            Weighed::Noted(new) => self.put(Some(&old), &new)?,
+            Weighed::Same | Weighed::Later => {}
+        }
+        match seen {
+            Some(seen) => self.admit(key, seen, now, due),
+            None => Ok(Admission::Known(id)),
+        }
+    }
+
     /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
     /// round under another language is still ours.
     fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
-        let Some(id) = self.index.writer(key) else { return Ok(false) };
-        let Some(job) = self.rows.load(id)? else { return Ok(false) };
-        let (folder, name) = split(key.path.as_bytes());
-        let beside = job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        let Some(job) = self.writer(key)? else { return Ok(false) };
+        let (_, name) = split(key.path.as_bytes());
         let is_output = |output: &Output| output.name.as_bytes() == name;
         let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
-        Ok(beside && (has_format || job.outputs.iter().any(is_output)))
+        Ok(has_format || job.outputs.iter().any(is_output))
+    }
+
+    fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let Some(id) = self.index.writer(key) else { return Ok(None) };
+        let (folder, _) = split(key.path.as_bytes());
+        let beside = |job: &Job| job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        Ok(self.rows.load(id)?.filter(beside))
     }
 
     fn claim(
@@ -256,7 +301,8 @@ impl Queue {
                 let known = self.rows.bought(order)?;
                 let first = known.as_ref().filter(|known| known.transcription == *transcription);
                 let by = first.and_then(|known| known.by).or(Some(new.id));
-                let bought = Bought { transcription: transcription.clone(), round: new.round, by };
+                let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
+                let bought = Bought { transcription: transcription.clone(), round: new.round, by, origin };
                 match known {
                     // A twin has bought another since this one was given up: that one is the better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
@@ -338,6 +384,10 @@ impl Queue {
     fn look_again(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
         match self.rows.load(id)? {
             Some(job) if job.is_held() && !job.stage.is_end() => self.vouch(job, now).map(|()| true),
+            Some(old) if old.asks_where() => {
+                let new = Job { bought_at: None, ..old.clone() };
+                self.put(Some(&old), &new.resting(Some(now), None)).map(|()| true)
+            }
             Some(job) if !job.stage.is_end() => self.bring_forward(id, now).map(|()| true),
             _ => Ok(false),
         }
@@ -447,6 +497,17 @@ impl Store for QueueStore {
         let (queue, mut tags) = (self.queue(), tags.iter());
         seen.retain(|(_, stamp)| tags.next().is_some_and(|tag| !queue.index.roll.is_known(tag, stamp)));
         Ok(seen)
+    }
+
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.queue().admit_row(key, row, seen, now, due)
     }
 
     async fn claim(
@@ -568,6 +629,10 @@ impl Store for QueueStore {
         self.queue().wrote(key)
     }
 
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.queue().writer(key)
+    }
+
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
         let read = |after, most| self.queue().rows_after(&filter.stages, after, most);
         in_pieces(filter.after, filter.limit, read).await
@@ -593,6 +658,10 @@ impl Store for QueueStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.queue().begin_run(now)
+    }
+
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.queue().configured_anew(now)
     }
 
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {

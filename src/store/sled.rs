@@ -25,7 +25,7 @@ use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
-use crate::store::order::in_order;
+use crate::store::decode::in_order;
 use crate::store::queue::{Barrier, QueueStore, Rows};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 8] = [
+const WANTED: [(&str, &str); 9] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
+    ("source/place", "config/meant"),
     ("source/tree", "config/meant"),
     ("source/reopen", "config/meant"),
     ("source/mount", "config/meant"),
@@ -61,7 +62,7 @@ fn floor(name: &str) -> Option<u32> {
         ("lib", _) => return None,
         ("main", _) => 8,
         (_, "cli") => 7,
-        ("daemon", _) => 6,
+        (_, "daemon") => 6,
         (_, "control") => 5,
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,

@@ -142,7 +142,7 @@ async fn a_folder_that_is_taken_away_and_made_anew_is_taken_in_again() {
     let bed = Bed::new("");
     let watching = watching(&bed).await;
     fs::rename(bed.path("inbox"), bed.path("away")).unwrap();
-    let mount = watching.house.mounts.values().next().unwrap();
+    let mount = Arc::clone(watching.house.setup().mounts.values().next().unwrap());
     until("it is missed", || async { mount.away().is_some() }).await;
     assert!(mount.away().unwrap().to_string().contains("is not there"));
     fs::rename(bed.path("away"), bed.path("inbox")).unwrap();

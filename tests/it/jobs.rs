@@ -4,11 +4,19 @@ use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
 use scribed::domain::names::{Hash, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Audio, Event, Intent, Skip, StageKind, Upload};
+use scribed::domain::row::{Row, RowMedia};
+use scribed::domain::stage::{Audio, AudioAt, Event, Intent, Skip, StageKind, Upload};
 use scribed::domain::token::{Order, Token};
 
 /// The moment at which tests begin: 2026-11-18.
 pub const START: Timestamp = Timestamp(1_795_000_000_000);
+
+const ORIGIN: &str = "https://stt.example.org";
+
+/// Where everything is bought.
+pub fn origin() -> Option<String> {
+    Some(ORIGIN.into())
+}
 
 /// So many seconds after [`START`].
 pub fn at(seconds: i64) -> Timestamp {
@@ -51,20 +59,14 @@ pub fn uploaded(n: u64) -> Event {
     Event::Uploaded {
         order: order(n),
         audio: AUDIO,
-        upload: Upload { id: UploadId::new(format!("u-{n}")), at: START },
+        upload: AudioAt::Upload(Upload { id: UploadId::new(format!("u-{n}")), at: START, origin: None }),
         sent: None,
     }
 }
 
 pub fn intended(job: &Job, n: u64) -> Event {
     let token = Token::new(&order(n), job.key.tag(), job.round);
-    let intent = Intent {
-        token,
-        origin: "https://stt.example.org".into(),
-        key: "k3y".into(),
-        service_date: Some(at(-1)),
-        sent_at: START,
-    };
+    let intent = Intent { token, origin: ORIGIN.into(), key: "k3y".into(), service_date: Some(at(-1)), sent_at: START };
     Event::Intended { intent }
 }
 
@@ -109,4 +111,21 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
         job = job.on(event, now).unwrap();
     }
     job
+}
+
+/// A row that names the first file.
+pub fn row() -> Row {
+    Row {
+        manifest: RelPath::new("lists/2024.csv"),
+        number: 2,
+        media: RowMedia::File(key(0).path),
+        template: None,
+        languages: Vec::new(),
+        vocabulary: Vec::new(),
+        output: None,
+        priority: 0,
+        checksum: None,
+        billed: None,
+        columns: Default::default(),
+    }
 }

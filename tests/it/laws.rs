@@ -525,7 +525,8 @@ async fn a_job_owns_one_order(case: &mut Case) {
 async fn what_was_bought_is_known(case: &mut Case) {
     assert_eq!(case.bought(&order(1)).await.unwrap(), None);
     let id = case.found(1).await;
-    let expected = Some(Bought { transcription: transcription(1), round: 0, by: Some(id) });
+    let expected =
+        Some(Bought { transcription: transcription(1), round: 0, by: Some(id), origin: crate::jobs::origin() });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
         case.brought(id, kind, 1).await;
         assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
@@ -556,7 +557,7 @@ async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
 
 async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
-    let later = Bought { transcription: transcription(2), round: 1, by: None };
+    let later = Bought { transcription: transcription(2), round: 1, by: None, origin: None };
     case.sight(&order(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
     let anew = held.job.on(Event::Anew, at(1)).unwrap();
@@ -565,7 +566,7 @@ async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
 }
 
 async fn the_highest_round_sighted_is_kept(case: &mut Case) {
-    let bought = |n: u64, round| Bought { transcription: transcription(n), round, by: None };
+    let bought = |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None };
     for (n, round, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
         case.sight(&order(1), &bought(n, round)).await.unwrap();
         assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(kept));
@@ -579,7 +580,7 @@ async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     assert!(case.suspect(&service()).await.unwrap());
     case.reopen();
     assert!(case.suspect(&service()).await.unwrap(), "opening it again is no proof");
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None }).await.unwrap();
     case.trust(&service()).await.unwrap();
     assert!(!case.suspect(&service()).await.unwrap());
     case.reopen();
@@ -605,7 +606,7 @@ async fn files_of_one_size_are_alike(case: &mut Case) {
 async fn after_a_sighting_everything_is_alike(case: &mut Case) {
     let id = case.found(1).await;
     assert!(!case.alike(7, id).await.unwrap());
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None }).await.unwrap();
     assert!(case.alike(7, id).await.unwrap());
     case.settle().await.unwrap();
     case.reopen();
@@ -676,7 +677,7 @@ async fn two_jobs_may_wait_for_one_transcription(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
     let second = case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0 };
+    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
     let adopted = held.job.on(adopted, at(0)).unwrap().resting(Some(at(600)), None);
     case.commit(&held.lease, &adopted, Hold::Release).await.unwrap();
     let first = case.claim_one(&[StageKind::Submitted], at(0)).await;
@@ -738,7 +739,8 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let follows = held.job.on(Event::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
     case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
     assert!(case.overrule(&owner, Event::Cancelled, at(5)).await.unwrap());
-    let expected = Some(Bought { transcription: transcription(1), round: 0, by: Some(owner.id) });
+    let expected =
+        Some(Bought { transcription: transcription(1), round: 0, by: Some(owner.id), origin: crate::jobs::origin() });
     assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
     assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner, "whoever comes now adopts it");
     let woken = case.job(follower.id).await.unwrap().unwrap();
@@ -751,7 +753,7 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     case.overrule(&given_up, Event::Cancelled, at(5)).await.unwrap();
     case.standing_at(2, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;
-    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0 };
+    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
     let job = held.job.on(adopted, at(6)).unwrap();
     case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
     let job = job.on(Event::Anew, at(7)).unwrap(); // it had died
@@ -760,7 +762,8 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     let intended = crate::jobs::intended(&job, 1);
     let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
-    let better = Some(Bought { transcription: transcription(7), round: 1, by: Some(job.id) });
+    let better =
+        Some(Bought { transcription: transcription(7), round: 1, by: Some(job.id), origin: crate::jobs::origin() });
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 
     let given_up = case.job(given_up.id).await.unwrap().unwrap();
@@ -1024,7 +1027,7 @@ async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
 async fn what_comes_to_nothing_is_given_back(case: &mut Case) {
     let refused = Event::Failed { fault: fault(FaultKind::Refused { status: 422 }, "no") };
     let followed = Event::Followed { order: order(9), owner: JobId(1) };
-    let adopted = Event::Adopted { order: order(8), transcription: transcription(8), round: 0 };
+    let adopted = Event::Adopted { order: order(8), transcription: transcription(8), round: 0, origin: None };
     let ends = [
         (StageKind::Probed, Event::Grew { stamp: stamp(3) }, 0),
         (StageKind::Probed, Event::Skipped { why: Skip::Vanished }, 0),
@@ -1110,7 +1113,7 @@ async fn a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_say
     // The third is a copy of the second, which was bought before this queue was begun.
     for (n, of, state) in [(1, 0, State::Shared), (2, 8, State::Spent), (3, 8, State::Shared)] {
         let held = reserved(case, n, StageKind::Probed).await;
-        let event = Event::Adopted { order: order(of), transcription: transcription(of), round: 0 };
+        let event = Event::Adopted { order: order(of), transcription: transcription(of), round: 0, origin: None };
         let job = held.job.on(event, at(1)).unwrap();
         case.commit(&held.lease, &job, Hold::Keep).await.unwrap();
         let job = job.on(Event::Fetched { audio: AUDIO }, at(2)).unwrap();

@@ -1,16 +1,16 @@
 //! The machine as a table, and its laws over every way through it.
 
-use crate::jobs::{AUDIO, at, fault, key, order, outputs, stamp, transcription};
+use crate::jobs::{AUDIO, at, fault, key, order, outputs, row, stamp, transcription};
 use proptest::prelude::*;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{Hash, JobId, UploadId};
-use scribed::domain::stage::{Event, Intent, Lead, Skip, Stage, StageKind, Upload};
+use scribed::domain::stage::{AudioAt, Event, Intent, Lead, Skip, Stage, StageKind, Upload};
 use scribed::domain::token::Token;
 use std::fmt::Write;
 
-fn upload() -> Upload {
-    Upload { id: UploadId::new("u"), at: at(0) }
+fn upload() -> AudioAt {
+    AudioAt::Upload(Upload { id: UploadId::new("u"), at: at(0), origin: None })
 }
 
 fn intent() -> Intent {
@@ -66,7 +66,7 @@ fn events() -> Vec<Event> {
         Event::Intended { intent: intent() },
         Event::Created { transcription: transcription(1) },
         Event::NotAccepted,
-        Event::Adopted { order: order(1), transcription: transcription(2), round: 3 },
+        Event::Adopted { order: order(1), transcription: transcription(2), round: 3, origin: None },
         Event::Followed { order: order(1), owner: JobId(3) },
         Event::TookOver,
         Event::Fetched { audio: AUDIO },
@@ -78,6 +78,7 @@ fn events() -> Vec<Event> {
         Event::Revived,
         Event::PaidAgain,
         Event::Cancelled,
+        Event::Reordered { row: Box::new(row()) },
     ]
 }
 
@@ -135,7 +136,7 @@ proptest! {
         for event in way {
             let ended = stage.is_end();
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
-            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain);
+            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Reordered { .. });
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;
         }

@@ -14,6 +14,7 @@ mod daemon;
 mod desk;
 mod document;
 mod elsewhere;
+mod explained;
 mod extract;
 mod faults;
 mod floors;
@@ -30,6 +31,7 @@ mod kill;
 mod killed;
 mod laws;
 mod ledger;
+mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod lists;
@@ -45,6 +47,8 @@ mod power_loss;
 mod producers;
 mod recogniser;
 mod reconcile;
+mod reload;
+mod remote;
 mod renamed;
 mod results;
 mod samples;
@@ -55,8 +59,13 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+#[path = "../support/storm/mod.rs"]
+mod storm;
+mod storms;
 mod systemd;
 mod walking;
+
+use support::scripted;
 
 mod support {
     pub mod bed;

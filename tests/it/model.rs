@@ -95,7 +95,7 @@ impl What {
             Self::Skip => Event::Skipped { why: Skip::NotAFile },
             Self::Fail => Event::Failed { fault: fault(FaultKind::Dead { code: 500 }, "dead") },
             Self::Follow => Event::Followed { order: order(n), owner: JobId(1) },
-            Self::Adopt => Event::Adopted { order: order(n), transcription: transcription(n), round: 1 },
+            Self::Adopt => Event::Adopted { order: order(n), transcription: transcription(n), round: 1, origin: None },
             Self::Anew => Event::Anew,
             Self::NotAccepted => Event::NotAccepted,
         })
@@ -152,7 +152,7 @@ impl Side {
             },
             Act::Twin { order: n, job } => format!("{:?}", self.case.twin(&order(*n), JobId(*job)).await),
             Act::Sight { order: n, round } => {
-                let bought = Bought { transcription: transcription(*n), round: *round, by: None };
+                let bought = Bought { transcription: transcription(*n), round: *round, by: None, origin: None };
                 format!("{:?}", self.case.sight(&order(*n), &bought).await)
             }
             Act::Hasten { transcription: n } => format!("{:?}", self.case.hasten(&transcription(*n), now).await),

@@ -51,11 +51,11 @@ async fn a_share_that_goes_in_the_middle_of_a_scan_changes_nothing() {
     for n in 3_000..6_000 {
         fs::write(share.disk.join(format!("{n}.wav")), n.to_string()).unwrap();
     }
-    let mount = watching.house.mounts.values().next().unwrap();
+    let mount = Arc::clone(watching.house.setup().mounts.values().next().unwrap());
     let (store, clock) = (&*watching.house.store, &scribed::clock::SystemClock);
     let gone = std::sync::Once::new();
     let admitted = || gone.call_once(|| share.goes());
-    let scanned = Scan { mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
+    let scanned = Scan { mount: &mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
     assert!(!scanned.there && scanned.troubles.is_empty(), "{scanned:?}");
     let after = watching.jobs().await;
     assert_eq!(after[..3_000], before[..]);

@@ -24,6 +24,7 @@ fn expected(kind: StageKind) -> Job {
     let n = kind as u64;
     let job = Job::found(JobId(n + 1), key(n), stamp(4096 + n), START, at(60));
     let mut job = taken_to(job, kind, n, at(5));
+    job.bought_at = None; // was not written down
     match kind {
         StageKind::Found => job.key.path = RelPath::new(b"bad \xff bytes \\ and\nline.wav".as_slice()),
         StageKind::Submitting => job = job.resting(None, Some(fault(FaultKind::Asks, "the service has no list"))),
@@ -61,7 +62,7 @@ fn charges_of_format_1() {
 #[test]
 fn a_purchase_of_format_1() {
     let bought: Bought = serde_json::from_str(&read("bought.json")).unwrap();
-    assert_eq!(bought, Bought { transcription: crate::jobs::transcription(5), round: 3, by: None });
+    assert_eq!(bought, Bought { transcription: crate::jobs::transcription(5), round: 3, by: None, origin: None });
 }
 
 #[test]

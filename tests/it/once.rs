@@ -1,6 +1,8 @@
 //! `scribed once` as its users meet it: the real binary, the embedded service, real speech.
 
 use crate::support::bed::{Bed, OUTPUTS, QUICK, SERVICE_KEY, Service, eventually, ffmpeg, set_mode, speech};
+use crate::support::scripted::Step;
+use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::json;
 use std::fs;
 use std::time::SystemTime;
@@ -135,4 +137,30 @@ fn two_recordings_of_one_stem_and_an_edited_output_keep_their_own() {
     let names = |path: &str| bed.jobs()[path]["outputs"].clone();
     let (wav, flac) = (names("talk.wav"), names("talk.flac"));
     assert!(wav.as_array().unwrap().iter().all(|name| !flac.as_array().unwrap().contains(name)), "{wav} {flac}");
+}
+
+/// Its time-outs are minutes away: what the pass puts up with counts from the last sign of life.
+#[test]
+fn a_service_that_takes_requests_and_never_answers_is_left_in_time() {
+    std::thread::scope(|scope| {
+        for silent in [Endpoint::Upload, Endpoint::Create, Endpoint::Read, Endpoint::List] {
+            scope.spawn(move || left_in_time(silent));
+        }
+    });
+}
+
+fn left_in_time(silent: Endpoint) {
+    let stub = Stub::start(move |asked, _| if asked.endpoint == silent { Act::Say(Step::Hang) } else { Act::Well });
+    let bed = Bed::new(&format!(
+        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
+         [[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
+        stub.url()
+    ));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    bed.drop_in(0, "talk.wav");
+    let ran = bed.run(["once", "--patience", "1s"]);
+    assert_eq!(ran.code, 3, "{silent:?}: {ran:?}");
+    assert!(ran.stdout.contains("has given no sign of life for"), "{silent:?}: {ran:?}");
+    assert_eq!(stub.book().moments(silent).len(), 1, "{silent:?}");
+    assert_ne!(bed.jobs()["talk.wav"]["stage"], "failed");
 }

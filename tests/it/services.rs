@@ -141,6 +141,68 @@ fn a_service_that_was_taken_out_is_told_and_nothing_is_lost() {
     assert_eq!(stub.book().accepted()["a.wav"], 1);
 }
 
+/// What was submitted at one address is not asked for at another under the same name, where it would fail as gone.
+#[test]
+fn what_a_service_got_before_it_moved_waits_for_its_old_address_or_a_persons_word() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Say(refusal(503, "back soon")),
+        _ => Act::Well,
+    });
+    let old = config(&stub, "");
+    let moved = old.replace("//127.0.0.1:", "//localhost:");
+    let bed = bed(&stub, "");
+    for (n, name) in ["a.wav", "b.wav"].into_iter().enumerate() {
+        bed.drop_in(n, name);
+    }
+    assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
+    let reads = |stub: &Stub| stub.book().moments(Endpoint::Read).len();
+    let before = reads(&stub);
+    stub.set(|_, _| Act::Well);
+    bed.configure(&moved);
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!((ran.code, &ran.last_object()["waiting_for"]), (1, &json!({ "person": 2 })), "{ran:?}");
+    assert_eq!(ran.stderr.matches("a service has moved").count(), 1, "said once: {}", ran.stderr);
+    assert_eq!(reads(&stub), before, "nobody is asked there");
+    let told = bed.run(["show", "inbox/a.wav"]).stdout;
+    assert!(told.contains("was bought at http://127.0.0.1:") && told.contains("scribed retry"), "{told}");
+    let deleted = bed.run(["cancel", "--delete", "inbox/b.wav"]);
+    assert_eq!((deleted.code, stub.book().ids().len()), (1, 2), "{deleted:?}");
+    assert!(deleted.stderr.contains("is not deleted: it is at http://127.0.0.1:"), "{deleted:?}");
+
+    // It has its old address again: nobody has to say anything.
+    bed.configure(&old);
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(stub.book().accepted().values().sum::<usize>(), 2);
+
+    // It is the same service, and a person says so.
+    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::Say(refusal(503, "back soon")) } else { Act::Well });
+    bed.drop_in(2, "c.wav");
+    assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
+    stub.set(|_, _| Act::Well);
+    bed.configure(&moved);
+    assert_eq!(bed.once(1)["waiting_for"], json!({ "person": 1 }));
+    assert_eq!(bed.run(["retry", "inbox/c.wav"]).code, 0);
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(stub.book().accepted()["c.wav"], 1);
+}
+
+/// An upload at the old address is of no use at the new one.
+#[test]
+fn what_was_uploaded_before_a_service_moved_is_sent_again() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Create => Act::Say(refusal(429, "slower")),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    assert_eq!(bed.run(["once", "--patience", "300ms"]).code, 3);
+    assert_eq!((&bed.jobs()["a.wav"]["stage"], stub.book().moments(Endpoint::Upload).len()), (&json!("uploaded"), 1));
+    stub.set(|_, _| Act::Well);
+    bed.configure(&config(&stub, "").replace("//127.0.0.1:", "//localhost:"));
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(stub.book().moments(Endpoint::Upload).len(), 2);
+}
+
 /// A service that bears fewer at a time than was agreed: it is found out, shown, and kept to.
 #[test]
 fn the_limits_are_found_below_those_that_were_agreed() {

@@ -203,7 +203,7 @@ impl Sim {
     fn purse(&self) -> Arc<Purse> {
         let seconds = self.plan.budget.measured;
         let audio = seconds.map(|seconds| Audio { millis: seconds * 1000, channels: 1, billed: None });
-        let measure: Measure = Arc::new(move |_| Box::pin(async move { audio }));
+        let measure: Measure = Arc::new(move |_, _, _| Box::pin(async move { audio }));
         Arc::new(Purse::new(self.config.budget.clone(), self.config.zone, measure))
     }
 
@@ -296,11 +296,11 @@ impl Sim {
         let present: Vec<usize> = self.present.lock().unwrap().keys().copied().collect();
         for n in present {
             let file = &self.plan.files[n];
-            let Ok(Look::File(stamp)) = look(&self.path(file), self.mount(file).disk_of(&key(file).path)) else {
+            let Ok(Look::File(stamp)) = look(&self.path(file), self.mount(file).disk_at(&key(file).path)) else {
                 continue;
             };
             let now = self.world.clock.now();
-            let due = now.after(self.mount(file).settle_of(&key(file).path));
+            let due = now.after(self.mount(file).settle_at(&key(file).path));
             if let Err(error) = store.admit(&key(file), stamp, now, due).await {
                 self.wrong(format!("[{life}] admit: {error}"));
             }

@@ -65,6 +65,8 @@ fn the_supervisor_is_told_when_it_is_ready_lives_and_stops() {
     assert!(bed.path("state/control.sock").exists(), "ready means that commands are answered");
     eventually("it lives", || has("WATCHDOG=1") >= 3);
     assert!(has("STATUS=0 on their way, 0 done, 0 failed") > 0, "{told:?}");
+    running.signal(Signal::HUP);
+    eventually("it reads its configuration anew", || has("RELOADING=1") == 1 && has("READY=1") == 2);
     running.signal(Signal::TERM);
     assert_eq!(running.wait().code, 0);
     eventually("it stops", || has("STOPPING=1") == 1);

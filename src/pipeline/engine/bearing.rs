@@ -26,7 +26,7 @@ impl Engine {
 
     /// Accepted transcriptions that have not ended, and creates that may have been.
     pub(super) async fn running(&self) -> Result<usize, StoreError> {
-        let counts = self.parts.store.counts_of(&|group| self.owns(group)).await?;
+        let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
         Ok(usize::try_from(counts.running()).unwrap_or(usize::MAX))
     }
 
@@ -37,7 +37,7 @@ impl Engine {
 
     /// What an upload that got through says of it.
     pub(super) fn bore(&self, event: &Event) {
-        if matches!(event, Event::Uploaded { .. }) {
+        if matches!(event, Event::Uploaded { upload, .. } if upload.is_upload()) {
             // This one is not under way any more.
             let under_way = self.uploading.load(Ordering::Relaxed) + 1;
             self.found().uploads.got_through(under_way);
@@ -49,7 +49,7 @@ impl Engine {
         if let (Outcome::Step(Event::Fetched { audio }), Some(took)) = (&looked.outcome, looked.took) {
             let mut found = self.found();
             if found.slowness.ended(took, Duration::from_millis(audio.millis)) {
-                found.running.slowed(self.parts.clock.uptime());
+                found.running.slowed(self.parts().clock.uptime());
                 let running = found.running.now();
                 tracing::info!(service = %self.service(), running, "transcriptions take ever longer; fewer at once");
             }
@@ -60,7 +60,7 @@ impl Engine {
     /// An upload or a create that went wrong by the service's doing, or that it pushed back.
     pub(super) async fn pushed_back(&self, asked: StageKind, fault: &Fault) -> Result<(), StoreError> {
         let too_much = matches!(fault.kind, FaultKind::Throttled { .. } | FaultKind::Broken | FaultKind::Unknown);
-        let now = self.parts.clock.uptime();
+        let now = self.parts().clock.uptime();
         match asked {
             StageKind::Probed if too_much => {
                 let under_way = self.uploading.load(Ordering::Relaxed) + 1;

@@ -109,15 +109,17 @@ impl Engine {
         let Some(shown) = self.shown(&claims, pages).await else {
             return self.put(claims).await;
         };
-        let now = self.parts.clock.now();
+        let parts = self.parts();
+        let now = parts.clock.now();
         let (mut rest, mut pending) = (Vec::new(), Vec::new());
         let useful = claims.iter().filter(|claim| on_its_way(&claim.job, &shown).is_some()).count();
         for claim in claims {
-            let Some(status) = self.glances.believe(&claim.job, &shown) else {
+            let is_here = wait::elsewhere(&claim.job, parts.client.identity()).is_none();
+            let Some(status) = self.glances.believe(&claim.job, &shown).filter(|_| is_here) else {
                 rest.push(claim);
                 continue;
             };
-            let outcome = wait::pending(&self.wait_doors(), &claim.job, status.as_str(), false, now);
+            let outcome = wait::pending(&self.wait_doors(&parts), &claim.job, status.as_str(), false, now);
             if let Outcome::Sleep { until, reason } = outcome {
                 pending.push(Claimed { job: claim.job.resting(Some(until), reason), ..claim });
             }
@@ -132,7 +134,7 @@ impl Engine {
     }
 
     async fn read_or_rest(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
-        let gate = self.line().gate(self.parts.clock.uptime());
+        let gate = self.line().gate(self.parts().clock.uptime());
         match gate {
             Gate::Open | Gate::Asks => still_ours(self.walk(claim).await),
             Gate::Look | Gate::Closed(_) => self.put(vec![claim]).await,
@@ -154,7 +156,7 @@ impl Engine {
         let mut query =
             ListQuery { limit: PAGE, status: vec![Status::Queued, Status::Processing], ..ListQuery::default() };
         for _ in 0..pages {
-            let page = match self.parts.client.list(&query).await {
+            let page = match self.parts().client.list(&query).await {
                 Ok(page) => page,
                 Err(ListFault::None(_)) => break,
                 Err(ListFault::Now(fault)) => {
@@ -177,7 +179,7 @@ impl Engine {
     }
 
     fn glance_paid(&self, paid: bool) {
-        let (now, max) = (self.parts.clock.uptime(), self.parts.terms.poll.max);
+        let (now, max) = (self.parts().clock.uptime(), self.parts().terms.poll.max);
         let mut seen = self.glances.seen();
         seen.in_vain = if paid { 0 } else { (seen.in_vain + 1).min(DOUBLINGS) };
         seen.not_before = (!paid).then(|| now.after(max * 2_u32.pow(seen.in_vain)));

@@ -36,26 +36,26 @@ impl Engine {
         bought: (&Order, &TranscriptionId),
         gone: Fault,
     ) -> Result<Moved, Stop> {
-        let (missed, lag) = (self.missed_for(job.id), self.parts.terms.lag);
+        let (missed, lag) = (self.missed_for(job.id), self.parts().terms.lag);
         // What lists show late, reads may show late too, and the wall clock may have jumped. And while the
         // service wants nothing it is asked nothing.
-        let gate = self.line().gate(self.parts.clock.uptime());
+        let gate = self.line().gate(self.parts().clock.uptime());
         if missed < lag || !matches!(gate, Gate::Open | Gate::Asks) {
-            let at = self.parts.clock.now().after(lag.saturating_sub(missed).max(self.parts.terms.poll.min));
+            let at = self.parts().clock.now().after(lag.saturating_sub(missed).max(self.parts().terms.poll.min));
             let words = format!("{}; it is looked for in the service's list", gone.words);
             return self.rest(lease, job, at, Fault { kind: FaultKind::Broken, words, ..gone }).await;
         }
         let walked = self.listing(missed - lag).await;
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         match sought(job, bought, walked.as_deref(), gone, now) {
             Ok(event) => {
                 tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
-                Ok(Moved::Outcome(Outcome::Step(event)))
+                Ok(Moved::Outcome(Outcome::Step(event).into()))
             }
             Err(Missed::Fault(fault)) => Err(Stop::Fault(fault)),
             Err(Missed::Unread(fault)) => {
                 self.heard_fault(&fault);
-                let at = now.after(wait_before(&self.parts.retry, self.count(job, false).faults));
+                let at = now.after(wait_before(&self.parts().retry, self.count(job, false).faults));
                 self.rest(lease, job, at, fault).await
             }
         }
@@ -71,7 +71,7 @@ impl Engine {
     /// after, shares that walk: a service that lost a thousand records is not walked a thousand times.
     async fn listing(&self, since: Duration) -> Result<Ours, WalkFault> {
         let mut listing = self.listing.0.lock().await;
-        let now = self.parts.clock.uptime();
+        let now = self.parts().clock.uptime();
         if let Some((began, found)) = &*listing
             && now.since(*began) < since.min(LEASE)
         {

@@ -23,11 +23,42 @@ pub(super) struct Hints(Mutex<Inbox>);
 struct Inbox {
     waiting: BTreeSet<Hint>,
     early: VecDeque<Hint>,
+    /// Nobody looks into it any more.
+    is_shut: bool,
+}
+
+/// While this lives somebody looks into the hints.
+pub(super) struct Listening<'h>(&'h Hints);
+
+impl Drop for Listening<'_> {
+    fn drop(&mut self) {
+        let mut inbox = self.0.inbox();
+        inbox.is_shut = true;
+        inbox.waiting.clear();
+    }
 }
 
 impl Hints {
     fn inbox(&self) -> MutexGuard<'_, Inbox> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn listen(&self) -> Listening<'_> {
+        self.inbox().is_shut = false;
+        Listening(self)
+    }
+
+    /// `false` where too many wait.
+    fn put(&self, hint: Hint) -> bool {
+        let mut inbox = self.inbox();
+        if inbox.is_shut {
+            return true;
+        }
+        let has_room = inbox.waiting.len() < MOST_WAITING || inbox.waiting.contains(&hint);
+        if has_room {
+            inbox.waiting.insert(hint);
+        }
+        has_room
     }
 
     fn keep_early(&self, hint: Hint) {
@@ -52,16 +83,14 @@ impl Hints {
 
 impl Engine {
     /// Somebody says that something has ended. It is looked into at the engine's next turn, which is at
-    /// once. `false` where too many wait already: whoever said it may say it again.
+    /// once. `false` where too many wait already: whoever said it may say it again. An engine that has ended has
+    /// nothing to look for.
     pub fn hint(&self, hint: Hint) -> bool {
-        let mut inbox = self.hints.inbox();
-        if inbox.waiting.len() >= MOST_WAITING && !inbox.waiting.contains(&hint) {
-            return false;
+        let taken = self.hints.put(hint);
+        if taken {
+            self.nudge();
         }
-        inbox.waiting.insert(hint);
-        drop(inbox);
-        self.nudge();
-        true
+        taken
     }
 
     /// Whether callbacks are seen to come: then little is asked.
@@ -84,7 +113,7 @@ impl Engine {
     async fn called(&self, id: JobId, round: u32, hint: &Hint) -> Result<(), StoreError> {
         // Before it is looked at: whoever writes the transcription down looks here afterwards.
         self.hints.keep_early(hint.clone());
-        let job = self.parts.store.job(id).await?.filter(|job| job.round == round);
+        let job = self.parts().store.job(id).await?.filter(|job| job.round == round);
         // Every engine hears it; one of them knows the job.
         if job.as_ref().is_some_and(|job| !self.owns(&job.group())) {
             self.hints.take_early(&[hint.clone(), hint.clone()]);
@@ -109,17 +138,17 @@ impl Engine {
     /// A webhook tells of all that ends under our account, and knows the service's names only.
     async fn heard_of(&self, transcription: &TranscriptionId, hint: &Hint) -> Result<(), StoreError> {
         self.hints.keep_early(hint.clone());
-        let Some(id) = self.parts.store.waits_for(transcription).await? else { return Ok(()) };
+        let Some(id) = self.parts().store.waits_for(transcription).await? else { return Ok(()) };
         self.hints.take_early(&[hint.clone(), hint.clone()]);
-        match self.parts.store.job(id).await? {
+        match self.parts().store.job(id).await? {
             Some(job) if self.owns(&job.group()) => self.bring_forward(id, transcription).await.map(drop),
             _ => Ok(()),
         }
     }
 
     async fn bring_forward(&self, job: JobId, transcription: &TranscriptionId) -> Result<bool, StoreError> {
-        let at = self.asking.hinted(job, self.parts.clock.now());
-        self.parts.store.hasten(transcription, at).await
+        let at = self.asking.hinted(job, self.parts().clock.now());
+        self.parts().store.hasten(transcription, at).await
     }
 
     /// When a job whose create was just accepted is looked at first.
@@ -129,10 +158,10 @@ impl Engine {
         transcription: &TranscriptionId,
         now: Timestamp,
     ) -> Result<Timestamp, StoreError> {
-        let (service, poll) = (&self.parts.client.identity().service, &self.parts.terms.poll);
+        let poll = &self.parts().terms.poll.clone();
         let audio = job.stage.audio().unwrap_or_default();
         let beside = u64::try_from(self.running().await?).unwrap_or(u64::MAX).saturating_sub(1);
-        let wait = self.asking.accepted(job.id, service, audio, beside, poll);
+        let wait = self.asking.accepted(job.id, audio, beside, poll);
         let early = self.hints.take_early(&early_hints(job, transcription));
         Ok(if early { self.asking.hinted(job.id, now) } else { self.asking.moment(now, wait) })
     }
@@ -148,4 +177,25 @@ impl Engine {
 
 fn early_hints(job: &Job, transcription: &TranscriptionId) -> [Hint; 2] {
     [Hint::Callback { job: job.id, round: job.round }, Hint::Webhook(transcription.clone())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(n: usize) -> Hint {
+        Hint::Webhook(TranscriptionId::new(format!("t-{n}")))
+    }
+
+    #[test]
+    fn no_more_are_taken_than_there_is_room_for_and_one_that_has_ended_takes_none() {
+        let hints = Hints::default();
+        assert!((0..MOST_WAITING).all(|n| hints.put(hint(n))), "before it begins, too");
+        let listening = hints.listen();
+        assert!(!hints.put(hint(MOST_WAITING)) && hints.put(hint(0)));
+        drop(listening);
+        assert!(hints.put(hint(MOST_WAITING)) && hints.inbox().waiting.is_empty(), "nobody looks into it");
+        let _again = hints.listen();
+        assert!(hints.put(hint(1)) && hints.inbox().waiting.len() == 1);
+    }
 }

@@ -1,6 +1,6 @@
 //! When a pass is over.
 
-use super::lanes::Lane;
+use super::lanes::{Busy, Lane};
 use super::{Ended, Engine, Patience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
@@ -9,6 +9,9 @@ use crate::domain::stage::StageKind;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// A service that gives a sign of life so often is not silent, however little patience a pass has.
+const QUIET: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Whether a pass is over.
@@ -22,7 +25,7 @@ impl Engine {
         if busy > 0 || self.intake.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let counts = self.parts.store.counts_of(&|group| self.owns(group)).await?;
+        let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
         if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
             return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
         }
@@ -41,17 +44,17 @@ impl Engine {
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,
     /// is for the next one: somebody has to do something about it first.
     async fn worth_waiting(&self, wait: Duration, began: Timestamp) -> Result<bool, StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         let until = now.after(wait);
-        let pauses = self.parts.store.pauses().await?;
-        let shut = self.parts.purse.shut(now);
+        let pauses = self.parts().store.pauses().await?;
+        let shut = self.parts().purse.shut(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
         let is_paused = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
         let rests = |job: &Job| is_paused(job) || is_shut(job);
         let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
-            let jobs = self.parts.store.page(&filter).await?;
+            let jobs = self.parts().store.page(&filter).await?;
             let Some(last) = jobs.last() else { return Ok(false) };
             filter.after = Some(last.id);
             let soon = |job: &Job| job.due.is_some_and(|due| due <= until);
@@ -65,12 +68,37 @@ impl Engine {
 
     /// How long nothing has got through to the service, if so.
     pub(super) fn outage(&self) -> Option<Duration> {
-        self.line().trouble(self.parts.clock.uptime()).map(|(_, lasted)| lasted)
+        self.line().trouble(self.parts().clock.uptime()).map(|(_, lasted)| lasted)
     }
 
     /// Whether a pass has given up on a service that is out.
     pub(super) fn is_patience_over(&self, until: Until) -> bool {
-        self.patience_left(until) == Some(Duration::ZERO)
+        self.patience_left(until) == Some(Duration::ZERO) || self.silence(until) == Some(Duration::ZERO)
+    }
+
+    /// How much longer a pass puts up with a service that takes requests and says nothing.
+    fn silence(&self, until: Until) -> Option<Duration> {
+        let Until::Idle(patience) = until else { return None };
+        Some(patience.outage.max(QUIET).saturating_sub(self.parts().client.silent_for()?))
+    }
+
+    /// When [`Engine::left_hanging`] is to be asked, where that is not now.
+    pub(super) fn silence_left(&self, until: Until) -> Option<Duration> {
+        self.silence(until).filter(|left| !left.is_zero())
+    }
+
+    /// In words, if all that is left to do for a pass is to wait for a service that has said nothing for longer
+    /// than the pass puts up with: its time-outs may be minutes away.
+    pub(super) fn left_hanging(&self, until: Until, busy: &Busy) -> Option<String> {
+        let over = self.silence(until) == Some(Duration::ZERO);
+        if !over || self.intake.load(Ordering::Relaxed) || !busy.only_at_service() {
+            return None;
+        }
+        let silent = self.parts().client.silent_for().unwrap_or_default().as_secs();
+        let silent = humantime::format_duration(Duration::from_secs(silent));
+        Some(self.trouble().unwrap_or_else(|| {
+            format!("service `{}` takes requests and has given no sign of life for {silent}", self.service())
+        }))
     }
 
     /// When a pass gives up on a service that is out.

@@ -1,7 +1,7 @@
 //! How much of what runs at once, and what is started now.
 
 use super::glance::{GLANCED_AT_ONCE, READS, WORTH_A_PAGE};
-use super::{Engine, LEASE, Until, Walked, earlier};
+use super::{Engine, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::home::Group;
@@ -9,7 +9,6 @@ use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
-use crate::pipeline::extract::Extractor;
 use crate::pipeline::line::Gate;
 use crate::store::contract::{Of, StoreError};
 use crate::wire::page::ListQuery;
@@ -90,6 +89,12 @@ impl Busy {
         self.at_work.values().sum()
     }
 
+    /// Whether something is under way, and all of it at the service.
+    pub(super) fn only_at_service(&self) -> bool {
+        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(lane, _)| *lane);
+        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == Lane::Look)
+    }
+
     pub(super) fn begin(&mut self, lane: Lane, work: AbortHandle) {
         *self.at_work.entry(lane).or_default() += 1;
         if lane.lasts() {
@@ -119,16 +124,16 @@ impl Engine {
         until: Until,
     ) -> Result<Option<Duration>, StoreError> {
         self.take_hints().await?;
-        let now = self.parts.clock.now();
-        let gate = self.line().gate(self.parts.clock.uptime());
+        let now = self.parts().clock.now();
+        let gate = self.line().gate(self.parts().clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
-        let pauses = self.parts.store.pauses().await?;
+        let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
-        let shut = self.parts.purse.shut(now);
-        wake = earlier(wake, self.parts.purse.opens(now).map(|at| at.since(now)));
+        let shut = self.parts().purse.shut(now);
+        wake = earlier(wake, self.parts().purse.opens(now).map(|at| at.since(now)));
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
             let asks = lane.submits() && gate == Gate::Asks;
@@ -141,14 +146,14 @@ impl Engine {
                 let rests = |source: &SourceName| lane.submits() && pauses.of(source, now).is_some();
                 let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
                 self.start((lane, kind), &may, free, walks, busy).await?;
-                let due = self.parts.store.next_due(&[kind], &may).await?;
-                let now = self.parts.clock.now();
+                let due = self.parts().store.next_due(&[kind], &may).await?;
+                let now = self.parts().clock.now();
                 // What is due now and was not claimed waits for room: its end wakes us.
                 let later = due.filter(|due| *due > now).map(|due| due.since(now));
                 wake = earlier(wake, later);
             }
         }
-        let no_room = self.extractor.as_ref().is_some_and(|extractor| extractor.ahead().is_none());
+        let no_room = self.extractor().is_some_and(|extractor| extractor.ahead().is_none());
         Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
     }
 
@@ -160,16 +165,15 @@ impl Engine {
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
     ) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
         // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
         // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
-        let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts.clock.uptime());
+        let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts().clock.uptime());
         let n = match lane {
             Lane::Resolve => RESOLVED_AT_ONCE,
             Lane::Wait if glances => GLANCED_AT_ONCE,
             _ => free,
         };
-        let claims = self.parts.store.claim(&[kind], may, now, now.after(LEASE), n).await?;
+        let claims = self.claims(kind, may, n).await?;
         if lane == Lane::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
@@ -189,7 +193,7 @@ impl Engine {
 
     /// How many more of this lane may run now.
     async fn free(&self, lane: Lane, busy: &Busy) -> Result<usize, StoreError> {
-        let counts = self.parts.store.counts_of(&|group| self.owns(group)).await?;
+        let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
         let at_once = match lane {
             Lane::Settle => 64,
             Lane::Probe => self.cores,
@@ -197,7 +201,7 @@ impl Engine {
                 // Audio must not pile up at the service: no further ahead than what may run.
                 let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
                 // While some are sent, the sound tracks of others are taken out.
-                let extracts = self.extractor.as_ref().map_or(Some(0), Extractor::ahead);
+                let extracts = self.extractor().map_or(Some(0), |extractor| extractor.ahead());
                 let found = self.found();
                 let at_once = extracts.map_or(0, |extracts| found.uploads.now() + extracts);
                 at_once.min(found.running.now().saturating_sub(ahead))
@@ -220,7 +224,7 @@ impl Engine {
     fn look_or_wait(self: &Arc<Self>, gate: &Gate, walks: &mut JoinSet<Walked>, busy: &mut Busy) -> Option<Duration> {
         match gate {
             Gate::Open | Gate::Asks => None,
-            Gate::Closed(until) => Some(until.since(self.parts.clock.uptime())),
+            Gate::Closed(until) => Some(until.since(self.parts().clock.uptime())),
             Gate::Look => {
                 if busy.of(Lane::Look) == 0 {
                     let engine = Arc::clone(self);
@@ -233,9 +237,9 @@ impl Engine {
 
     pub(super) async fn look(&self) -> Result<(), StoreError> {
         let query = ListQuery { limit: 1, ..ListQuery::default() };
-        match self.parts.client.list(&query).await {
+        match self.parts().client.list(&query).await {
             Ok(_) | Err(ListFault::None(_)) => {
-                self.line().looked_good(self.parts.clock.uptime());
+                self.line().looked_good(self.parts().clock.uptime());
             }
             Err(ListFault::Now(fault)) => self.heard_fault(&fault),
         }

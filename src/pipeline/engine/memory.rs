@@ -27,6 +27,8 @@ pub(super) struct Memory {
     pub(super) trust_cuts: u32,
     /// Sources whose outputs could not be written when it was last tried.
     pub(super) unwritable: BTreeSet<SourceName>,
+    /// Where this service was when it was given what it is not asked for any more, as far as that was said.
+    pub(super) elsewhere: BTreeSet<String>,
     /// A suspect store that a person must look at.
     pub(super) distrust: Option<Fault>,
 }
@@ -46,7 +48,8 @@ pub(super) struct OnItsWay<'a> {
 
 impl Drop for OnItsWay<'_> {
     fn drop(&mut self) {
-        let (now, lag) = (self.engine.parts.clock.uptime(), self.engine.parts.terms.lag);
+        let parts = self.engine.parts();
+        let (now, lag) = (parts.clock.uptime(), parts.terms.lag);
         self.engine.memory().creates.end(self.job, now, lag);
     }
 }
@@ -114,7 +117,7 @@ impl Engine {
     /// How long ago, by a clock that nobody sets, a read first said that this job's transcription is not
     /// there; no time, if it is now.
     pub(super) fn missed_for(&self, job: JobId) -> Duration {
-        let now = self.parts.clock.uptime();
+        let now = self.parts().clock.uptime();
         now.since(*self.memory().rows.entry(job).or_default().missed.get_or_insert(now))
     }
 

@@ -8,8 +8,9 @@ use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::folder_away;
 use crate::pipeline::submit::{Doors, Submission};
-use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
+use crate::pipeline::{follow, probe, remote, settle, submit, upload, wait, write};
 use crate::source::mount::{Away, Mount};
+use crate::source::place::{Recording, recording};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
 
@@ -27,13 +28,14 @@ impl Engine {
                 lost = self.keep(&lease) => return lost,
             }
         };
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         match moved {
-            Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, outcome).await,
+            Some(Ok(Moved::Outcome(outcome))) => self.commit_outcome(&lease, job, *outcome).await,
             Some(Ok(Moved::Committed)) => Ok(()),
             Some(Err(Stop::Fault(fault))) => {
                 // Not as it was claimed: what was about to be placed may have been written down since.
-                let job = self.parts.store.job(job.id).await?.unwrap_or(job);
+                let job = self.parts().store.job(job.id).await?.unwrap_or(job);
+                let fault = remote::hushed(&job, fault);
                 self.commit_fault(&lease, job, fault).await
             }
             Some(Err(Stop::Store(error))) => Err(error),
@@ -41,7 +43,7 @@ impl Engine {
                 let fault =
                     Fault::new(FaultKind::Bug, "scribed met a bug of its own with this file (see the log)", now);
                 // Not as it was claimed: its intent may have been committed since.
-                let job = self.parts.store.job(job.id).await?.unwrap_or(job);
+                let job = self.parts().store.job(job.id).await?.unwrap_or(job);
                 self.commit_bug(&lease, job, fault).await
             }
         }
@@ -49,45 +51,55 @@ impl Engine {
 
     /// Renews the lease until it is lost.
     async fn keep(&self, lease: &Lease) -> Result<(), StoreError> {
+        let clock = Arc::clone(&self.parts().clock);
         loop {
             tokio::select! {
-                () = self.parts.clock.sleep(LEASE / 3) => {}
+                () = clock.sleep(LEASE / 3) => {}
                 () = self.recalled.notified() => {}
             }
-            self.parts.store.renew(lease, self.parts.clock.now().after(LEASE)).await?;
+            self.parts().store.renew(lease, self.parts().clock.now().after(LEASE)).await?;
         }
     }
 
     /// The whole business on one page.
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
-        let Parts { store, client, clock, results, params, syncs, purse, .. } = &self.parts;
+        // The same ones to its end, whatever is configured meanwhile.
+        let parts = &*self.parts();
+        let Parts { store, client, clock, results, params, syncs, purse, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         let outcome = match &job.stage {
             Stage::Found => {
-                let mount = self.mount(job)?;
+                let mount = parts.mount(job)?;
                 self.in_folder(mount, settle::run(mount, store, clock, job)).await?
             }
             Stage::Settled => {
-                let (mount, service) = (self.mount(job)?, &client.identity().service);
+                let (mount, service) = (parts.mount(job)?, &client.identity().service);
                 self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await?
             }
             Stage::Probed { params, content } => {
-                let (mount, known) = (self.mount(job)?, (*params, *content));
-                self.stays_here(mount)?;
+                let (mount, known) = (parts.mount(job)?, (*params, *content));
+                Self::stays_here(parts, mount, job)?;
+                if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
+                    let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
+                    let known = (*params, *content);
+                    let fetched = remote::run(store, clock, self.service(), job, known, reserving).await?;
+                    return Ok(Moved::Outcome(fetched.into()));
+                }
                 let _under_way = self.uploading();
-                let by = (self.extractor.as_ref(), &self.sent_bytes);
+                let extractor = self.extractor();
+                let by = (extractor.as_deref(), &self.sent_bytes);
                 let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
                 let uploading = upload::run(store, client, clock, mount, job, known, reserving, by);
                 self.in_folder(mount, uploading).await?
             }
             Stage::Uploaded { order, upload, .. } => {
-                let mount = self.mount(job)?;
+                let mount = parts.mount(job)?;
                 // It was uploaded before its source was kept here.
-                if self.stays_here(mount).is_err() {
-                    return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost)));
+                if Self::stays_here(parts, mount, job).is_err() {
+                    return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost).into()));
                 }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
-                let callbacks = self.parts.callbacks.as_ref();
+                let callbacks = parts.callbacks.as_ref();
                 let doors = Doors { store, client, clock, params, purse, callbacks };
                 let on_its_way = self.on_its_way(job.id);
                 let submission = submit::run(&doors, mount, lease, job, order, upload).await;
@@ -98,17 +110,20 @@ impl Engine {
             Stage::Submitted { order, transcription } => {
                 let looked = {
                     let _one = self.reads.acquire().await.ok(); // never closed
-                    wait::run(&self.wait_doors(), job, transcription).await
+                    wait::run(&self.wait_doors(parts), job, transcription).await
                 };
                 match looked {
                     Err(gone) if gone.kind == FaultKind::Gone => {
                         return self.seek(lease, job, (order, transcription), gone).await;
                     }
-                    looked => self.bore_end(looked?),
+                    looked => {
+                        self.say_elsewhere(job, looked.as_ref().err());
+                        self.bore_end(looked?)
+                    }
                 }
             }
             Stage::Fetched { order, transcription, .. } => {
-                let (mount, writing) = (self.mount(job)?, &self.parts.writing);
+                let (mount, writing) = (parts.mount(job)?, &parts.writing);
                 let doors = write::Doors { store, clock, results, params, syncs, writing };
                 self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await?
             }
@@ -122,11 +137,11 @@ impl Engine {
                 return Err(Stop::Fault(Fault::new(FaultKind::Bug, words, clock.now())));
             }
         };
-        Ok(Moved::Outcome(outcome))
+        Ok(Moved::Outcome(outcome.into()))
     }
 
-    pub(super) fn wait_doors(&self) -> wait::Doors<'_> {
-        let Parts { client, clock, results, terms, callbacks, .. } = &self.parts;
+    pub(super) fn wait_doors<'d>(&'d self, parts: &'d Parts) -> wait::Doors<'d> {
+        let Parts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
         wait::Doors { client, clock, results, terms, asking: &self.asking, begun: &self.begun, calls }
     }
@@ -138,7 +153,8 @@ impl Engine {
         mount: &Mount,
         moving: impl Future<Output = Result<Outcome, E>>,
     ) -> Result<Outcome, E> {
-        let away = |away: Away| folder_away(&away, self.parts.clock.now());
+        let parts = self.parts();
+        let away = |away: Away| folder_away(&away, parts.clock.now());
         mount.there().await.map_err(away)?;
         tokio::select! {
             biased;
@@ -149,8 +165,16 @@ impl Engine {
 
     /// The last wall before anything is sent: what a source keeps here goes to no service elsewhere,
     /// whatever else is configured.
-    fn stays_here(&self, mount: &Mount) -> Result<(), Fault> {
-        let (source, identity) = (mount.source(), self.parts.client.identity());
+    fn stays_here(parts: &Parts, mount: &Mount, job: &Job) -> Result<(), Fault> {
+        let (source, identity) = (mount.source(), parts.client.identity());
+        if source.local_only && matches!(recording(source, job), Recording::Remote(_)) {
+            let words = format!(
+                "it is elsewhere, and the source {} asks nothing of anybody elsewhere (`local_only`): download it, and \
+                 name the file",
+                source.name
+            );
+            return Err(Fault::new(FaultKind::Asks, words, parts.clock.now()));
+        }
         if !source.local_only || identity.is_own {
             return Ok(());
         }
@@ -159,28 +183,21 @@ impl Engine {
              source a `service` that has no `url`",
             source.name, identity.service
         );
-        Err(Fault::new(FaultKind::Asks, words, self.parts.clock.now()))
-    }
-
-    fn mount(&self, job: &Job) -> Result<&Arc<Mount>, Fault> {
-        self.parts.mounts.get(&job.key.source).ok_or_else(|| {
-            let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
-            Fault::new(FaultKind::FolderAway, words, self.parts.clock.now())
-        })
+        Err(Fault::new(FaultKind::Asks, words, parts.clock.now()))
     }
 
     /// What became of a create is committed at once.
     async fn submitted(&self, lease: &Lease, job: &Job, submission: Submission) -> Result<Moved, Stop> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         match submission {
-            Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome)),
+            Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome.into())),
             // It may rest for longer than the service keeps what nobody uses, and is not in the way of others.
             Submission::Over(Rest { until, fault }) => {
                 let job = self.step(job.clone(), Event::UploadLost, now)?.resting(until, Some(fault));
                 self.commit(lease, &job).await.map_err(Stop::Store)?;
             }
             Submission::Accepted(job, transcription) => {
-                let over = self.line().accepted(self.parts.clock.uptime());
+                let over = self.line().accepted(self.parts().clock.uptime());
                 self.say_over(over);
                 self.got_through(StageKind::Uploaded);
                 self.forget(job.id);
@@ -200,7 +217,7 @@ impl Engine {
             Submission::Unknown(job, fault) => {
                 self.heard_fault(&fault);
                 self.pushed_back(StageKind::Uploaded, &fault).await.map_err(Stop::Store)?;
-                let due = now.after(self.parts.terms.lag);
+                let due = now.after(self.parts().terms.lag);
                 self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(Stop::Store)?;
             }
         }
@@ -208,10 +225,19 @@ impl Engine {
     }
 }
 
+impl Parts {
+    fn mount(&self, job: &Job) -> Result<&Arc<Mount>, Fault> {
+        self.mounts.get(&job.key.source).ok_or_else(|| {
+            let words = format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str());
+            Fault::new(FaultKind::FolderAway, words, self.clock.now())
+        })
+    }
+}
+
 /// What a walk has done.
 pub(super) enum Moved {
     /// To be committed.
-    Outcome(Outcome),
+    Outcome(Box<Outcome>),
     /// Committed already.
     Committed,
 }

@@ -27,7 +27,7 @@ impl Engine {
         busy: &mut Busy,
         wake: &mut Option<Duration>,
     ) -> Result<bool, StoreError> {
-        if !self.parts.store.suspect(self.service()).await? {
+        if !self.parts().store.suspect(self.service()).await? {
             return Ok(true);
         }
         let asked = self.memory().distrust.is_some();
@@ -36,8 +36,8 @@ impl Engine {
             return Ok(false);
         }
         // A create that our predecessor sent in its last moment may not be listed yet.
-        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts.terms.lag));
-        let now = self.parts.clock.uptime();
+        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts().terms.lag));
+        let now = self.parts().clock.uptime();
         if now < from {
             *wake = earlier(*wake, Some(from.since(now)));
             return Ok(false);
@@ -49,13 +49,13 @@ impl Engine {
 
     /// Everything of ours that the service lists is written down; then the store may be believed.
     async fn walk_for_trust(&self) -> Result<(), StoreError> {
-        let store = &self.parts.store;
+        let store = &self.parts().store;
         match self.walk_list(None).await {
             Ok(items) => {
                 let service = self.service();
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
-                for (order, bought) in &by_order(&found, service) {
+                for (order, bought) in &by_order(&found, self.parts().client.identity()) {
                     crash::point(Point::Sighting);
                     store.sight(order, bought).await?;
                     crash::point(Point::Sighted);
@@ -63,20 +63,20 @@ impl Engine {
                 crash::point(Point::Trusting);
                 store.trust(service).await?;
                 crash::point(Point::Trusted);
-                self.line().looked_good(self.parts.clock.uptime());
+                self.line().looked_good(self.parts().clock.uptime());
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
             }
             Err(cut) => {
                 self.heard_cut(&cut);
-                let fault = unproven(cut, self.parts.clock.now());
+                let fault = unproven(cut, self.parts().clock.now());
                 if fault.blame() == Blame::Person {
                     let words = format!("this queue is new or was repaired, and {}", fault.words);
                     tracing::error!(reason = %words, "nothing is submitted");
                     self.memory().distrust = Some(Fault { words, ..fault });
                 } else {
                     let mut memory = self.memory();
-                    let wait = wait_before(&self.parts.retry, memory.trust_cuts);
-                    memory.trust_from = Some(self.parts.clock.uptime().after(wait));
+                    let wait = wait_before(&self.parts().retry, memory.trust_cuts);
+                    memory.trust_from = Some(self.parts().clock.uptime().after(wait));
                     memory.trust_cuts += 1;
                 }
             }
@@ -86,8 +86,8 @@ impl Engine {
 
     /// Walks the list; not again while the service wants nothing.
     pub(super) async fn walk_list(&self, oldest: Option<Timestamp>) -> Result<Vec<Listed>, WalkFault> {
-        let may = || matches!(self.line().gate(self.parts.clock.uptime()), Gate::Open | Gate::Asks);
-        walk::run(&*self.parts.client, oldest, self.parts.terms.walk_limit, &may).await
+        let may = || matches!(self.line().gate(self.parts().clock.uptime()), Gate::Open | Gate::Asks);
+        walk::run(&*self.parts().client, oldest, self.parts().terms.walk_limit, &may).await
     }
 
     /// All unknown creates in one walk.
@@ -109,18 +109,19 @@ impl Engine {
         };
         match walked {
             Ok(items) => {
-                self.line().looked_good(self.parts.clock.uptime());
+                self.line().looked_good(self.parts().clock.uptime());
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
+                let parts = self.parts();
                 for claim in ripe {
-                    let (identity, retention) = (self.parts.client.identity(), self.parts.terms.retention);
-                    let finding = judge(&claim.job, &found, identity, retention, self.parts.clock.now());
+                    let (identity, retention) = (parts.client.identity(), parts.terms.retention);
+                    let finding = judge(&claim.job, &found, identity, retention, parts.clock.now());
                     still_ours(self.resolved(claim, finding).await)?;
                 }
             }
             Err(cut) => {
                 self.heard_cut(&cut);
-                let fault = unproven(cut, self.parts.clock.now());
+                let fault = unproven(cut, self.parts().clock.now());
                 for claim in ripe {
                     still_ours(self.unresolved(claim, fault.clone()).await)?;
                 }
@@ -132,12 +133,12 @@ impl Engine {
     /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
     /// to look.
     fn ripe(&self, claims: Vec<Claimed>) -> (Vec<Claimed>, Vec<(Claimed, Timestamp)>) {
-        let (now, wall) = (self.parts.clock.uptime(), self.parts.clock.now());
+        let (now, wall) = (self.parts().clock.uptime(), self.parts().clock.now());
         let memory = self.memory();
         let mut ripe = Vec::new();
         let mut unripe = Vec::new();
         for claim in claims {
-            let lag = self.parts.terms.lag;
+            let lag = self.parts().terms.lag;
             let from = memory.creates.ripe_from(claim.job.id, now, self.started, lag, LEASE);
             if from <= now { ripe.push(claim) } else { unripe.push((claim, wall.after(from.since(now)))) }
         }
@@ -146,25 +147,26 @@ impl Engine {
 
     pub(super) async fn keep_all(&self, claims: &[Claimed]) -> Result<(), StoreError> {
         loop {
-            self.parts.clock.sleep(LEASE / 3).await;
-            let until = self.parts.clock.now().after(LEASE);
+            self.parts().clock.sleep(LEASE / 3).await;
+            let until = self.parts().clock.now().after(LEASE);
             for claim in claims {
-                still_ours(self.parts.store.renew(&claim.lease, until).await)?;
+                still_ours(self.parts().store.renew(&claim.lease, until).await)?;
             }
         }
     }
 
     async fn resolved(&self, claim: Claimed, finding: Finding) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         let Claimed { lease, job } = claim;
         let Some(order) = job.stage.order().cloned() else { return Ok(()) };
         match finding {
             Finding::Adopt(item) => {
                 tracing::info!(job = %job.id, transcription = %item.id, "the create had been accepted after all");
                 let round = job.round;
-                let event = Event::Adopted { order, transcription: item.id, round };
+                let origin = Some(self.parts().client.identity().origin.clone());
+                let event = Event::Adopted { order, transcription: item.id, round, origin };
                 self.forget_create(job.id);
-                let over = self.line().accepted(self.parts.clock.uptime());
+                let over = self.line().accepted(self.parts().clock.uptime());
                 self.say_over(over);
                 self.got_through(StageKind::Uploaded);
                 self.commit(&lease, &self.stepped(job, event, None, now)).await
@@ -174,7 +176,7 @@ impl Engine {
                 let met = job.fault.as_ref().map(|fault| fault.words.clone()).unwrap_or_default();
                 let Ok(back) = self.step(job, Event::NotAccepted, now) else { return Ok(()) };
                 let row = self.count(&back, true);
-                if row.alone >= self.parts.retry.attempts {
+                if row.alone >= self.parts().retry.attempts {
                     let words = format!(
                         "its creates go wrong again and again while those of other files are accepted, and the \
                          service's list has none of them; at last: {met}"
@@ -183,7 +185,7 @@ impl Engine {
                 }
                 let words = "the create was not accepted: the service's list does not have it; it is sent again";
                 let fault = Fault::new(FaultKind::Broken, words, now);
-                let at = now.after(wait_before(&self.parts.retry, row.faults));
+                let at = now.after(wait_before(&self.parts().retry, row.faults));
                 self.commit(&lease, &back.resting(Some(at), Some(fault))).await
             }
             Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
@@ -191,12 +193,12 @@ impl Engine {
     }
 
     async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         if fault.blame() == Blame::Person {
             return self.commit(&claim.lease, &claim.job.resting(None, Some(fault))).await;
         }
         let row = self.count(&claim.job, false);
-        let wait = wait_before(&self.parts.retry, row.faults);
+        let wait = wait_before(&self.parts().retry, row.faults);
         let words =
             format!("a create may have been accepted, and the service's list cannot be read now: {}", fault.words);
         let fault = Fault { words, ..fault };

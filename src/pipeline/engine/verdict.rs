@@ -24,7 +24,7 @@ impl Engine {
     }
 
     pub(super) async fn commit_outcome(&self, lease: &Lease, job: Job, outcome: Outcome) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         let job = match outcome {
             Outcome::Sleep { until, reason } => {
                 if job.stage.kind() == StageKind::Submitted {
@@ -46,7 +46,11 @@ impl Engine {
     pub(super) fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
         self.bore(&event);
         // Other steps from there asked nobody: a twin was found, or the file has changed.
-        if matches!(event, Event::Uploaded { .. } | Event::Fetched { .. }) {
+        let is_heard = match &event {
+            Event::Uploaded { upload, .. } => upload.is_upload(),
+            event => matches!(event, Event::Fetched { .. }),
+        };
+        if is_heard {
             self.heard_good(&job);
         }
         match &event {
@@ -67,7 +71,7 @@ impl Engine {
 
     /// A move that asked the service got its answer.
     fn heard_good(&self, job: &Job) {
-        let over = self.line().heard_good(self.parts.clock.uptime());
+        let over = self.line().heard_good(self.parts().clock.uptime());
         self.say_over(over);
         self.got_through(job.stage.kind());
         self.forget(job.id);
@@ -81,7 +85,7 @@ impl Engine {
 
     pub(super) fn heard_fault(&self, fault: &Fault) {
         let jitter = self.memory().chance.f64();
-        let closed = self.line().heard_fault(fault, self.parts.clock.uptime(), jitter);
+        let closed = self.line().heard_fault(fault, self.parts().clock.uptime(), jitter);
         if closed {
             tracing::warn!(service = %self.service(), reason = %fault.words, "nothing is sent to the service until it answers again");
         }
@@ -93,6 +97,16 @@ impl Engine {
         let waits = fault.kind == FaultKind::Unwritable && job.stage.kind() == StageKind::Fetched;
         if waits && self.memory().unwritable.insert(source.clone()) {
             tracing::warn!(%source, path = %job.key.path, reason = %fault.words, "outputs cannot be written; they wait");
+        }
+    }
+
+    /// Once for each address.
+    pub(super) fn say_elsewhere(&self, job: &Job, fault: Option<&Fault>) {
+        let (Some(fault), Some(place)) = (fault.filter(|fault| fault.kind == FaultKind::Asks), &job.bought_at) else {
+            return;
+        };
+        if self.memory().elsewhere.insert(place.clone()) {
+            tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "a service has moved; what was bought at its old address waits for a person");
         }
     }
 
@@ -111,14 +125,14 @@ impl Engine {
 
     /// What a fault means for its job, and for the line.
     pub(super) async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         self.heard_fault(&fault);
         self.pushed_back(job.stage.kind(), &fault).await?;
         self.say_unwritable(&job, &fault);
         let row = self.count(&job, blames_the_service(&fault));
         let jitter = self.memory().chance.f64();
-        let mut verdict = decide(&self.parts.retry, &fault, job.attempts, row.faults, now, jitter);
-        if row.alone >= self.parts.retry.attempts && blames_the_service(&fault) {
+        let mut verdict = decide(&self.parts().retry, &fault, job.attempts, row.faults, now, jitter);
+        if row.alone >= self.parts().retry.attempts && blames_the_service(&fault) {
             verdict = Verdict::Fail; // others get through: it is this job's own fault after all
         }
         if let Verdict::Again { at, .. } = &mut verdict
@@ -140,35 +154,35 @@ impl Engine {
     }
 
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
-        let now = self.parts.clock.now();
+        let now = self.parts().clock.now();
         self.forget(job.id);
         say_failed(&job, &fault);
         // A job past its intent cannot fail before it is known what was bought.
         let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
-        let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts.retry.max)), Some(fault)));
+        let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts().retry.max)), Some(fault)));
         self.commit(lease, &job).await
     }
 
     pub(super) async fn commit(&self, lease: &Lease, job: &Job) -> Result<(), StoreError> {
         let kind = job.stage.kind();
         crash::point(Point::Committing(kind));
-        self.parts.store.commit(lease, job, Hold::Release).await?;
+        self.parts().store.commit(lease, job, Hold::Release).await?;
         crash::point(Point::Committed(kind));
         if !self.owns(&job.group()) {
-            self.parts.passing.pass();
+            self.parts().passing.pass();
         }
         self.count_end(job);
         if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.given_back().await? {
             self.nudge();
             // Who waited for it may be another engine's.
-            self.parts.passing.pass();
+            self.parts().passing.pass();
         }
         Ok(())
     }
 
     /// What these stages leave behind may have been more than was needed.
     async fn given_back(&self) -> Result<bool, StoreError> {
-        self.parts.purse.given_back(&*self.parts.store, self.parts.clock.now()).await
+        self.parts().purse.given_back(&*self.parts().store, self.parts().clock.now()).await
     }
 
     fn count_end(&self, job: &Job) {

@@ -1,7 +1,7 @@
 //! Complete answers that refuse: the file, or our key.
 
 use crate::faults::row::{BAD, Row, run};
-use crate::support::scripted::{Step, http};
+use crate::support::scripted::{Step, http, json};
 use crate::support::stub::{Act, Endpoint, refusal};
 use std::time::{Duration, Instant};
 
@@ -85,4 +85,23 @@ fn a_web_page_says_nothing_about_a_file() {
         row(Endpoint::Read, 200),
     ];
     insta::assert_snapshot!("faults_web_pages", run(rows));
+}
+
+/// A wrong path in `url`, before a server that has other words for it than the interface's.
+#[test]
+fn an_upload_to_a_path_that_nobody_knows_is_no_files_fault() {
+    let row = |name: &str, answer: Step| {
+        let row = Row::new(name, move |asked, _| match asked.endpoint {
+            Endpoint::Upload => Act::Say(answer.clone()),
+            _ => Act::Well,
+        });
+        row.files(30).outage().said(1)
+    };
+    let rows = vec![
+        row("404 with nothing to every upload", Step::Answer(http(404, "", ""))),
+        row("404 of a framework to every upload", json(404, r#"{"detail":"Not Found"}"#)),
+        row("405 of another one", json(405, r#"{"statusCode":405,"message":"Method Not Allowed"}"#)),
+        row("404 of the interface's own router", refusal(404, "Cannot POST /v3/v2/upload")),
+    ];
+    insta::assert_snapshot!("faults_wrong_place", run(rows));
 }

@@ -6,6 +6,7 @@ use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
+use scribed::domain::row::Row;
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::token::Order;
 use scribed::store::contract::{
@@ -83,6 +84,22 @@ impl Store for SimStore {
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
         self.point("admit").await;
         let admission = self.inner.admit(key, seen, now, due).await?;
+        if let Admission::New(id) | Admission::Reopened(id) = admission {
+            self.remember(id, false).await;
+        }
+        Ok(admission)
+    }
+
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.point("admit").await;
+        let admission = self.inner.admit_row(key, row, seen, now, due).await?;
         if let Admission::New(id) | Admission::Reopened(id) = admission {
             self.remember(id, false).await;
         }
@@ -219,6 +236,10 @@ impl Store for SimStore {
         self.inner.those(those, after, most).await
     }
 
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.writer(key).await
+    }
+
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
         self.inner.page(filter).await
     }
@@ -233,6 +254,10 @@ impl Store for SimStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.inner.begin_run(now).await
+    }
+
+    async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {
+        self.inner.configured_anew(now).await
     }
 
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {

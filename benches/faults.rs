@@ -1,0 +1,31 @@
+//! What each fault of a service costs: 1,000 jobs a row through the real engine, the real store and real HTTP,
+//! against a service of our own that misbehaves in one way, or in all of them.
+//!
+//! `cargo bench --bench faults [JOBS]`
+
+#[allow(dead_code, clippy::unwrap_used)]
+#[path = "../tests/it/support/scripted.rs"]
+mod scripted;
+#[allow(clippy::unwrap_used)]
+#[path = "../tests/support/storm/mod.rs"]
+mod storm;
+
+use storm::{Row, SCALE, row, weather};
+
+/// At the service at once.
+const RUNNING: usize = 100;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    let jobs = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    println!("{jobs} jobs a row, {RUNNING} at once, each transcribed in 5 to 15 s; time goes {SCALE} times as fast");
+    println!("created: good transcriptions of each content, fewest and most. requests, reads: for each job");
+    println!("429s: all, and those after half of the files were accepted. uploads, creates: sent again");
+    println!("{}", Row::HEAD);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    for weather in &weather::ALL {
+        let row = runtime.block_on(row(weather, jobs, RUNNING));
+        println!("{}", row.line());
+        row.assert_laws();
+    }
+}

@@ -1,0 +1,109 @@
+//! `scribed reload`, and what the daemon does then: the configuration is read anew, and checked whole before it
+//! counts.
+
+use crate::cli::entry::Context;
+use crate::cli::failure::Failure;
+use crate::cli::supervisor::Supervisor;
+use crate::cli::way::{Way, strange};
+use crate::config::reading::load;
+use crate::control::caller::Caller;
+use crate::control::reloading::{Latest, Order, Orders};
+use crate::control::request::{Answer, Request};
+use crate::daemon::House;
+use crate::pipeline::blocking::blocking;
+use serde_json::json;
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Orders that may wait while another one is carried out.
+const WAITING: usize = 4;
+
+/// Has the daemon take up the file as it is now.
+///
+/// # Errors
+/// [`Failure::Usage`] where the file is wrong or changes what cannot change, and where no daemon runs; the daemon
+/// goes on with the old one then.
+pub async fn run(context: &Context) -> Result<u8, Failure> {
+    let config = context.config_without_secrets()?;
+    let none = || {
+        let state = config.state.display();
+        Failure::Usage(format!(
+            "no daemon runs on the state in {state}, so nothing has to read the file anew. If it is `[state] store` \
+             that was changed: the daemon has to be stopped and started again for that"
+        ))
+    };
+    let way = Way::Daemon(Caller::find(&config.state)?.ok_or_else(none)?);
+    let Answer::Reloaded(words) = way.ask(Request::Reload).await? else { return Err(strange()) };
+    context.emit(&json!({ "reloaded": true, "words": words }))?;
+    words.iter().try_for_each(|line| context.say(line))?;
+    Ok(0)
+}
+
+/// Where orders to read the configuration anew come in: SIGHUP, and what `scribed reload` asks for.
+pub struct Reloads {
+    hangup: Signal,
+    orders: mpsc::Receiver<Order>,
+}
+
+impl Reloads {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn listen() -> io::Result<(Self, Orders)> {
+        let (sender, orders) = mpsc::channel(WAITING);
+        Ok((Self { hangup: signal(SignalKind::hangup())?, orders }, sender))
+    }
+
+    /// Carries them out, one after the other, until told to stop.
+    pub async fn carry_out(
+        mut self,
+        context: &Context,
+        house: &House,
+        renewed: impl Fn(),
+        supervisor: &Supervisor,
+        stop: &CancellationToken,
+    ) {
+        loop {
+            let order = tokio::select! {
+                () = stop.cancelled() => return,
+                _ = self.hangup.recv() => None,
+                order = self.orders.recv() => order,
+            };
+            supervisor.reloading();
+            let done = take_up(context, house).await;
+            if done.is_ok() {
+                renewed();
+            }
+            supervisor.ready();
+            say(&done);
+            if let Some(order) = order {
+                // Whoever asked may have gone.
+                let _ = order.send(done);
+            }
+        }
+    }
+}
+
+async fn take_up(context: &Context, house: &House) -> Result<Vec<String>, String> {
+    let path = context.common.config.clone();
+    // Secrets may lie in files, and files on shares.
+    let config = blocking(move || load(&path)).await.map_err(|problems| problems.report(false))?;
+    house.take_up(&config).await.map_err(|refused| refused.to_string())
+}
+
+fn say(done: &Result<Vec<String>, String>) {
+    match done {
+        Ok(words) => words.iter().for_each(|line| tracing::info!("{line}")),
+        Err(reason) => {
+            tracing::error!(%reason, "the configuration is not taken up; everything goes on with the old one")
+        }
+    }
+}
+
+/// What commands are carried out by from now on.
+pub fn renew(latest: &Latest, house: &House, orders: &Orders) {
+    latest.put(house.hands(std::process::id(), Some(orders.clone())));
+}

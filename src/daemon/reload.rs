@@ -1,0 +1,160 @@
+//! A configuration that has changed while everything runs: what can be taken up, and what cannot.
+
+use super::ways::ways;
+use super::{House, OpenError, Setup};
+use crate::config::meant::{Callback, Config, Serve, Webhook};
+use crate::domain::home::Group;
+use crate::domain::names::ServiceName;
+use crate::domain::stage::StageKind;
+use crate::store::contract::StoreError;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// What has become of a configuration that was taken up, in words, one thing each.
+pub type Reloaded = Vec<String>;
+
+/// Why a configuration is not taken up; everything goes on as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It changes what cannot change while everything runs.
+    #[error("{}", .0.join("\n"))]
+    Fixed(Vec<String>),
+    /// A way to a service, or the embedded service.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl House {
+    /// Works as this configuration says from now on. What is under way is finished under what it was made with;
+    /// what waited for another configuration is looked at again.
+    ///
+    /// # Errors
+    /// See [`Refused`]; nothing is changed then.
+    pub async fn take_up(&self, config: &Config) -> Result<Reloaded, Refused> {
+        // One after the other.
+        let mut embedded = self.embedded.lock().await;
+        let old = self.setup();
+        let mut fixed = unchangeable(&old.config, config, embedded.is_some());
+        fixed.extend(self.still_needed(&old, config).await?);
+        if !fixed.is_empty() {
+            return Err(Refused::Fixed(fixed));
+        }
+        let before = Some((&old.config, &old.ways));
+        let ways = ways(config, &self.system, self.ground.calls.as_ref(), &mut embedded, before).await?;
+        let setup = Arc::new(Setup::new(config, ways, &self.clock));
+        let engines: Vec<_> = setup.ways.keys().filter_map(|service| self.engine(&setup, service)).collect();
+        self.engines.replace(engines);
+        self.setup.send_replace(Arc::clone(&setup));
+        self.store.configured_anew(self.clock.now()).await?;
+        self.engines.nudge();
+        Ok(told(&old.config, config))
+    }
+
+    /// The one there is goes on: it knows what is under way.
+    fn engine(&self, setup: &Setup, service: &ServiceName) -> Option<Arc<crate::pipeline::engine::Engine>> {
+        let Some(engine) = self.engines.of(service) else { return self.ground.engine(setup, service) };
+        let results = Arc::clone(&engine.parts().results);
+        engine.take_up(self.ground.parts(setup, service, results)?);
+        Some(engine)
+    }
+
+    /// Services that were taken out though jobs are on their way there: nobody would see them to their end.
+    async fn still_needed(&self, old: &Setup, new: &Config) -> Result<Vec<String>, StoreError> {
+        let mut words = Vec::new();
+        for service in old.config.services.keys().filter(|service| !new.services.contains_key(*service)) {
+            let bound = |group: &Group| group.bound.as_ref() == Some(service);
+            let counts = self.store.counts_of(&bound).await?;
+            let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
+            let open = counts.total() - ended;
+            if open > 0 {
+                words.push(format!(
+                    "the service `{service}` is not in the file any more, and {open} jobs are on their way there: leave \
+                     it until they have come to their end (`scribed status` counts them)"
+                ));
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// What is different and cannot be taken up while everything runs, in words.
+fn unchangeable(old: &Config, new: &Config, has_embedded: bool) -> Vec<String> {
+    let callback = |config: &Config| config.callback.as_ref().map(heard_at);
+    let of_serve = has_embedded && served(&old.serve) != served(&new.serve);
+    let differs = [
+        ("[state] store", old.state != new.state),
+        ("[state] spool", old.spool != new.spool),
+        ("[callback]", callback(old) != callback(new)),
+        ("[serve] data", old.serve.data != new.serve.data),
+        ("[serve], which the embedded service runs by,", of_serve),
+    ];
+    let words = |what: &str| format!("{what} cannot change while the daemon runs: stop it and start it again for that");
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| words(what)).collect()
+}
+
+fn heard_at(callback: &Callback) -> (String, String, String, bool) {
+    let Callback { listen, public_url, method, webhook } = callback;
+    (listen.to_string(), public_url.to_string(), format!("{method:?}"), *webhook)
+}
+
+/// All that the embedded service was started with. Holds secrets: only to be compared.
+fn served(serve: &Serve) -> impl PartialEq + use<> {
+    let webhook = serve.webhook.as_ref().map(|Webhook { url, secret }| (url.clone(), secret.expose().to_owned()));
+    let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention);
+    let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
+    (webhook, sizes, kinds)
+}
+
+/// What came and went, for people.
+fn told(old: &Config, new: &Config) -> Reloaded {
+    let sources = |config: &Config| config.sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>();
+    let services = |config: &Config| config.services.keys().map(ToString::to_string).collect::<Vec<_>>();
+    let mut words = vec![format!("{} is taken up: {}", new.file.display(), counted(new.sources.len(), "source"))];
+    for (what, old, new) in [("source", sources(old), sources(new)), ("service", services(old), services(new))] {
+        let of = |all: &[String], others: &[String]| -> Vec<String> {
+            all.iter().filter(|name| !others.contains(name)).cloned().collect()
+        };
+        words.extend(of(&new, &old).iter().map(|name| format!("the {what} {name} is new")));
+        words.extend(
+            of(&old, &new).iter().map(|name| format!("the {what} {name} is gone; what was found there stays known")),
+        );
+    }
+    words
+}
+
+fn counted(count: usize, what: impl Display) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::reading::parse;
+    use std::path::Path;
+
+    fn config(text: &str) -> Config {
+        let text = format!("{text}\n[[source]]\nname = \"a\"\nfolder = \"a\"\n");
+        parse(Path::new("/x/jobs.toml"), &text, &|_| Some("k".into())).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_change_is_told_at_once_and_nothing_else() {
+        let old = config("");
+        assert_eq!(unchangeable(&old, &config("[budget]\nday = \"1h\"\n[retry]\nattempts = 9"), true), [""; 0]);
+        let new = config("[state]\nstore = \"sled:other\"\nspool = \"1GB\"\n[serve]\nrunning = 7\ndata = \"d\"");
+        let words = unchangeable(&old, &new, true);
+        assert_eq!(words.len(), 4, "{words:?}");
+        assert!(words.iter().all(|words| words.contains("cannot change while the daemon runs")), "{words:?}");
+        assert_eq!(unchangeable(&old, &config("[serve]\nrunning = 7"), false), [""; 0], "nobody runs by it");
+    }
+
+    #[test]
+    fn what_came_and_went_is_told_by_name() {
+        let new = config("[[source]]\nname = \"b\"\nfolder = \"b\"");
+        assert_eq!(told(&config(""), &new)[1..], ["the source b is new"]);
+        assert!(told(&new, &config(""))[1].starts_with("the source b is gone"));
+    }
+}

@@ -1,0 +1,250 @@
+//! A queue against a service that misbehaves: the real engine, the real store, real HTTP, and a clock that runs
+//! [`SCALE`] times as fast as the machine's, so that an outage of minutes takes seconds.
+
+pub mod service;
+pub mod weather;
+
+use scribed::client::contract::{Client, Identity};
+use scribed::client::http::{HttpClient, Key, Options, Timeouts};
+use scribed::clock::{Clock, Steady, Uptime};
+use scribed::config::meant::Config;
+use scribed::domain::hint::Seals;
+use scribed::domain::home::Homes;
+use scribed::domain::names::Timestamp;
+use scribed::domain::stage::StageKind;
+use scribed::output::results::Results;
+use scribed::output::spool::Spool;
+use scribed::pipeline::callbacks::Callbacks;
+use scribed::pipeline::engine::{Engine, Parts, Until};
+use scribed::pipeline::purse::{Measure, Purse};
+use scribed::source::folder::Scan;
+use scribed::source::mount::Mount;
+use scribed::store::contract::{Counts, Store};
+use scribed::store::params::ParamFiles;
+use scribed::store::sled;
+use scribed::web::receiver::{self, Receiving};
+use scribed::wire::params::CallbackMethod;
+use service::{Books, Service};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+use weather::Weather;
+
+/// So many times as fast time goes.
+pub const SCALE: u32 = 30;
+
+/// No row lasts longer, by the machine's clock: then it hangs.
+const DEADLINE: Duration = Duration::from_secs(180);
+
+/// Time that goes faster.
+pub struct Fast {
+    begun: Instant,
+    wall: Timestamp,
+}
+
+impl Fast {
+    fn new() -> Self {
+        Self { begun: Instant::now(), wall: scribed::clock::SystemClock.now() }
+    }
+
+    fn passed(&self) -> Duration {
+        self.begun.elapsed() * SCALE
+    }
+}
+
+#[async_trait::async_trait]
+impl Clock for Fast {
+    fn now(&self) -> Timestamp {
+        self.wall.after(self.passed())
+    }
+
+    fn uptime(&self) -> Uptime {
+        Uptime(self.passed())
+    }
+
+    async fn sleep(&self, span: Duration) {
+        tokio::time::sleep(span / SCALE).await;
+    }
+}
+
+/// What came of a row.
+pub struct Row {
+    pub name: &'static str,
+    pub jobs: usize,
+    pub counts: Counts,
+    pub books: Books,
+    /// Outputs that lie beside the files.
+    pub outputs: usize,
+    /// By the fast clock.
+    pub took: Duration,
+}
+
+impl Row {
+    pub fn done(&self) -> u64 {
+        self.counts.of(StageKind::Written)
+    }
+
+    pub const HEAD: &'static str = "                                            done  created  requests   reads  lists   429s  and after   uploads  creates  minutes";
+
+    /// Everything is done, and bought once.
+    pub fn assert_laws(&self) {
+        let (name, jobs) = (self.name, self.jobs);
+        assert_eq!((self.done(), self.outputs), (jobs as u64, jobs), "{name}: {:?}", self.counts);
+        assert_eq!(self.books.created(), (1, 1), "{name}: {:?}", self.books.good);
+        assert_eq!(self.books.most_of_a_token(), 1, "{name}: {:?}", self.books.tokens);
+    }
+
+    /// A line of the table.
+    pub fn line(&self) -> String {
+        let (books, jobs) = (&self.books, self.jobs as f64);
+        let (fewest, most) = books.created();
+        let created = if fewest == most { most.to_string() } else { format!("{fewest}–{most}") };
+        format!(
+            "{:40} {:>7} {created:>8} {:>9.2} {:>7.2} {:>6} {:>6} {:>10} {:>9} {:>8} {:>8.1}",
+            self.name,
+            self.done(),
+            books.requests as f64 / jobs,
+            books.reads as f64 / jobs,
+            books.lists,
+            books.throttled,
+            books.throttled_after,
+            books.uploads.saturating_sub(self.jobs as u64),
+            books.creates.saturating_sub(self.jobs as u64),
+            self.took.as_secs_f64() / 60.0
+        )
+    }
+}
+
+fn config(dir: &Path, url: &str, running: usize) -> Config {
+    let text = format!(
+        "[service]\nurl = \"{url}\"\nkey = \"env:KEY\"\nlag = \"1m\"\n\
+         limits = {{ uploads = 8, running = {running}, requests_per_second = 50 }}\n\
+         [[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\nexisting = \"transcribe\"\noutputs = [\"txt\"]\n"
+    );
+    let env = |_: &str| Some("a-key".into());
+    scribed::config::reading::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The files of a row: each of its own content.
+fn fill(inbox: &Path, jobs: usize) {
+    std::fs::create_dir(inbox).unwrap();
+    for n in 0..jobs {
+        let mut content = format!("recording number {n} ").into_bytes();
+        content.resize(200 + n, b'.');
+        std::fs::write(inbox.join(format!("{n:04}.wav")), content).unwrap();
+    }
+}
+
+/// All jobs of one row, from the first scan to the last output.
+pub async fn row(weather: &Weather, jobs: usize, running: usize) -> Row {
+    let dir = tempfile::tempdir().unwrap();
+    fill(&dir.path().join("inbox"), jobs);
+    let clock = Arc::new(Fast::new());
+    let service = Service::start(weather, Arc::clone(&clock), running).await;
+    let config = config(dir.path(), &service.url(), running);
+    let house = House::open(&config, &clock, weather.calls).await;
+    let stop = CancellationToken::new();
+    let run = {
+        let (engine, stop) = (Arc::clone(&house.engine), stop.clone());
+        tokio::spawn(async move { engine.run(Until::Stopped, &stop).await.map(drop) })
+    };
+    let calls = tokio::spawn(service.caller());
+    let counts = house.see_to_the_end(jobs).await;
+    stop.cancel();
+    run.await.unwrap().unwrap();
+    calls.abort();
+    if let Some(receiving) = house.receiving {
+        receiving.shutdown().await;
+    }
+    let outputs = std::fs::read_dir(dir.path().join("inbox"))
+        .unwrap()
+        .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().ends_with(".en.txt")));
+    Row { name: weather.name, jobs, counts, books: service.books(), outputs: outputs.count(), took: clock.passed() }
+}
+
+struct House {
+    engine: Arc<Engine>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    mounts: BTreeMap<scribed::domain::names::SourceName, Arc<Mount>>,
+    receiving: Option<Receiving>,
+}
+
+impl House {
+    async fn open(config: &Config, fast: &Arc<Fast>, calls: bool) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(Steady::new(Arc::<Fast>::clone(fast)));
+        let store: Arc<dyn Store> = Arc::new(sled::open(&config.state).unwrap());
+        store.begin_run(clock.now()).await.unwrap();
+        let seals = Seals::new("a key for seals");
+        let listener = receiver::listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let base = reqwest::Url::parse(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let mount = |source: &scribed::config::meant::Source| {
+            (source.name.clone(), Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(&clock))))
+        };
+        let mounts: BTreeMap<_, _> = config.sources.iter().map(mount).collect();
+        let client: Arc<dyn Client> = Arc::new(client(config, fast));
+        let terms = *config.services[&client.identity().service].terms();
+        let nothing: Measure = Arc::new(|_, _, _| Box::pin(async { None }));
+        let engine = Arc::new(Engine::new(Parts {
+            store: Arc::clone(&store),
+            homes: Arc::new(Homes::single(client.identity().service.clone())),
+            client,
+            clock: Arc::clone(&clock),
+            results: Arc::new(Results::new(config.state.join("results"))),
+            params: Arc::new(ParamFiles::new(config.state.join("params"))),
+            syncs: Arc::default(),
+            purse: Arc::new(Purse::new(config.budget.clone(), config.zone, nothing)),
+            passing: Arc::default(),
+            writing: Arc::default(),
+            spool: Arc::new(Spool::new(config.state.join("spool"), config.spool)),
+            mounts: mounts.clone(),
+            terms,
+            retry: config.retry,
+            callbacks: calls.then(|| Callbacks::new(seals.clone(), base, CallbackMethod::Post)),
+            seed: 7,
+        }));
+        let told = Arc::clone(&engine);
+        let receiving = calls.then(|| receiver::start(listener, seals, false, Arc::new(move |hint| told.hint(hint))));
+        Self { engine, store, clock, mounts, receiving }
+    }
+
+    /// Until every job has come to an end.
+    async fn see_to_the_end(&self, jobs: usize) -> Counts {
+        let admitted = || self.engine.nudge();
+        for mount in self.mounts.values() {
+            let (store, clock) = (&*self.store, &*self.clock);
+            Scan { mount, store, clock, admitted: &admitted, on_folder: None }.whole().await.unwrap();
+        }
+        let begun = Instant::now();
+        loop {
+            let counts = self.store.counts().await.unwrap();
+            let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
+            if ended == jobs as u64 {
+                return counts;
+            }
+            assert!(
+                begun.elapsed() < DEADLINE,
+                "{ended} of {jobs} have ended: {counts:?}; {:?}",
+                self.engine.trouble()
+            );
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn client(config: &Config, fast: &Arc<Fast>) -> HttpClient {
+    let (name, hosted) = config.hosted_services().next().expect("a service");
+    let origin = hosted.url.origin().ascii_serialization();
+    HttpClient::new(Options {
+        identity: Identity { service: name.clone(), origin, key: "k".into(), is_own: false },
+        base: hosted.url.clone(),
+        key: Key::new("a-key"),
+        key_header: hosted.key_header.to_string(),
+        requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
+        clock: Arc::<Fast>::clone(fast),
+        timeouts: Timeouts::default(),
+    })
+    .unwrap()
+}

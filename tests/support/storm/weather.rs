@@ -1,0 +1,126 @@
+//! How a service misbehaves: each fault of the contract alone, and all of them together.
+
+use std::time::Duration;
+
+/// What a service says while it is out.
+#[derive(Debug, Clone, Copy)]
+pub enum Out {
+    Status(u16),
+    Reset,
+    Hang,
+    Page,
+}
+
+/// From then on, for so long.
+#[derive(Debug, Clone, Copy)]
+pub struct Outage {
+    pub from: Duration,
+    pub lasts: Duration,
+    pub says: Out,
+}
+
+/// Chances are of a hundred.
+#[derive(Debug, Clone)]
+pub struct Weather {
+    pub name: &'static str,
+    pub outages: &'static [Outage],
+    /// That a request is answered wrongly and nothing happens.
+    pub wrong: u32,
+    /// That what was asked for happens, and its answer does not come whole.
+    pub lost: u32,
+    /// That an answer is no answer: cut, a web page, another type.
+    pub malformed: u32,
+    /// That a record ends in an error of the service's.
+    pub dies: u32,
+    /// That a read shows a state that means nothing.
+    pub odd: u32,
+    /// That an upload's answer is about another file.
+    pub void: u32,
+    /// So many it bears at once, whatever was agreed.
+    pub bears: Option<usize>,
+    /// How late its list is, and its reads.
+    pub list_late: Duration,
+    pub reads_late: Duration,
+    /// Filters mean nothing to it, and its list is the wrong way round.
+    pub ignores: bool,
+    /// It is asked to call.
+    pub calls: bool,
+    pub calls_lost: u32,
+    pub calls_doubled: u32,
+    pub calls_early: u32,
+    pub calls_forged: bool,
+}
+
+const WELL: Weather = Weather {
+    name: "all is well",
+    outages: &[],
+    wrong: 0,
+    lost: 0,
+    malformed: 0,
+    dies: 0,
+    odd: 0,
+    void: 0,
+    bears: None,
+    list_late: Duration::ZERO,
+    reads_late: Duration::ZERO,
+    ignores: false,
+    calls: false,
+    calls_lost: 0,
+    calls_doubled: 0,
+    calls_early: 0,
+    calls_forged: false,
+};
+
+const fn out(from: u64, lasts: u64, says: Out) -> Outage {
+    Outage { from: Duration::from_secs(from), lasts: Duration::from_secs(lasts), says }
+}
+
+const LATE: Duration = Duration::from_secs(45);
+
+/// Every row of the table.
+pub const ALL: [Weather; 20] = [
+    WELL,
+    Weather { name: "out: 503", outages: &[out(10, 120, Out::Status(503))], ..WELL },
+    Weather { name: "out: every connection is reset", outages: &[out(10, 120, Out::Reset)], ..WELL },
+    Weather { name: "out: nothing is answered", outages: &[out(10, 120, Out::Hang)], ..WELL },
+    Weather { name: "out: a web page", outages: &[out(10, 120, Out::Page)], ..WELL },
+    Weather { name: "the key is refused for a while", outages: &[out(10, 60, Out::Status(401))], ..WELL },
+    Weather { name: "no money for a while", outages: &[out(10, 60, Out::Status(402))], ..WELL },
+    Weather { name: "5xx, 408, 409, 425: one in ten", wrong: 10, ..WELL },
+    Weather { name: "answers lost: one in ten", lost: 10, ..WELL },
+    Weather { name: "answers malformed: one in ten", malformed: 10, ..WELL },
+    Weather { name: "it bears a third of what was agreed", bears: Some(3), ..WELL },
+    Weather { name: "lists and reads 45 s late, answers lost", lost: 5, list_late: LATE, reads_late: LATE, ..WELL },
+    Weather { name: "filters ignored, answers lost", lost: 5, ignores: true, ..WELL },
+    Weather { name: "transcriptions die: one in twenty", dies: 5, ..WELL },
+    Weather { name: "states that mean nothing: one in ten", odd: 10, ..WELL },
+    Weather { name: "uploads void: one in twenty", void: 5, ..WELL },
+    Weather { name: "callbacks: half are lost", calls: true, calls_lost: 50, ..WELL },
+    Weather { name: "callbacks: doubled, and forged", calls: true, calls_doubled: 100, calls_forged: true, ..WELL },
+    Weather { name: "callbacks: early", calls: true, calls_early: 100, ..WELL },
+    Weather {
+        name: "all together",
+        outages: &[
+            out(10, 30, Out::Status(503)),
+            out(60, 30, Out::Reset),
+            out(110, 30, Out::Hang),
+            out(160, 30, Out::Page),
+            out(210, 30, Out::Status(401)),
+        ],
+        wrong: 3,
+        lost: 3,
+        malformed: 3,
+        dies: 2,
+        odd: 3,
+        void: 2,
+        bears: Some(3),
+        list_late: LATE,
+        reads_late: LATE,
+        ignores: true,
+        calls: true,
+        calls_lost: 20,
+        calls_doubled: 20,
+        calls_early: 20,
+        calls_forged: true,
+    },
+];
