@@ -244,7 +244,7 @@ fn round(job: &Job) -> Vec<Job> {
     });
     let way = [
         Event::Settled,
-        Event::Probed { params, content: None },
+        Event::Probed { params, content: None, making: None },
         Event::Uploaded { order, audio, upload, sent: None },
         Event::Intended { intent },
         Event::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },

@@ -5,7 +5,7 @@ use crate::client::contract::Client;
 use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{Callback, Config, Source};
-use crate::control::hands::{self, Hands};
+use crate::control::hands::{self, Hands, KeptOf};
 use crate::control::plan_run::{self, LeftOut, RunError};
 use crate::control::reloading::Orders;
 use crate::domain::hint::Seals;
@@ -22,6 +22,7 @@ use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::{Measure, Purse};
+use crate::pipeline::windows;
 use crate::pipeline::write::Writing;
 use crate::server::auth;
 use crate::server::service::StartError;
@@ -277,9 +278,10 @@ impl House {
         futures_util::future::try_join_all(each).await.map(drop)
     }
 
-    /// A job as it is told: see [`Purse::told`].
+    /// A job as it is told: see [`Purse::told`] and [`windows::told`].
     pub fn told(&self, job: Job) -> Job {
-        self.setup().purse.told(job, self.clock.now())
+        let setup = self.setup();
+        windows::told(&setup.mounts, setup.purse.told(job, self.clock.now()), self.clock.moment())
     }
 
     /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process
@@ -293,6 +295,7 @@ impl House {
             homes: Arc::clone(&setup.homes),
             clients: setup.clients(),
             purse: Arc::clone(&setup.purse),
+            kept: kept(&setup.config),
             running: Some(hands::Running {
                 engines: self.engines.clone(),
                 received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
@@ -401,7 +404,14 @@ pub fn copied_hands(config: &Config) -> Result<Option<(Hands, CopyRoom)>, StoreE
 fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (mounts, homes) = (mounts_of(config), Arc::new(config.homes()));
-    Hands { store, mounts, homes, purse: purse(config), clock, clients: Vec::new(), running: None }
+    let (purse, kept) = (purse(config), kept(config));
+    Hands { store, mounts, homes, purse, kept, clock, clients: Vec::new(), running: None }
+}
+
+/// Where the results of each service are kept: ids of two services might be equal.
+fn kept(config: &Config) -> KeptOf {
+    let folder = config.state.join("results");
+    Arc::new(move |service| Results::new(folder.join(service.as_str())))
 }
 
 fn purse(config: &Config) -> Arc<Purse> {
@@ -442,9 +452,9 @@ pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<i
     if rebuild { sled::open_rebuilt(&config.state, clock.now()) } else { sled::open(&config.state) }
 }
 
-/// Where a service's results are kept: ids of two services might be equal.
+/// The kept results of a service, without what was left half-written.
 fn results(config: &Config, service: &ServiceName) -> Arc<Results> {
-    let results = Arc::new(Results::new(config.state.join("results").join(service.as_str())));
+    let results = Arc::new(kept(config)(service));
     let leftovers = Arc::clone(&results);
     // Beside the work: there may be many folders. What cannot be removed does no harm.
     drop(tokio::task::spawn_blocking(move || leftovers.sweep().ok()));

@@ -119,16 +119,17 @@ pub mod config {
     mod services;
     mod serving;
     pub mod shape;
+    pub mod sidecar;
     mod sources;
     mod spending;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
     mod tests;
+    mod timing;
     mod values;
     pub mod variables;
     pub mod written;
-    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
@@ -164,13 +165,16 @@ pub mod domain {
     pub mod budget;
     pub mod charge;
     pub mod checksum;
+    pub mod cron_line;
     pub mod fault;
     pub mod finish;
     pub mod format;
     pub mod hint;
     pub mod home;
     pub mod job;
+    pub mod making;
     pub mod names;
+    pub mod nearest;
     pub mod path;
     pub mod pause;
     pub mod reason;
@@ -182,6 +186,8 @@ pub mod domain {
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod window;
+    pub mod zone;
 }
 
 /// What a service's lists hold, gathered into a folder.
@@ -195,6 +201,7 @@ pub mod harvest {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod describing;
     pub mod extract;
     mod ffmpeg;
     pub mod header;
@@ -234,6 +241,7 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod making;
     pub mod ordered;
     pub mod outcome;
     pub mod probe;
@@ -246,6 +254,7 @@ pub mod pipeline {
     pub mod vars;
     pub mod wait;
     pub mod walk;
+    pub mod windows;
     pub mod write;
 }
 
@@ -323,6 +332,7 @@ pub mod source {
     pub mod disk;
     pub mod folder;
     pub mod ignore;
+    pub mod ignoring;
     pub mod intake;
     pub mod likeness;
     pub mod listing;
@@ -332,6 +342,8 @@ pub mod source {
     pub mod ours;
     pub mod place;
     pub mod reopen;
+    pub mod sidecars;
+    pub mod small;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

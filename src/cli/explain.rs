@@ -74,12 +74,12 @@ fn can(explained: &Explained) -> Vec<&str> {
 /// All of it in one paragraph: where, why, what next, when, and what a person can do.
 fn paragraph(explained: &Explained, next: &Next) -> String {
     let why = why(explained);
-    let Some(job) = &explained.job else { return format!("{}: {why}. Next: {}.", explained.path, next.words) };
-    let stage = job.stage.kind().name();
-    let when = next.at.map(|at| format!(" When: {} UTC.", moment(at))).unwrap_or_default();
     let can = match can(explained).as_slice() {
         [] => String::new(),
         can => format!(" You can: {}.", can.join("; ")),
     };
+    let Some(job) = &explained.job else { return format!("{}: {why}. Next: {}.{can}", explained.path, next.words) };
+    let stage = job.stage.kind().name();
+    let when = next.at.map(|at| format!(" When: {} UTC.", moment(at))).unwrap_or_default();
     format!("{} is {stage} since {} UTC: {why}. Next: {}.{when}{can}", explained.path, moment(job.since), next.words)
 }

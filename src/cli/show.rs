@@ -26,7 +26,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     let way = Way::find(&context.config_without_secrets()?)?;
     let request = Request::Show { job: wanted(&args.job)? };
     let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
-    let Shown { job, history, is_gone, origin, facts, service, .. } = *shown;
+    let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
     let next = Next::of(&job, &facts, SystemClock.now());
     let mut object = row(&job);
     object["next"] = next.words.clone().into();
@@ -44,10 +44,13 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
             "job": origin.job, "source": origin.key.source, "path": origin.key.path.lossy(), "is_gone": origin.is_gone,
         })
     });
+    object["moved_to"] = moved_to
+        .as_ref()
+        .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
     object["charges"] = job.charges.iter().map(charge).collect();
     context.emit(&object)?;
     tell(context, &job, &next.words, service.as_ref())?;
-    tell_moves(context, is_gone, origin.as_ref())?;
+    tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     tell_history(context, &history)?;
     Ok(0)
 }
@@ -81,8 +84,14 @@ pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceNa
     Ok(())
 }
 
-fn tell_moves(context: &Context, is_gone: bool, origin: Option<&Origin>) -> io::Result<()> {
-    if is_gone {
+fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origin: Option<&Origin>) -> io::Result<()> {
+    if let Some(Origin { job, key, .. }) = moved_to {
+        context.say(&format!(
+            "  file     not at this place any more; {}/{}, job {job}, has the same content and shares its transcription: \
+             likely its new name or place",
+            key.source, key.path
+        ))?;
+    } else if is_gone {
         context.say("  file     not at this place any more: it was moved, renamed or removed; what was done stays")?;
     }
     let Some(Origin { job, key, is_gone }) = origin else { return Ok(()) };

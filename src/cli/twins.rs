@@ -10,7 +10,7 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::token::Order;
 use crate::media::measured::{Fact, Measured};
-use crate::pipeline::vars;
+use crate::pipeline::making;
 use crate::source::folder::full_path;
 use crate::source::likeness::likeness;
 use crate::source::stamp::hash;
@@ -118,8 +118,8 @@ fn params(source: &Source, file: &Candidate, read: &Read) -> Option<Hash> {
     read.likeness.or(read.content)?;
     let now = Timestamp(0);
     let job = Job::found(JobId(0), file.key.clone(), file.stamp, now, now);
-    let rendered = vars::rendered(source, &job, now).ok()?;
-    Some(Hash::of(&rendered.params.canonical()))
+    let made = making::foretold(source, &job, now)?;
+    Some(Hash::of(&made.rendered.params.canonical()))
 }
 
 fn name(source: &Source, likeness: Hash, params: Hash) -> [u8; 16] {

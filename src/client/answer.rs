@@ -12,10 +12,9 @@ use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::page::Page;
 use crate::wire::record::{Created, Record, Status};
-use crate::wire::result::{ResultHead, millis};
+use crate::wire::result::{ResultBill, ResultHead, millis};
 use crate::wire::upload::Uploaded;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::time::Duration;
 
@@ -230,17 +229,18 @@ fn dead<R>(id: &TranscriptionId, record: &Record<R>, at: Timestamp) -> Fault {
 /// # Errors
 /// Why it cannot be used, in words.
 pub fn page(body: &[u8]) -> Result<ListPage, String> {
-    let page: Page<Record<IgnoredAny>> = parse(body)?;
+    let page: Page<Record<ResultBill>> = parse(body)?;
     let items = page.items.iter().map(listed).collect::<Option<Vec<_>>>();
     let items = items.ok_or_else(|| "an item of it has no id that can be used".to_owned())?;
     Ok(ListPage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
 }
 
-fn listed(record: &Record<IgnoredAny>) -> Option<Listed> {
+fn listed(record: &Record<ResultBill>) -> Option<Listed> {
     Some(Listed {
         id: usable_id(&record.id)?,
         created: record.created_at.as_deref().and_then(iso::read),
         token: record.metadata_text(RESERVED_KEY).and_then(Token::parse),
+        billed: record.result.and_then(|ResultBill(billed)| billed),
         status: record.status.clone(),
     })
 }

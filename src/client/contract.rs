@@ -122,6 +122,8 @@ pub struct Listed {
     pub created: Option<Timestamp>,
     /// Our token, if it carries one.
     pub token: Option<Token>,
+    /// Milliseconds that it was billed at, where the list says so.
+    pub billed: Option<u64>,
     /// Where it is, as the list has it: a list may lag.
     pub status: Status,
 }

@@ -5,12 +5,13 @@ use super::name_as::NameTemplate;
 use super::schedule::Schedule;
 use super::secret::Secret;
 use super::template::{Template, Templates};
-use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::window::Windows;
+use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use globset::GlobSet;
@@ -256,6 +257,8 @@ pub struct Source {
     pub hold: Duration,
     /// When the whole folder is looked through.
     pub scan: Schedule,
+    /// When its jobs may be uploaded and submitted; `None`: at any time.
+    pub submit: Option<Windows>,
     /// How much of it may be bought.
     pub budget: Allowance,
     /// What templates may know of a file from its path.

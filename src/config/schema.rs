@@ -41,6 +41,14 @@ fn one(key: &Key, path: &str, manual: &Manual) -> Value {
         Holds::Value | Holds::NotYet => shape(path).map_or(json!({}), super::shape::Shape::schema),
         Holds::Table(keys) => table(keys, path, manual),
         Holds::Tables(keys) => json!({ "type": "array", "minItems": 1, "items": table(keys, path, manual) }),
+        Holds::ValueOrTable(keys) => {
+            let value = shape(path).map_or(json!({}), super::shape::Shape::schema);
+            json!({ "oneOf": [value, table(keys, path, manual)] })
+        }
+        Holds::TableOrTables(keys) => {
+            let one = table(keys, path, manual);
+            json!({ "oneOf": [one, { "type": "array", "minItems": 1, "items": one }] })
+        }
         // What is said of [service] is true of each of them.
         Holds::NamedTables(keys) => {
             let pattern = json!({ "pattern": "^[A-Za-z0-9_-]{1,40}$" });
@@ -199,7 +207,8 @@ mod tests {
             let path = join(path, key.name);
             match &key.holds {
                 Holds::Value => found.push(path),
-                Holds::Table(keys) | Holds::Tables(keys) => settings(keys, &path, found),
+                Holds::Table(keys) | Holds::Tables(keys) | Holds::TableOrTables(keys) => settings(keys, &path, found),
+                Holds::ValueOrTable(_) => found.push(path),
                 Holds::NamedTables(_) | Holds::Named | Holds::NotYet => {}
             }
         }

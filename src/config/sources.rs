@@ -7,10 +7,10 @@ use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{globs, inside, media_glob, set};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
-use super::schedule::Schedule;
 use super::scoping::user_of;
 use super::spending::allowance;
 use super::template::{self, Template};
+use super::timing;
 use super::values::{boolean, or, values};
 use super::variables::Scope;
 use super::written::{Refusal, Section, Spot, duration, refusal, text};
@@ -68,7 +68,6 @@ impl Reader<'_> {
         let existing = or(section.get("existing", existing), Existing::Skip);
         let settle = section.get("settle", duration).map(|settle| settle.value);
         let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
-        let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
         let template = section.get("template", |value| template::find(&shared.templates, &text(value)?));
         let (service, local_only) = service_of(section, known.services);
         let outputs = outputs(section);
@@ -102,7 +101,8 @@ impl Reader<'_> {
             existing,
             settle,
             hold,
-            scan,
+            scan: timing::scan(section),
+            submit: timing::submit(section),
             budget: allowance(&section.section("budget")),
             capture,
             language,
@@ -147,10 +147,6 @@ fn existing(value: &DeValue<'_>) -> Result<Existing, Refusal> {
         "transcribe" => Ok(Existing::Transcribe),
         _ => Err(refusal("must be \"skip\" or \"transcribe\"", "the default is \"skip\", which never costs anything")),
     }
-}
-
-fn scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
-    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
 }
 
 fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {

@@ -286,6 +286,7 @@ mod tests {
             id: TranscriptionId::new(id),
             created: Some(Timestamp(created)),
             token: Some(token),
+            billed: None,
             status: Status::Done,
         }
     }
@@ -294,7 +295,13 @@ mod tests {
     fn what_both_have_is_no_difference() {
         let mut comparison = comparison();
         comparison.record(listed("t", "a", 0, 1));
-        comparison.record(Listed { id: TranscriptionId::new("x"), created: None, token: None, status: Status::Done });
+        comparison.record(Listed {
+            id: TranscriptionId::new("x"),
+            created: None,
+            token: None,
+            billed: None,
+            status: Status::Done,
+        });
         comparison.job(&written(1, "a", "t"));
         comparison.job(&written(2, "copy of a", "t"));
         let report = comparison.close();

@@ -5,8 +5,9 @@ use super::request::{Deleted, Refusal, Wanted};
 use super::steering;
 use crate::client::contract::{Client, Deletion};
 use crate::domain::job::Job;
-use crate::domain::names::{JobId, TranscriptionId};
-use crate::domain::stage::Stage;
+use crate::domain::names::{JobId, ServiceName, TranscriptionId};
+use crate::domain::stage::{Stage, StageKind};
+use crate::pipeline::blocking::blocking;
 use crate::store::contract::Filter;
 use std::sync::Arc;
 
@@ -25,7 +26,14 @@ pub async fn delete(hands: &Hands, wanted: &Wanted) -> Result<Deleted, Refusal> 
         Ok(Deleted { job, is_gone, words })
     };
     let Some(transcription) = job.stage.transcription().cloned() else {
-        return told(job, true, "no transcription was bought for it".to_owned());
+        let words = match &job.stage {
+            Stage::Cancelled { from } if from.kind() == StageKind::Uploaded => {
+                "no transcription was bought for it. Its recording was uploaded: there is no way to have that deleted, \
+                 and the service drops it by itself when nobody uses it"
+            }
+            _ => "no transcription was bought for it",
+        };
+        return told(job, true, words.to_owned());
     };
     if let Some(other) = sharer(hands, &job, &transcription).await? {
         let words = format!(
@@ -47,13 +55,15 @@ pub async fn delete(hands: &Hands, wanted: &Wanted) -> Result<Deleted, Refusal> 
         Refusal::Declined(format!("job {} is given up, but its transcription is not deleted: {}", job.id, fault.words))
     })?;
     tracing::info!(job = %job.id, path = %job.key.path, %transcription, ?deletion, "a person's order to delete was carried out");
+    let mut here = "";
     if let (Deletion::Gone | Deletion::GoneBefore, Some(order)) = (deletion, job.stage.order()) {
         hands.store.forget(order, &transcription).await?;
+        here = forget_here(hands, &job, order.service.clone(), &transcription).await?;
     }
     match deletion {
-        Deletion::Gone => told(job, true, format!("its transcription {transcription} is deleted")),
+        Deletion::Gone => told(job, true, format!("its transcription {transcription} is deleted{here}")),
         Deletion::GoneBefore => {
-            told(job, true, format!("its transcription {transcription} was not at the service any more"))
+            told(job, true, format!("its transcription {transcription} was not at the service any more{here}"))
         }
         Deletion::NotEnded => {
             let words = format!(
@@ -62,6 +72,24 @@ pub async fn delete(hands: &Hands, wanted: &Wanted) -> Result<Deleted, Refusal> 
             );
             told(job, false, words)
         }
+    }
+}
+
+/// The kept result goes with what it was made from.
+async fn forget_here(
+    hands: &Hands,
+    job: &Job,
+    service: ServiceName,
+    transcription: &TranscriptionId,
+) -> Result<&'static str, Refusal> {
+    let (results, id) = ((hands.kept)(&service), transcription.clone());
+    match blocking(move || results.remove(&id)).await {
+        Ok(true) => Ok(", and so is the result that was kept here"),
+        Ok(false) => Ok(""),
+        Err(error) => Err(Refusal::Store(format!(
+            "the transcription of job {} is deleted at the service, but the result that was kept here is not: {error}",
+            job.id
+        ))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a file is where it is, and what happens next: also of files that nobody transcribes.
 
-use super::facts::facts;
+use super::facts::{before_a_job, facts};
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
@@ -9,8 +9,8 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::blocking::blocking;
 use crate::source::choice::{Choice, Kind, Rule, choose};
-use crate::source::folder::full_path;
 use crate::source::mount::{Away, Mount};
+use crate::source::place::full_path;
 use crate::source::stamp::hash;
 use std::ffi::OsStr;
 use std::io;
@@ -54,7 +54,11 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         false => told(source, &key, &seen),
     };
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
-    let Some(job) = job else { return Ok(explained) };
+    let Some(job) = job else {
+        let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File));
+        let facts = if is_coming { before_a_job(hands, &source.name).await? } else { Vec::new() };
+        return Ok(Explained { facts, ..explained });
+    };
     let next = taken_up(source, &job);
     let job = hands.told(job);
     Ok(Explained {
@@ -189,6 +193,7 @@ pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
     match rule {
         Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
         Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
+        Rule::Line { .. } | Rule::Unread { .. } => false,
         Rule::Marker | Rule::OwnFolder | Rule::OurOutput | Rule::NotAFile(_) | Rule::TooLong => false,
     }
 }

@@ -4,7 +4,7 @@ use super::hands::Hands;
 use super::request::{Fact, FactKind};
 use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
-use crate::domain::names::ServiceName;
+use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
 use crate::store::contract::StoreError;
@@ -23,7 +23,7 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
         no_daemon(hands),
         frozen(hands, job).await,
         removed(hands, job),
-        pause(hands, job).await?,
+        if is_paused(job) { pause(hands, &job.key.source).await? } else { None },
         held(job),
         budget(job),
         person(job),
@@ -38,6 +38,15 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
     let lasts = |fact: &Fact| fact.until.map_or(i64::MAX, |until| until.0);
     facts.sort_by_key(|fact| (!fact.holds, std::cmp::Reverse(lasts(fact))));
     Ok(facts)
+}
+
+/// Of a file that its source takes, and that has no job yet.
+///
+/// # Errors
+/// The store's.
+pub async fn before_a_job(hands: &Hands, source: &SourceName) -> Result<Vec<Fact>, StoreError> {
+    let pause = pause(hands, source).await?.map(|fact| Fact { holds: false, ..fact });
+    Ok([no_daemon(hands), pause].into_iter().flatten().collect())
 }
 
 /// What keeps a file, until something happens.
@@ -73,13 +82,9 @@ fn removed(hands: &Hands, job: &Job) -> Option<Fact> {
     (!hands.homes.knows(job)).then(|| keeps(FactKind::Removed, words, Some(&mend)))
 }
 
-async fn pause(hands: &Hands, job: &Job) -> Result<Option<Fact>, StoreError> {
-    if !is_paused(job) {
-        return Ok(None);
-    }
+async fn pause(hands: &Hands, source: &SourceName) -> Result<Option<Fact>, StoreError> {
     let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
-    let Some(pause) = pauses.of(&job.key.source, now) else { return Ok(None) };
-    let source = &job.key.source;
+    let Some(pause) = pauses.of(source, now) else { return Ok(None) };
     let (words, mend) = match pauses.all(now) {
         Some(_) => ("the queue is paused by a person".to_owned(), "`scribed resume`".to_owned()),
         None => (format!("the source {source} is paused by a person"), format!("`scribed resume --source {source}`")),

@@ -8,11 +8,13 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::home::Homes;
 use crate::domain::job::{Job, JobKey};
-use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::Purse;
+use crate::pipeline::windows;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use crate::web::receiver::Counts;
@@ -24,6 +26,9 @@ use std::time::Duration;
 
 /// A path that is not resolved after so long is taken as it is written: a dead server hangs for ever.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// The kept results of a service.
+pub type KeptOf = Arc<dyn Fn(&ServiceName) -> Results + Send + Sync>;
 
 /// The parts that requests are carried out on.
 pub struct Hands {
@@ -39,6 +44,8 @@ pub struct Hands {
     pub clients: Vec<Arc<dyn Client>>,
     /// What may still be bought.
     pub purse: Arc<Purse>,
+    /// The kept results of a service.
+    pub kept: KeptOf,
     /// What runs here, if this is a daemon.
     pub running: Option<Running>,
 }
@@ -156,7 +163,8 @@ impl Hands {
     /// its row cannot know that.
     pub fn told(&self, job: Job) -> Job {
         if job.stage.is_end() || self.homes.knows(&job) {
-            return self.purse.told(job, self.clock.now());
+            let job = self.purse.told(job, self.clock.now());
+            return windows::told(&self.mounts, job, self.clock.moment());
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \

@@ -49,10 +49,32 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
     let origin = origin(hands, &job).await?;
     let is_gone = is_gone(hands, &job).await;
+    let moved_to = if is_gone { moved_to(hands, &job).await? } else { None };
     let service = Some(hands.homes.of(&job.group()).clone());
     let job = hands.told(job);
     let facts = facts(hands, &job).await?;
-    Ok(Shown { paused, job, history, is_gone, origin, facts, service })
+    Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
+}
+
+/// The job of a file that is there and has the transcription of one that is gone. Every row is looked at: a
+/// person waits for that once in a while.
+async fn moved_to(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
+    let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) else { return Ok(None) };
+    let shares = |other: &Job| {
+        let has = other.stage.transcription() == Some(transcription) && other.stage.order() == Some(order);
+        has && other.id != job.id
+    };
+    let mut filter = Filter { stages: Vec::new(), after: None, limit: PAGE };
+    loop {
+        let jobs = hands.store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(None) };
+        filter.after = Some(last.id);
+        for other in jobs.into_iter().filter(shares) {
+            if !is_gone(hands, &other).await {
+                return Ok(Some(Origin { job: other.id, key: other.key, is_gone: false }));
+            }
+        }
+    }
 }
 
 /// The job that its transcription was bought for, where that is another one.

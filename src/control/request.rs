@@ -290,6 +290,24 @@ pub struct Status {
     /// How much of every budget is used.
     #[serde(default)]
     pub budget: Vec<BudgetUse>,
+    /// The sources that may be sent at certain times only.
+    #[serde(default)]
+    pub windows: Vec<Windowed>,
+}
+
+/// A source that may be sent at certain times only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windowed {
+    /// Which.
+    pub source: SourceName,
+    /// Whether it may be sent now.
+    pub open: bool,
+    /// When that changes; `None`: no more.
+    pub until: Option<Timestamp>,
+    /// The same for people, by the clock of its time zone.
+    pub until_shown: String,
+    /// Its windows, as written.
+    pub windows: String,
 }
 
 /// How it stands with one service.
@@ -400,6 +418,10 @@ pub struct Shown {
     /// The service whose business it is.
     #[serde(default)]
     pub service: Option<ServiceName>,
+    /// Where its recording is not at its place any more: the job of a file that is there and shares its
+    /// transcription, likely the same file under its new name.
+    #[serde(default)]
+    pub moved_to: Option<Origin>,
 }
 
 /// Where a transcription comes from that was not bought for the job that has it.

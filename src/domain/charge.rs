@@ -33,6 +33,17 @@ pub struct Charge {
     pub transcription: Option<TranscriptionId>,
 }
 
+/// What a service's list says of something that was bought: all that is known of its cost where the queue that
+/// bought it was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sighted {
+    /// When it was created, by the service's clock.
+    pub at: Timestamp,
+    /// Milliseconds that it was billed at, where the list says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed: Option<u64>,
+}
+
 /// How far a purchase has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,11 +70,12 @@ impl Charge {
         self.billed.zip(self.reserved).map_or(0, |(billed, reserved)| billed.saturating_sub(reserved))
     }
 
-    /// What nobody of this queue has paid for: bought before the queue was lost, it is not known when. It
-    /// counts in what was ever spent, once its result says how much, and in no day, month or run.
-    fn found_again(job: &Job, service: &ServiceName, transcription: &TranscriptionId) -> Self {
-        let (at, state, transcription) = (Self::UNDATED, State::Spent, Some(transcription.clone()));
-        Self { at, run: at, state, transcription, ..Self::shared(job, service) }
+    /// What nobody of this queue has paid for: bought before the queue was lost. It counts in the day and month
+    /// in which the service's list says that it was bought, or else only in what was ever spent; and in no run.
+    fn found_again(job: &Job, service: &ServiceName, id: &TranscriptionId, sighted: Option<Sighted>) -> Self {
+        let (at, billed) = sighted.map_or((Self::UNDATED, None), |Sighted { at, billed }| (at, billed));
+        let (run, state, transcription) = (Self::UNDATED, State::Spent, Some(id.clone()));
+        Self { at, run, state, billed, transcription, ..Self::shared(job, service) }
     }
 
     /// The date of what was bought nobody knows when.
@@ -93,8 +105,9 @@ impl Job {
 }
 
 /// The charges of a job that was `old` and is put as `new`. Nothing else but a reservation changes them.
-/// `paid`: whether a job of this queue has paid for the transcription of `new`.
-pub fn carried(old: &Job, new: &Job, paid: bool) -> Vec<Charge> {
+/// `paid`: whether a job of this queue has paid for the transcription of `new`; `sighted`: what the service's list
+/// says of it.
+pub fn carried(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Vec<Charge> {
     use Stage as S;
     let mut charges = old.charges.clone();
     match (&old.stage, &new.stage) {
@@ -106,11 +119,11 @@ pub fn carried(old: &Job, new: &Job, paid: bool) -> Vec<Charge> {
             of(&mut charges, gone).for_each(|charge| charge.transcription = Some(transcription.clone()));
         }
         // A person's word overruled that nobody knows whether it was accepted.
-        (S::Submitting { .. }, S::Probed { .. }) => spend(&mut charges, None),
+        (S::Submitting { .. }, S::Probed { .. } | S::Settled) => spend(&mut charges, None),
         (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, transcription }) => {
             give_back(&mut charges);
             match paid {
-                false => charges.push(Charge::found_again(new, &order.service, transcription)),
+                false => charges.push(Charge::found_again(new, &order.service, transcription, sighted)),
                 // One that bought before is served by its own money.
                 true if charges.is_empty() => charges.push(Charge::shared(new, &order.service)),
                 true => {}

@@ -60,6 +60,8 @@ pub enum FaultKind {
     Unreadable,
     /// The template does not render, or not to what the interface takes.
     Template,
+    /// What is said beside the recording cannot be understood: somebody has to mend it.
+    Sidecar,
     /// An output cannot be written now: disk full, folder read-only or away.
     Unwritable,
     /// The source's folder is not there: a mount that is away, not a deletion.
@@ -75,6 +77,8 @@ pub enum FaultKind {
     NoRoom,
     /// It does not fit into what is left of a budget.
     Budget,
+    /// Its source's window is shut. Told, and not kept: the clock knows it.
+    Window,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -96,6 +100,7 @@ impl FaultKind {
             Self::Stuck => "stuck",
             Self::Unreadable => "unreadable",
             Self::Template => "template",
+            Self::Sidecar => "sidecar",
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
@@ -103,13 +108,14 @@ impl FaultKind {
             Self::Altered => "altered",
             Self::NoRoom => "no_room",
             Self::Budget => "budget",
+            Self::Window => "window",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 20] = [
+    pub const NAMES: [&str; 21] = [
         "refused",
         "barred",
         "throttled",
@@ -121,6 +127,7 @@ impl FaultKind {
         "stuck",
         "unreadable",
         "template",
+        "sidecar",
         "unwritable",
         "folder_away",
         "held",
@@ -128,6 +135,7 @@ impl FaultKind {
         "altered",
         "no_room",
         "budget",
+        "window",
         "asks",
         "bug",
     ];
@@ -163,8 +171,9 @@ impl Fault {
             | FaultKind::Held
             | FaultKind::Awaited
             | FaultKind::NoRoom
-            | FaultKind::Budget => Blame::World,
-            FaultKind::Asks => Blame::Person,
+            | FaultKind::Budget
+            | FaultKind::Window => Blame::World,
+            FaultKind::Asks | FaultKind::Sidecar => Blame::Person,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::making::Making;
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::row::Row;
@@ -100,6 +101,9 @@ pub struct Job {
     /// again, whatever the template says by then (design, promise 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_from: Option<Order>,
+    /// What it is made with; `None` before that is settled, and in what an older release has made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub making: Option<Box<Making>>,
     /// The file as a person has said that it is whole: it is held no longer, until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
@@ -135,6 +139,7 @@ impl Job {
             outputs: Vec::new(),
             placing: Vec::new(),
             made_from: None,
+            making: None,
             vouched: None,
             sent: None,
             row: None,
@@ -155,9 +160,25 @@ impl Job {
                 self.vouched = None;
                 self.sent = None;
                 self.attempts = 0;
+                if let Some(making) = &mut self.making {
+                    making.described = None;
+                }
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }
+            }
+            Event::Probed { making: Some(making), .. } | Event::Remade { making, .. } => {
+                self.making = Some(making.clone());
+            }
+            Event::Intended { .. } => {
+                if let Some(making) = &mut self.making {
+                    making.is_sent = true;
+                }
+            }
+            Event::Fresh => {
+                (self.made_from, self.making, self.sent, self.attempts) = (None, None, None, 0);
+                self.round += 1;
+                self.vouched = Some(self.seen); // it was weighed by a person
             }
             Event::Uploaded { sent, .. } => self.sent.clone_from(sent),
             Event::Followed { .. } => self.sent = None,

@@ -56,9 +56,11 @@ pub fn waits_for(job: &Job) -> &'static str {
     };
     match fault.kind {
         F::Asks => "person",
+        F::Sidecar => "sidecar",
         F::Held => "hold",
         F::Awaited => "missing file",
         F::Budget => "budget",
+        F::Window => "window",
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
         F::Unwritable => "disk",

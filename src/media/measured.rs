@@ -2,8 +2,9 @@
 //! outside of the queue. Nothing depends on it: what is lost, or was never kept, is measured again.
 //!
 //! An entry is found by the file's name below its source and by what tells one state of it from another, so
-//! that a changed file is another one. The table is one sparse file: a page for each part of all keys, in it
-//! places of one size, each with a checksum. Who reads a place that is being written finds nothing there.
+//! that a changed file is another one. The table is one sparse file of pages, each for a part of all names, and in
+//! them places of one size, each with a checksum. Who reads a place that is being written finds nothing there. It
+//! begins small: where a page is full, what does not fit goes to a larger level behind.
 
 use super::decode::{DecodeError, Media, probe};
 use super::length::length;
@@ -22,8 +23,8 @@ pub const NAME: &str = "measured";
 const PLACE: usize = 64;
 const PAGE: usize = 4096;
 
-/// Two million entries, 128 MiB at most.
-const PAGES: u64 = 1 << 15;
+/// The first page of each level, and how many it has: 2.6 million entries, 164 MiB at most.
+const LEVELS: [(u64, u64); 3] = [(0, 1 << 10), (1 << 10, 1 << 13), ((1 << 10) + (1 << 13), 1 << 15)];
 
 /// What is kept of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,35 +67,61 @@ impl Measured {
 
     /// What is kept of a file in this state.
     pub fn get(&self, fact: Fact, key: &JobKey, stamp: &Stamp) -> Option<[u8; 32]> {
-        let name = name(fact, key, stamp);
-        let page = self.page(&name)?;
-        let place = page.chunks_exact(PLACE).find(|place| place[..16] == name && is_whole(place))?;
-        place[16..48].try_into().ok()
+        self.get_named(&name(fact, key, stamp))
+    }
+
+    fn get_named(&self, name: &[u8; 16]) -> Option<[u8; 32]> {
+        for level in LEVELS {
+            let page = self.page(offset(level, name))?;
+            if let Some(place) = places(&page).find(|place| place[..16] == *name && is_whole(place)) {
+                return place[16..48].try_into().ok();
+            }
+            // Nothing goes on to the next level before this one is full.
+            if places(&page).any(|place| place[..16] == [0; 16]) {
+                return None;
+            }
+        }
+        None
     }
 
     /// Keeps it. Where that fails it is measured again some time.
     pub fn put(&self, fact: Fact, key: &JobKey, stamp: &Stamp, value: &[u8; 32]) {
-        let name = name(fact, key, stamp);
-        let Some((table, page)) = self.table().zip(self.page(&name)) else { return };
-        let places = || page.chunks_exact(PLACE);
-        let own = places().position(|place| place[..16] == name);
-        let free = || places().position(|place| !is_whole(place));
-        // A full page gives up any of its own: which one is no matter, and the name chooses well enough.
-        let number = own.or_else(free).unwrap_or(usize::from(name[15]) % (PAGE / PLACE));
+        self.put_named(&name(fact, key, stamp), value);
+    }
+
+    fn put_named(&self, name: &[u8; 16], value: &[u8; 32]) {
         let mut place = [0; PLACE];
-        place[..16].copy_from_slice(&name);
+        place[..16].copy_from_slice(name);
         place[16..48].copy_from_slice(value);
         let check = blake3::hash(&place[..48]);
         place[48..].copy_from_slice(&check.as_bytes()[..16]);
-        let _ = table.write_all_at(&place, offset(&name) + (number * PLACE) as u64);
+        if let Some((table, at)) = self.table().zip(self.room(name)) {
+            let _ = table.write_all_at(&place, at);
+        }
     }
 
-    /// The page where this name belongs; zeros where nothing was ever written.
-    fn page(&self, name: &[u8; 16]) -> Option<Vec<u8>> {
+    /// Where there is room for this name.
+    fn room(&self, name: &[u8; 16]) -> Option<u64> {
+        let mut last = 0;
+        for level in LEVELS {
+            last = offset(level, name);
+            let page = self.page(last)?;
+            let own = places(&page).position(|place| place[..16] == *name);
+            let number = own.or_else(|| places(&page).position(|place| !is_whole(place)));
+            if let Some(number) = number {
+                return Some(last + (number * PLACE) as u64);
+            }
+        }
+        // The last one gives up any of its own: which one is no matter, and the name chooses well enough.
+        Some(last + (usize::from(name[15]) % (PAGE / PLACE) * PLACE) as u64)
+    }
+
+    /// The page that begins there; zeros where nothing was ever written.
+    fn page(&self, at: u64) -> Option<Vec<u8>> {
         let mut page = vec![0; PAGE];
         let mut filled = 0;
         while filled < PAGE {
-            match self.table()?.read_at(&mut page[filled..], offset(name) + filled as u64).ok()? {
+            match self.table()?.read_at(&mut page[filled..], at + filled as u64).ok()? {
                 0 => break,
                 n => filled += n,
             }
@@ -156,9 +183,14 @@ fn name(fact: Fact, key: &JobKey, stamp: &Stamp) -> [u8; 16] {
     name
 }
 
-fn offset(name: &[u8; 16]) -> u64 {
+/// Where the page of a level begins to which this name belongs.
+fn offset((first, pages): (u64, u64), name: &[u8; 16]) -> u64 {
     let [a, b, ..] = *name;
-    u64::from(u16::from_le_bytes([a, b])) % PAGES * PAGE as u64
+    (first + u64::from(u16::from_le_bytes([a, b])) % pages) * PAGE as u64
+}
+
+fn places(page: &[u8]) -> impl Iterator<Item = &[u8]> {
+    page.chunks_exact(PLACE)
 }
 
 fn is_whole(place: &[u8]) -> bool {
@@ -196,7 +228,7 @@ fn header(path: &Path) -> Option<Media> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::names::SourceName;
+    use crate::domain::names::{Hash, SourceName};
     use crate::domain::path::RelPath;
     use tempfile::TempDir;
 
@@ -225,23 +257,34 @@ mod tests {
         assert_eq!(measured.get(Fact::Content, &key, &stamp), Some([4; 32]));
     }
 
+    fn same_page(mut name: [u8; 16]) -> [u8; 16] {
+        name[..2].copy_from_slice(&[0, 0]);
+        name
+    }
+
     #[test]
-    fn a_full_page_forgets_and_damage_is_nothing() {
+    fn a_full_page_goes_on_behind_the_last_one_forgets_and_damage_is_nothing() {
         let state = TempDir::new().unwrap();
         let measured = Measured::new(state.path());
-        let same_page: Vec<u64> =
-            (0..).filter(|n| offset(&name(Fact::Length, &file(*n).0, &file(*n).1)) == 0).take(80).collect();
-        for n in &same_page {
-            measured.put(Fact::Length, &file(*n).0, &file(*n).1, &[1; 32]);
-        }
-        let found = || same_page.iter().filter(|n| measured.get(Fact::Length, &file(**n).0, &file(**n).1).is_some());
-        assert!((40..=64).contains(&found().count()), "{}", found().count());
-        assert!(state.path().join(NAME).metadata().unwrap().len() <= PAGE as u64, "no more than its page is written");
+        // All of one page at every level.
+        let alike: Vec<[u8; 16]> =
+            (0..220).map(|n| Hash::of(&[n]).0[..16].try_into().unwrap()).map(same_page).collect();
+        let found = |of: &[[u8; 16]]| of.iter().filter(|name| measured.get_named(name).is_some()).count();
+        let put = |of: &[[u8; 16]]| of.iter().for_each(|name| measured.put_named(name, &[1; 32]));
+        let length = || state.path().join(NAME).metadata().unwrap().len();
+        put(&alike[..60]);
+        assert_eq!(found(&alike[..60]), 60);
+        assert!(length() <= PAGE as u64, "no more than its page is written");
+        put(&alike[60..180]);
+        assert_eq!(found(&alike[..180]), 180, "three levels have room for it");
+        put(&alike[180..]);
+        assert!((150..=192).contains(&found(&alike)), "{}", found(&alike));
         let table = OpenOptions::new().write(true).open(state.path().join(NAME)).unwrap();
-        for place in 0..PAGE / PLACE {
-            table.write_all_at(&[0xEE], (place * PLACE + 20) as u64).unwrap();
+        for level in LEVELS {
+            let places = (0..PAGE / PLACE).map(|place| offset(level, &[0; 16]) + (place * PLACE) as u64);
+            places.for_each(|at| table.write_all_at(&[0xEE], at + 20).unwrap());
         }
-        assert_eq!(found().count(), 0);
+        assert_eq!(found(&alike), 0);
     }
 
     #[test]

@@ -95,6 +95,19 @@ impl Results {
         }
     }
 
+    /// Removes a kept result for good. `false` where none is kept. Blocks.
+    ///
+    /// # Errors
+    /// The system's; it may be there still.
+    pub fn remove(&self, id: &TranscriptionId) -> io::Result<bool> {
+        let file = self.file(id);
+        match fs::remove_file(&file) {
+            Ok(()) => File::open(file.parent().unwrap_or(&self.dir))?.sync_all().map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Removes what a killed process left half-written, and says how many files that were. Looks
     /// into every folder, so it is for the daemon's start and not for each result. Blocks.
     pub fn sweep(&self) -> io::Result<usize> {

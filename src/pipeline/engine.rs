@@ -278,7 +278,10 @@ impl Engine {
         // What another key or address meets is not known yet.
         let is_same_way = Arc::ptr_eq(&old.client, &parts.client);
         self.line().configured_anew(parts.retry, is_same_way);
-        self.memory().distrust = None;
+        {
+            let mut memory = self.memory();
+            (memory.distrust, memory.trust_from, memory.trust_cuts) = (None, None, 0);
+        }
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(parts);
         self.nudge();
     }

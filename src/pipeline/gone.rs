@@ -86,8 +86,13 @@ mod tests {
     }
 
     fn listed(token: Token, id: &str) -> BTreeMap<Token, Listed> {
-        let item =
-            Listed { id: TranscriptionId::new(id), created: None, token: Some(token.clone()), status: Status::Done };
+        let item = Listed {
+            id: TranscriptionId::new(id),
+            created: None,
+            token: Some(token.clone()),
+            billed: None,
+            status: Status::Done,
+        };
         [(token, item)].into()
     }
 

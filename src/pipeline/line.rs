@@ -21,7 +21,7 @@ pub enum Gate {
     Look,
     /// Nothing until then.
     Closed(Uptime),
-    /// Nothing that submits, until a person has acted and scribed is started again.
+    /// Nothing that submits, until a person has acted and the configuration is read anew.
     Asks,
 }
 

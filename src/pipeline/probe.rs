@@ -3,16 +3,18 @@
 
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
+use crate::config::template::Rendered;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
+use crate::domain::making::Making;
 use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::making;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
-use crate::pipeline::vars;
 use crate::source::mount::Mount;
 use crate::source::ours::says_it_is_ours;
 use crate::source::place::{Recording, outputs_beside, recording};
@@ -44,7 +46,7 @@ pub async fn run(
     let now = clock.now();
     let path = match recording(source, job) {
         Recording::File(path) => path,
-        Recording::Remote(content) => return remote(store, service, params, mount, job, content, now).await,
+        Recording::Remote(content) => return remote(store, service, params, mount, clock, job, content).await,
     };
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
     let (disk, seen, wants_hash) = (mount.disk_of(job), job.seen, alike || !job.outputs.is_empty());
@@ -71,16 +73,43 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
-    // Only another content opens a new round: with the parameters that it was bought under, it is found.
-    let params = match &job.made_from {
-        Some(made) if Some(made.content) == content => made.params,
-        _ => keep_params(params, source, job, now)?,
+    let (params, making) = match made(params, mount, clock, job, content).await? {
+        Ok(made) => made,
+        Err(outcome) => return Ok(outcome),
     };
     let order = content.map(|content| Order { service: service.clone(), content, params });
     if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);
     }
-    Ok(Outcome::Step(Event::Probed { params, content }))
+    Ok(Outcome::Step(Event::Probed { params, content, making }))
+}
+
+type MadeOf = (Hash, Option<Box<Making>>);
+
+/// Under which parameters it is asked for, and what else it is made with. Only another content opens a new round:
+/// under the parameters that it was bought with, the same is found.
+async fn made(
+    files: &ParamFiles,
+    mount: &Mount,
+    clock: &dyn Clock,
+    job: &Job,
+    content: Option<Hash>,
+) -> Result<Result<MadeOf, Outcome>, Fault> {
+    let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
+    let made = match making::make(mount, clock, job).await {
+        // What was paid for is not lost by what somebody has written beside it since.
+        Err(_) if let Some(bought) = bought => return Ok(Ok((bought.params, None))),
+        made => made?,
+    };
+    let made = match made {
+        Ok(made) => made,
+        Err(outcome) => return Ok(Err(outcome)),
+    };
+    let params = match bought {
+        Some(bought) => bought.params,
+        None => keep_params(files, &made.rendered, clock.now())?,
+    };
+    Ok(Ok((params, Some(Box::new(made.making)))))
 }
 
 /// Nobody here can read it: what stands for its content is known from the start.
@@ -89,19 +118,20 @@ async fn remote(
     service: &ServiceName,
     params: &ParamFiles,
     mount: &Arc<Mount>,
+    clock: &dyn Clock,
     job: &Job,
     content: Hash,
-    now: Timestamp,
 ) -> Result<Outcome, Fault> {
-    let params = match &job.made_from {
-        Some(made) if made.content == content => made.params,
-        _ => keep_params(params, mount.source(), job, now)?,
+    let now = clock.now();
+    let (params, making) = match made(params, mount, clock, job, Some(content)).await? {
+        Ok(made) => made,
+        Err(outcome) => return Ok(outcome),
     };
     let order = Order { service: service.clone(), content, params };
     if let Some(outcome) = subtitled(store, service, mount, job, Some(&order), now).await? {
         return Ok(outcome);
     }
-    Ok(Outcome::Step(Event::Probed { params, content: Some(content) }))
+    Ok(Outcome::Step(Event::Probed { params, content: Some(content), making }))
 }
 
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
@@ -169,8 +199,7 @@ const SUSPECT_MIN: Duration = Duration::from_millis(200);
 const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
-fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
-    let rendered = vars::rendered(source, job, now)?;
+pub fn keep_params(files: &ParamFiles, rendered: &Rendered, now: Timestamp) -> Result<Hash, Fault> {
     files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })

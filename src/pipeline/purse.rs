@@ -3,13 +3,13 @@
 //! that a backlog that waits for tomorrow is not looked at over and over.
 
 use crate::clock::Clock;
-use crate::config::zone::Zone;
 use crate::domain::budget::{Budget, Limit, Over, Period, judge};
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
+use crate::domain::zone::Zone;
 use crate::pipeline::chosen::Chosen;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::remote::announced;
@@ -224,13 +224,13 @@ impl Purse {
         if over.is_hopeless() {
             return format!(
                 "it costs {need} of billed audio, which is more than {setting} ever allows ({allowed}): raise that, \
-                 and start scribed again; the others go on"
+                 and `scribed reload`; the others go on"
             );
         }
         let again = match (over.opens(), over.limit.period) {
             (Some(at), _) => format!("it goes on at {}", self.zone.shown(at)),
             (None, Period::Run) => "it goes on with the next run".to_owned(),
-            (None, _) => "it goes on when a person raises that, and starts scribed again".to_owned(),
+            (None, _) => "it goes on when a person raises that (`scribed reload` takes it up)".to_owned(),
         };
         format!("it costs {need} of billed audio, and {left} are left of {setting} ({allowed}): {again}")
     }
@@ -297,7 +297,9 @@ impl Purse {
 }
 
 fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
-    let template = Some(mount.source().template.name()).filter(|name| !name.is_empty()).map(str::to_owned);
+    let made = job.making.as_ref().map(|making| making.template.as_str());
+    let template = made.unwrap_or(mount.source().template.name());
+    let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
     Charge {
         at: now,
         run: now,

@@ -2,6 +2,7 @@
 //! looked for in the service's list, all in one walk (design, section 5, "Unknown").
 
 use crate::client::contract::{Identity, Listed};
+use crate::domain::charge::Sighted;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -74,7 +75,10 @@ pub fn by_order(found: &BTreeMap<Token, Listed>, identity: &Identity) -> BTreeMa
         }
     }
     let origin = || Some(identity.origin.clone());
-    let bought = |item: &Listed, round| Bought { transcription: item.id.clone(), round, by: None, origin: origin() };
+    let bought = |item: &Listed, round| {
+        let sighted = item.created.map(|at| Sighted { at, billed: item.billed });
+        Bought { transcription: item.id.clone(), round, by: None, origin: origin(), sighted }
+    };
     newest
         .into_iter()
         .zip(rounds.into_values())
@@ -148,6 +152,7 @@ mod tests {
             id: TranscriptionId::new(id),
             created: Some(Timestamp(created)),
             token: Some(token),
+            billed: None,
             status: Status::Done,
         }
     }
@@ -161,7 +166,9 @@ mod tests {
         let identity = Identity { service, origin: origin.clone(), key: String::new(), is_own: false };
         let bought = by_order(&found, &identity);
         assert_eq!(doubles, 0);
-        let expected = Bought { transcription: TranscriptionId::new("good"), round: 1, by: None, origin: Some(origin) };
+        let sighted = Some(Sighted { at: Timestamp(30), billed: None });
+        let transcription = TranscriptionId::new("good");
+        let expected = Bought { transcription, round: 1, by: None, origin: Some(origin), sighted };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);
     }
 

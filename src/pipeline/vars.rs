@@ -1,34 +1,16 @@
-//! What a source's templates may name of a job, and what they give for it.
+//! What a source's templates may name of a job.
 
 use crate::config::meant::Source;
 use crate::config::name_as::NameVars;
-use crate::config::template::{RenderProblem, Rendered};
 use crate::config::variables::Vars;
-use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::row::{Row, RowMedia};
-use crate::pipeline::ordered;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// The request's parameters and metadata for a job: its template filled in, and what its row orders.
-///
-/// # Errors
-/// A template that does not render, or to something that the interface does not take.
-pub fn rendered(source: &Source, job: &Job, now: Timestamp) -> Result<Rendered, Fault> {
-    let failed = |words: String| Fault::new(FaultKind::Template, words, now);
-    let vars = of_job(source, job);
-    let template = ordered::template(source, job.row.as_deref()).map_err(failed)?;
-    let rendered = template.render(&vars, &[]).map_err(|problem: RenderProblem| failed(problem.to_string()))?;
-    match job.row.as_deref() {
-        Some(row) => ordered::apply(row, rendered).map_err(failed),
-        None => Ok(rendered),
-    }
-}
 
 /// For the request's parameters; without what only the file itself can tell (`media`).
 pub fn of_job(source: &Source, job: &Job) -> Vars {

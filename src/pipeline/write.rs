@@ -203,7 +203,8 @@ fn wanted(
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         Ok(Wanted { candidates: candidates(&path, &name), bytes: render(*format, &finished) })
     };
-    source.outputs.iter().map(one).collect()
+    let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
+    outputs.iter().map(one).collect()
 }
 
 fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {

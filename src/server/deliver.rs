@@ -13,8 +13,8 @@ use crate::server::worker::{AGAIN, blocking, guarded};
 use crate::wire::params::CallbackMethod;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -44,7 +44,12 @@ pub struct Courier {
     client: reqwest::Client,
     clock: Steady,
     untold: Arc<Untold>,
+    /// Hosts whose calls were refused, as far as that was said.
+    refused: Mutex<HashSet<String>>,
 }
+
+/// Hosts that are remembered at most.
+const MOST_REFUSED: usize = 1_000;
 
 impl Courier {
     /// One that goes no further than `reach`.
@@ -59,7 +64,7 @@ impl Courier {
         untold: Arc<Untold>,
     ) -> reqwest::Result<Self> {
         let client = address::client(&reach, CONNECT, WHOLE)?;
-        Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock), untold })
+        Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock), untold, refused: Mutex::default() })
     }
 
     /// Works for ever.
@@ -132,6 +137,16 @@ impl Courier {
         }
     }
 
+    /// Said once for each host: whoever runs the service may want it otherwise. The rest of an address may be a
+    /// secret.
+    fn forbidden(&self, host: &str, forbidden: &address::Forbidden) -> String {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() < MOST_REFUSED && refused.insert(host.to_owned()) {
+            tracing::warn!(host, reason = %forbidden, "an end cannot be told there; `fetch_private = true` under [serve] allows it");
+        }
+        forbidden.to_string()
+    }
+
     async fn call(&self, due: Due, letter: Letter) -> Result<(), String> {
         let (url, method, secret) = match &letter.to {
             Callee::Callback { url, method } => {
@@ -145,7 +160,8 @@ impl Courier {
                 (url.clone(), Method::POST, Some(secret))
             }
         };
-        address::check(&url, &self.reach).map_err(|forbidden| forbidden.to_string())?;
+        let host = url.host_str().unwrap_or_default().to_owned();
+        address::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
         tracing::debug!(id = %due.id, %method, "telling an end");
         let seconds = self.clock.now().0.div_euclid(1000);
         let mut request = self.client.request(method, url).timeout(WHOLE).header(CONTENT_TYPE, "application/json");
@@ -157,7 +173,7 @@ impl Courier {
         match request.body(letter.body).send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(format!("the receiver answered {}", response.status())),
-            Err(error) if address::is_forbidden(&error) => Err(address::Forbidden.to_string()),
+            Err(error) if address::is_forbidden(&error) => Err(self.forbidden(&host, &address::Forbidden)),
             // Without its address: that is the caller's own, and may hold a secret.
             Err(error) => Err(error.without_url().to_string()),
         }

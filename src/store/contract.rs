@@ -13,7 +13,7 @@
 //! [`Store::trust`], for each service: it does not know what was bought there before it.
 
 use crate::domain::budget::{Limit, Over};
-use crate::domain::charge::Charge;
+use crate::domain::charge::{Charge, Sighted};
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -85,6 +85,9 @@ pub struct Bought {
     /// down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
+    /// What the service's list said of its cost, where it was found again there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sighted: Option<Sighted>,
 }
 
 /// Tells the groups whose jobs are meant.
@@ -255,7 +258,8 @@ pub trait Store: Send + Sync {
     /// What is known to have been bought for this order.
     async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
 
-    /// Something bought was seen at the service. The highest round is kept.
+    /// Something bought was seen at the service. The highest round is kept. What it cost counts against the budgets
+    /// of everything from now on, and against its source's when a job has it.
     async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError>;
 
     /// What was bought for this order was deleted at the service: a copy of the content would buy anew.
@@ -338,7 +342,7 @@ pub trait Store: Send + Sync {
     async fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
 
     /// A run begins: what is reserved from now on counts in it, and what rests on what is configured (a budget,
-    /// the address of its service) is due now.
+    /// a key, the address of its service) is due now.
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
 
     /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.

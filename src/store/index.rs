@@ -312,12 +312,18 @@ impl Index {
     }
 }
 
-/// It goes on when a person has changed the configuration.
+/// It goes on, or may, when a person has changed the configuration.
 fn rests_on_settings(job: &Job) -> bool {
+    use FaultKind as F;
     let Some(fault) = job.fault.as_ref().filter(|_| !job.stage.is_end()) else { return false };
-    // Before its upload a job asks for nothing but what its source says.
-    let asks = fault.kind == FaultKind::Asks && job.due.is_none() && job.stage.kind() == StageKind::Probed;
-    fault.kind == FaultKind::Budget || asks || job.asks_where()
+    match (&fault.kind, job.stage.kind()) {
+        (F::Budget, _) => true,
+        // Before its upload a job asks for nothing but what its source says.
+        (F::Asks, StageKind::Probed) => job.due.is_none(),
+        // Another key or address may be all that it takes.
+        (F::Barred { .. } | F::Unreachable | F::Broken, StageKind::Probed | StageKind::Uploaded) => true,
+        _ => job.asks_where(),
+    }
 }
 
 /// From the intent until the purchase is written down as such, the order has an owner by its row.

@@ -126,6 +126,11 @@ impl Rows for MemoryDisk {
         Ok(self.inner().now.bought.get(order).cloned())
     }
 
+    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError> {
+        self.inner().now.bought.values().for_each(see);
+        Ok(())
+    }
+
     fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let before = match bought {

@@ -1,7 +1,7 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
 use crate::domain::budget::{Limit, Over, judge};
-use crate::domain::charge::{Charge, State, carried};
+use crate::domain::charge::{Charge, Sighted, State, carried};
 use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
@@ -31,6 +31,8 @@ pub trait Rows: Send {
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
     /// What is known to have been bought.
     fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
+    /// Everything that is known to have been bought.
+    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError>;
     /// Writes down that it was bought; with `None`, that it was worth nothing.
     fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError>;
     /// Whether anything was ever sighted that no job of this store bought.
@@ -98,6 +100,9 @@ impl Queue {
     fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>) -> Result<Self, StoreError> {
         let mut index = Index::default();
         rows.each(&mut |job| index.add(&job))?;
+        if rows.has_sightings()? {
+            rows.each_bought(&mut |bought| index.spending.sight(bought))?;
+        }
         Ok(Self { rows, journal, index })
     }
 
@@ -108,7 +113,8 @@ impl Queue {
 
     fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
         let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
-        let charges = old.map(|old| carried(old, new, paid)).unwrap_or_default();
+        let sighted = if paid { None } else { self.sighted(new)? };
+        let charges = old.map(|old| carried(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };
         self.replace(old, new)?;
         let news = old.is_none_or(|old| {
@@ -118,6 +124,13 @@ impl Queue {
             self.note(new);
         }
         Ok(())
+    }
+
+    /// What the service's list said of a job's transcription, where that was found there again.
+    fn sighted(&self, job: &Job) -> Result<Option<Sighted>, StoreError> {
+        let Stage::Submitted { order, transcription } = &job.stage else { return Ok(None) };
+        let bought = self.rows.bought(order)?.filter(|bought| bought.transcription == *transcription);
+        Ok(bought.and_then(|bought| bought.sighted))
     }
 
     fn replace(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
@@ -302,7 +315,8 @@ impl Queue {
                 let first = known.as_ref().filter(|known| known.transcription == *transcription);
                 let by = first.and_then(|known| known.by).or(Some(new.id));
                 let origin = new.bought_at.clone().or_else(|| first.and_then(|known| known.origin.clone()));
-                let bought = Bought { transcription: transcription.clone(), round: new.round, by, origin };
+                let sighted = first.and_then(|known| known.sighted);
+                let bought = Bought { transcription: transcription.clone(), round: new.round, by, origin, sighted };
                 match known {
                     // A twin has bought another since this one was given up: that one is the better.
                     Some(known) if known.transcription != bought.transcription && known.round > bought.round => Ok(()),
@@ -310,6 +324,14 @@ impl Queue {
                 }
             }
             Stage::Probed { .. } => self.forget_worthless(old),
+            // By a person's order. What is good is shared still, if it comes to the same.
+            Stage::Settled => {
+                self.index.disown(new.id);
+                match old.stage.kind() {
+                    StageKind::Submitted | StageKind::Failed => self.forget_worthless(old),
+                    _ => Ok(()),
+                }
+            }
             Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),
             _ => {
                 self.index.disown(new.id);
@@ -331,6 +353,7 @@ impl Queue {
     }
 
     fn sight(&mut self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
+        self.index.spending.sight(bought);
         match self.rows.bought(order)? {
             Some(known) if known.round >= bought.round => Ok(()),
             _ => self.rows.put_bought(order, Some(bought)),

@@ -23,9 +23,9 @@ use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
+use crate::store::decode::in_order;
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
-use crate::store::decode::in_order;
 use crate::store::queue::{Barrier, QueueStore, Rows};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
@@ -447,6 +447,15 @@ impl Rows for SledRows {
             Some(_) => Err(Flaw::Damaged("a purchase stands where another should".into()).told(&self.health.dir)),
             None => Ok(None),
         }
+    }
+
+    fn each_bought(&self, see: &mut dyn FnMut(&Bought)) -> Result<(), StoreError> {
+        let told = |flaw: Flaw| flaw.told(&self.health.dir);
+        for row in self.db.range([BOUGHT].as_slice()..&[BOUGHT + 1]) {
+            let (_, value) = row.map_err(|error| told(error.into()))?;
+            see(&unseal::<Purchase>(&value).map_err(told)?.bought);
+        }
+        Ok(())
     }
 
     fn put_bought(&mut self, order: &Order, bought: Option<&Bought>) -> Result<(), StoreError> {

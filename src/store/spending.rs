@@ -2,11 +2,12 @@
 //! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
 
 use crate::domain::budget::{Limit, Period, Span};
-use crate::domain::charge::Charge;
+use crate::domain::charge::{Charge, Sighted};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp, TranscriptionId};
+use crate::store::contract::Bought;
 use crate::store::index::id_hash;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 const QUARTER: i64 = 15 * 60 * 1000;
 
@@ -18,6 +19,9 @@ pub struct Spending {
     run: Option<Timestamp>,
     /// The transcriptions that jobs of this queue paid for.
     paid: HashSet<[u8; 16]>,
+    /// What was found again at a service and no job has yet: nobody knows whose it is.
+    sighted: HashMap<[u8; 16], (Timestamp, u64)>,
+    nobodys: Account,
 }
 
 #[derive(Debug, Default)]
@@ -42,7 +46,12 @@ impl Spending {
     /// Counts a job's charges.
     pub fn add(&mut self, job: &Job) {
         self.change(job, u64::saturating_add);
-        self.paid.extend(paid(job));
+        for id in paid(job) {
+            self.paid.insert(id);
+            if let Some((at, amount)) = self.sighted.remove(&id) {
+                self.nobodys.change(at, amount, u64::saturating_sub);
+            }
+        }
     }
 
     /// Counts them no more.
@@ -50,6 +59,15 @@ impl Spending {
         self.change(job, u64::saturating_sub);
         for id in paid(job) {
             self.paid.remove(&id);
+        }
+    }
+
+    /// Counts what a service's list has, unless a job has it.
+    pub fn sight(&mut self, bought: &Bought) {
+        let Some(Sighted { at, billed: Some(amount) }) = bought.sighted else { return };
+        let id = id_hash(&bought.transcription);
+        if !self.paid.contains(&id) && self.sighted.insert(id, (at, amount)).is_none() {
+            self.nobodys.change(at, amount, u64::saturating_add);
         }
     }
 
@@ -64,12 +82,7 @@ impl Spending {
         };
         for (amount, at, run) in job.charges.iter().filter_map(amounts) {
             let account = self.by_source.entry(job.key.source.clone()).or_default();
-            let quarter = account.quarters.entry(quarter_of(at)).or_default();
-            *quarter = by(*quarter, amount);
-            if *quarter == 0 {
-                account.quarters.remove(&quarter_of(at));
-            }
-            account.total = by(account.total, amount);
+            account.change(at, amount, by);
             if self.run == Some(run) {
                 account.of_run = by(account.of_run, amount);
             }
@@ -79,11 +92,21 @@ impl Spending {
     /// How much is spent or put by of this.
     pub fn used(&self, limit: &Limit) -> u64 {
         let meant = self.by_source.iter().filter(|(source, _)| limit.source.as_ref().is_none_or(|own| own == *source));
-        meant.map(|(_, account)| account.used(limit)).fold(0, u64::saturating_add)
+        let nobodys = if limit.source.is_none() { self.nobodys.used(limit) } else { 0 };
+        meant.map(|(_, account)| account.used(limit)).fold(nobodys, u64::saturating_add)
     }
 }
 
 impl Account {
+    fn change(&mut self, at: Timestamp, amount: u64, by: fn(u64, u64) -> u64) {
+        let quarter = self.quarters.entry(quarter_of(at)).or_default();
+        *quarter = by(*quarter, amount);
+        if *quarter == 0 {
+            self.quarters.remove(&quarter_of(at));
+        }
+        self.total = by(self.total, amount);
+    }
+
     fn used(&self, limit: &Limit) -> u64 {
         match limit.period {
             Period::Run => self.of_run,

@@ -5,9 +5,10 @@ use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
 use schemars::JsonSchema;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use std::fmt;
 
 /// The audio a transcription was made from (interface, "file object").
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
@@ -70,6 +71,68 @@ impl ResultHead {
             channels: channels.and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
             billed: self.metadata.get("billing_time").and_then(Value::as_f64).and_then(billed),
         }
+    }
+}
+
+/// What a result says that was billed, in milliseconds. Of whatever shape the result is: what is wrong with one
+/// item of a list must not hide the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ResultBill(pub Option<u64>);
+
+impl<'de> Deserialize<'de> for ResultBill {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(BillVisitor)
+    }
+}
+
+struct BillVisitor;
+
+impl<'de> Visitor<'de> for BillVisitor {
+    type Value = ResultBill;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a result")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ResultBill, A::Error> {
+        let mut head = ResultHead::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "metadata" => head.metadata = map.next_value()?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let audio = head.audio();
+        Ok(ResultBill(audio.billed.or_else(|| audio.to_reserve())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ResultBill, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(ResultBill::default())
+    }
+
+    fn visit_unit<E>(self) -> Result<ResultBill, E> {
+        Ok(ResultBill::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<ResultBill, E> {
+        Ok(ResultBill::default())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<ResultBill, E> {
+        Ok(ResultBill::default())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<ResultBill, E> {
+        Ok(ResultBill::default())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<ResultBill, E> {
+        Ok(ResultBill::default())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<ResultBill, E> {
+        Ok(ResultBill::default())
     }
 }
 

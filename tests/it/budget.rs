@@ -466,3 +466,26 @@ async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day(
     day.set("2026-11-21T23:00:00Z");
     assert_eq!(day.purse.told(waits.clone(), day.clock.now()), waits);
 }
+
+/// By the dates and bills of the service's list: nothing is bought from a day that was spent before.
+#[test]
+fn what_a_lost_queue_had_spent_today_counts_again() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::List => Act::Change(|page| {
+            for item in page["items"].as_array_mut().unwrap() {
+                item["result"] = json!({ "metadata": { "audio_duration": 1.5, "number_of_distinct_channels": 1 } });
+            }
+        }),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub, "day = \"4s\"", "");
+    (0..2).for_each(|n| tone(&bed.path(format!("inbox/t{n}.wav")), n, 1_500, 1));
+    assert_eq!(bed.once(0)["done"], 2);
+    fs::remove_dir_all(bed.path("state")).unwrap();
+    tone(&bed.path("inbox/a-new.wav"), 7, 1_500, 1);
+    let summary = bed.once(1);
+    assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(2), &json!({ "budget": 1 })));
+    assert_eq!(stub.book().accepted().values().sum::<usize>(), 2);
+    let spent = bed.run(["cost", "--by", "day", "--json"]);
+    assert!(!spent.stdout.contains("unknown") && spent.stdout.contains("\"purchases\":2"), "{spent:?}");
+}

@@ -154,6 +154,29 @@ async fn a_call_outlives_kill_9_between_result_and_delivery() {
     assert_eq!((calls.len(), &calls[2].json()["id"]), (3, &json!(last)), "what was heard is not told again");
 }
 
+/// Whoever runs the service hears of it, without the rest of the address.
+#[tokio::test]
+async fn that_an_address_may_not_be_called_is_said_once() {
+    let inside = Receiver::start(Mood::Status(200)).await;
+    let bed =
+        Bed::new("[serve]\nlisten = \"127.0.0.1:0\"\nkeys = [\"env:SERVE_KEY\"]\n[[source]]\nfolder = \"inbox\"\n");
+    let (running, base) = started(&bed);
+    for _ in 0..2 {
+        let id = created(&base, &inside.url("/a-secret")).await;
+        let path = bed.path(format!("service/transcriptions/{id}.json"));
+        eventually("it is tried", async || {
+            let head: Value = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
+            (head["calls"][0]["failed"].as_u64()? > 0).then_some(())
+        })
+        .await;
+    }
+    running.signal(rustix::process::Signal::TERM);
+    let said = running.wait().stderr;
+    assert_eq!(said.matches("`fetch_private = true` under [serve] allows it").count(), 1, "{said}");
+    assert!(said.contains("127.0.0.1") && !said.contains("a-secret"), "{said}");
+    assert!(inside.heard().is_empty());
+}
+
 /// `scribed serve` as the bed's file says, and its address.
 pub fn started(bed: &Bed) -> (Running, String) {
     let mut command = bed.command(["serve", "--json"]);

@@ -83,7 +83,7 @@ pub fn outputs() -> Vec<Output> {
 pub fn next(job: &Job, n: u64) -> Option<Event> {
     Some(match job.stage.kind() {
         StageKind::Found => Event::Settled,
-        StageKind::Settled => Event::Probed { params: Hash::of(b"parameters"), content: None },
+        StageKind::Settled => Event::Probed { params: Hash::of(b"parameters"), content: None, making: None },
         StageKind::Probed => uploaded(n),
         StageKind::Uploaded => intended(job, n),
         StageKind::Submitting => created(n),

@@ -3,7 +3,7 @@
 
 use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
 use scribed::domain::budget::{Limit, Period, Span};
-use scribed::domain::charge::{Charge, State};
+use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
@@ -234,6 +234,7 @@ macro_rules! laws {
 laws! {
     a_new_file_becomes_a_job
     what_is_reserved_never_exceeds_a_limit
+    what_is_found_again_counts_once_in_its_day
     among_many_who_reserve_no_more_get_through_than_fit
     what_comes_to_nothing_is_given_back
     what_is_billed_counts_in_place_of_what_was_reserved
@@ -525,8 +526,13 @@ async fn a_job_owns_one_order(case: &mut Case) {
 async fn what_was_bought_is_known(case: &mut Case) {
     assert_eq!(case.bought(&order(1)).await.unwrap(), None);
     let id = case.found(1).await;
-    let expected =
-        Some(Bought { transcription: transcription(1), round: 0, by: Some(id), origin: crate::jobs::origin() });
+    let expected = Some(Bought {
+        transcription: transcription(1),
+        round: 0,
+        by: Some(id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     for kind in [StageKind::Submitted, StageKind::Fetched, StageKind::Written] {
         case.brought(id, kind, 1).await;
         assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
@@ -557,7 +563,7 @@ async fn a_dead_purchase_is_forgotten_when_revived(case: &mut Case) {
 
 async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
     case.standing_at(1, StageKind::Submitted).await;
-    let later = Bought { transcription: transcription(2), round: 1, by: None, origin: None };
+    let later = Bought { transcription: transcription(2), round: 1, by: None, origin: None, sighted: None };
     case.sight(&order(1), &later).await.unwrap();
     let held = case.claim_one(&[StageKind::Submitted], at(0)).await;
     let anew = held.job.on(Event::Anew, at(1)).unwrap();
@@ -566,7 +572,8 @@ async fn a_later_purchase_is_not_forgotten_for_an_earlier_one(case: &mut Case) {
 }
 
 async fn the_highest_round_sighted_is_kept(case: &mut Case) {
-    let bought = |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None };
+    let bought =
+        |n: u64, round| Bought { transcription: transcription(n), round, by: None, origin: None, sighted: None };
     for (n, round, kept) in [(1, 1, 1), (2, 0, 1), (3, 1, 1), (4, 2, 4)] {
         case.sight(&order(1), &bought(n, round)).await.unwrap();
         assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(kept));
@@ -580,7 +587,9 @@ async fn a_new_store_is_suspect_until_trusted(case: &mut Case) {
     assert!(case.suspect(&service()).await.unwrap());
     case.reopen();
     assert!(case.suspect(&service()).await.unwrap(), "opening it again is no proof");
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None })
+        .await
+        .unwrap();
     case.trust(&service()).await.unwrap();
     assert!(!case.suspect(&service()).await.unwrap());
     case.reopen();
@@ -606,7 +615,9 @@ async fn files_of_one_size_are_alike(case: &mut Case) {
 async fn after_a_sighting_everything_is_alike(case: &mut Case) {
     let id = case.found(1).await;
     assert!(!case.alike(7, id).await.unwrap());
-    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None }).await.unwrap();
+    case.sight(&order(1), &Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted: None })
+        .await
+        .unwrap();
     assert!(case.alike(7, id).await.unwrap());
     case.settle().await.unwrap();
     case.reopen();
@@ -739,8 +750,13 @@ async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {
     let follows = held.job.on(Event::Followed { order: order(1), owner: owner.id }, at(1)).unwrap();
     case.commit(&held.lease, &follows.resting(Some(at(9999)), None), Hold::Release).await.unwrap();
     assert!(case.overrule(&owner, Event::Cancelled, at(5)).await.unwrap());
-    let expected =
-        Some(Bought { transcription: transcription(1), round: 0, by: Some(owner.id), origin: crate::jobs::origin() });
+    let expected = Some(Bought {
+        transcription: transcription(1),
+        round: 0,
+        by: Some(owner.id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     assert_eq!(case.bought(&order(1)).await.unwrap(), expected);
     assert_eq!(case.twin(&order(1), JobId(99)).await.unwrap(), Twin::Owner, "whoever comes now adopts it");
     let woken = case.job(follower.id).await.unwrap().unwrap();
@@ -762,8 +778,13 @@ async fn what_a_twin_has_bought_since_is_not_forgotten_by_a_revival(case: &mut C
     let intended = crate::jobs::intended(&job, 1);
     let job = job.on(intended, at(8)).unwrap().on(created(7), at(8)).unwrap();
     case.commit(&held.lease, &job, Hold::Release).await.unwrap();
-    let better =
-        Some(Bought { transcription: transcription(7), round: 1, by: Some(job.id), origin: crate::jobs::origin() });
+    let better = Some(Bought {
+        transcription: transcription(7),
+        round: 1,
+        by: Some(job.id),
+        origin: crate::jobs::origin(),
+        sighted: None,
+    });
     assert_eq!(case.bought(&order(1)).await.unwrap(), better);
 
     let given_up = case.job(given_up.id).await.unwrap().unwrap();
@@ -946,6 +967,30 @@ const MINUTE: u64 = 60_000;
 pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Limit {
     let span = Span { from: at(seconds.start), until: at(seconds.end) };
     Limit { source: None, period, span, allowed: minutes * MINUTE }
+}
+
+/// A queue that was lost knows by the service's list what was spent before: of no source until its file is found.
+async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
+    let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE) });
+    let bought = Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted };
+    let of_all = [total(9)[0].clone(), limit(Period::Day, 0..9_000, 9), limit(Period::Day, 9_000..18_000, 9)];
+    let of_source = Limit { source: Some(key(1).source), ..of_all[1].clone() };
+    for _ in 0..2 {
+        case.sight(&order(1), &bought).await.unwrap();
+        assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0]);
+        assert_eq!(case.used(std::slice::from_ref(&of_source)).await.unwrap(), [0]);
+        case.settle().await.unwrap();
+        case.reopen();
+    }
+    case.standing_at(1, StageKind::Probed).await;
+    let held = case.claim_one(&[StageKind::Probed], at(0)).await;
+    let adopted = Event::Adopted { order: order(1), transcription: transcription(1), round: 0, origin: None };
+    case.commit(&held.lease, &held.job.on(adopted, at(0)).unwrap(), Hold::Release).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(case.used(&of_all).await.unwrap(), [5 * MINUTE, 5 * MINUTE, 0], "once");
+        assert_eq!(case.used(std::slice::from_ref(&of_source)).await.unwrap(), [5 * MINUTE]);
+        case.reopen();
+    }
 }
 
 fn total(minutes: u64) -> Vec<Limit> {

@@ -60,7 +60,8 @@ fn events() -> Vec<Event> {
     vec![
         Event::Grew { stamp: stamp(9) },
         Event::Settled,
-        Event::Probed { params: Hash::of(b"p"), content: None },
+        Event::Probed { params: Hash::of(b"p"), content: None, making: None },
+        Event::Remade { params: Hash::of(b"q"), making: Box::default() },
         Event::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
         Event::UploadLost,
         Event::Intended { intent: intent() },
@@ -77,6 +78,7 @@ fn events() -> Vec<Event> {
         Event::Failed { fault: fault(FaultKind::Broken, "words") },
         Event::Revived,
         Event::PaidAgain,
+        Event::Fresh,
         Event::Cancelled,
         Event::Reordered { row: Box::new(row()) },
     ]

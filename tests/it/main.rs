@@ -64,6 +64,7 @@ mod storm;
 mod storms;
 mod systemd;
 mod walking;
+mod windows;
 
 use support::scripted;
 

@@ -152,7 +152,8 @@ impl Side {
             },
             Act::Twin { order: n, job } => format!("{:?}", self.case.twin(&order(*n), JobId(*job)).await),
             Act::Sight { order: n, round } => {
-                let bought = Bought { transcription: transcription(*n), round: *round, by: None, origin: None };
+                let bought =
+                    Bought { transcription: transcription(*n), round: *round, by: None, origin: None, sighted: None };
                 format!("{:?}", self.case.sight(&order(*n), &bought).await)
             }
             Act::Hasten { transcription: n } => format!("{:?}", self.case.hasten(&transcription(*n), now).await),

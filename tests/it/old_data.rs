@@ -62,7 +62,10 @@ fn charges_of_format_1() {
 #[test]
 fn a_purchase_of_format_1() {
     let bought: Bought = serde_json::from_str(&read("bought.json")).unwrap();
-    assert_eq!(bought, Bought { transcription: crate::jobs::transcription(5), round: 3, by: None, origin: None });
+    assert_eq!(
+        bought,
+        Bought { transcription: crate::jobs::transcription(5), round: 3, by: None, origin: None, sighted: None }
+    );
 }
 
 #[test]

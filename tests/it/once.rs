@@ -84,6 +84,9 @@ fn touch_chmod_and_a_move_of_a_written_recording_buy_nothing() {
     assert!(bed.run(["show", "inbox/shelf/talk.wav"]).stdout.contains("was inbox/talk.wav, job 1"));
     let old = bed.run(["show", "--json", "1"]).last_object();
     assert_eq!((&old["origin"], &old["is_gone"]), (&json!(null), &json!(true)), "{old}");
+    let place = json!({ "job": 2, "source": "inbox", "path": "shelf/talk.wav" });
+    assert_eq!((&old["moved_to"], &new["moved_to"]), (&place, &json!(null)), "{old}");
+    assert!(bed.run(["show", "1"]).stdout.contains("inbox/shelf/talk.wav, job 2, has the same content"));
 }
 
 #[test]

@@ -1,20 +1,24 @@
 //! The queue against the service's list, both ways; a queue that was lost is rebuilt from folders and list
 //! without a purchase; and what a person wants deleted at the service.
 
-use crate::support::bed::{Bed, Running, eventually};
+use crate::support::bed::{Bed, Running, eventually, files, set_mode};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub, refusal};
 use serde_json::{Value, json};
 use std::fs;
 
 fn bed(stub: &Stub) -> Bed {
-    let bed = Bed::new(&format!(
+    let bed = Bed::new(&config(stub));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    bed
+}
+
+fn config(stub: &Stub) -> String {
+    format!(
         "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
          limits = {{ uploads = 4, running = 500, requests_per_second = 1000 }}\n\
          [[source]]\nfolder = \"inbox\"\nsettle = \"20ms\"\noutputs = [\"txt\"]\n",
         stub.url()
-    ));
-    fs::write(bed.path("key"), "a-key").unwrap();
-    bed
+    )
 }
 
 /// Nothing ends.
@@ -126,6 +130,28 @@ fn what_was_bought_for_a_cancelled_job_is_deleted_once_it_has_ended() {
     // What is deleted is no purchase any more: a copy does not wait for it in vain.
     fs::write(bed.path("inbox/copy.wav"), "private").unwrap();
     assert_eq!((bed.once(0)["done"].clone(), bought(&stub)), (json!(1), 2));
+}
+
+/// What was fetched of it lies here, too.
+#[test]
+fn what_is_kept_of_a_deleted_transcription_goes_with_it() {
+    let stub = Stub::start(slow);
+    let bed = Bed::unprivileged(&config(&stub));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    fs::write(bed.path("inbox/private.wav"), "private").unwrap();
+    let daemon = Running::start(bed.command(["run", "--json"]));
+    let stage = || bed.jobs().get("private.wav").map(|job| job["stage"].as_str().unwrap().to_owned());
+    eventually("it is submitted", || stage().as_deref() == Some("submitted"));
+    set_mode(&bed.path("inbox"), 0o555);
+    stub.set(|_, _| Act::Well);
+    eventually("it cannot be written", || stage().as_deref() == Some("fetched"));
+    let kept = || files(&bed.path("state/results")).len();
+    assert_eq!(kept(), 1);
+    let ran = bed.run(["cancel", "--delete", "inbox/private.wav"]);
+    assert!(ran.code == 0 && ran.stdout.contains("and so is the result that was kept here"), "{ran:?}");
+    assert_eq!((kept(), stub.book().ids().len()), (0, 0));
+    set_mode(&bed.path("inbox"), 0o755);
+    drop(daemon);
 }
 
 #[test]

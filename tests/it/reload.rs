@@ -86,7 +86,7 @@ fn what_waited_for_a_person_goes_on_with_the_new_configuration() {
     bed.configure(&config(&stub.url(), &format!("{waits}\n[budget]\ntotal = \"1s\"")));
     assert_eq!(bed.run(["reload"]).code, 0);
     eventually("it is too much for the budget", || {
-        bed.jobs()["a.wav"]["reason"].as_str().is_some_and(|reason| reason.contains("budget"))
+        bed.jobs().get("a.wav").is_some_and(|job| job["reason"].as_str().unwrap().contains("budget"))
     });
     bed.configure(&config(&stub.url(), &format!("{waits}\n[budget]\ntotal = \"1h\"")));
     assert_eq!(bed.run(["reload"]).code, 0);
@@ -107,7 +107,7 @@ fn a_service_that_is_still_needed_stays_and_one_that_is_new_begins() {
     let bed = bed(&named("first"));
     bed.drop_in(0, "a.wav");
     let _daemon = daemon(&bed);
-    eventually("it is submitted", || bed.jobs()["a.wav"]["stage"] == "submitted");
+    eventually("it is submitted", || bed.jobs().get("a.wav").is_some_and(|job| job["stage"] == "submitted"));
     bed.configure(&named("second"));
     let refused = bed.run(["reload"]);
     assert_eq!(refused.code, 2, "{refused:?}");

@@ -101,6 +101,7 @@ impl State {
             id: TranscriptionId::new(format!("t{}", self.numbers)),
             created: Some(Timestamp(self.now)),
             token: ours.then(|| token(self.numbers)),
+            billed: None,
             status: Status::Done,
         };
         let at = match order {

@@ -4,8 +4,9 @@ use super::lanes::{Busy, Lane};
 use super::{Ended, Engine, Patience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use crate::pipeline::windows;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -47,10 +48,11 @@ impl Engine {
         let now = self.parts().clock.now();
         let until = now.after(wait);
         let pauses = self.parts().store.pauses().await?;
+        let windows = windows::shut(&self.parts().mounts, self.parts().clock.wall());
         let shut = self.parts().purse.shut(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
-        let is_paused = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
-        let rests = |job: &Job| is_paused(job) || is_shut(job);
+        let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
+        let rests = |job: &Job| (Lane::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
         let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {

@@ -10,6 +10,7 @@ use crate::domain::names::SourceName;
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
 use crate::pipeline::line::Gate;
+use crate::pipeline::windows::{self, Shut};
 use crate::store::contract::{Of, StoreError};
 use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
@@ -19,6 +20,10 @@ use tokio::task::{AbortHandle, JoinSet};
 
 /// Another service's engine may make room in the spool, and tells nobody.
 const ROOM_LOOKED_FOR: Duration = Duration::from_secs(1);
+
+/// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile, and the machine
+/// may sleep.
+const NAP: Duration = Duration::from_secs(60);
 
 /// Unknown creates that one walk serves; the rest waits for the next one.
 const RESOLVED_AT_ONCE: usize = 1_000;
@@ -132,8 +137,11 @@ impl Engine {
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
         let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
-        let shut = self.parts().purse.shut(now);
-        wake = earlier(wake, self.parts().purse.opens(now).map(|at| at.since(now)));
+        let parts = self.parts();
+        let windows = windows::shut(&parts.mounts, parts.clock.wall());
+        wake = earlier(wake, self.opens(&windows));
+        let shut = parts.purse.shut(now);
+        wake = earlier(wake, parts.purse.opens(now).map(|at| at.since(now)));
         for (lane, kind) in Lane::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
             let asks = lane.submits() && gate == Gate::Asks;
@@ -143,7 +151,9 @@ impl Engine {
             let free = self.free(lane, busy).await?;
             if free > 0 {
                 let is_shut = |source: &SourceName| lane == Lane::Upload && shut.is_for(source);
-                let rests = |source: &SourceName| lane.submits() && pauses.of(source, now).is_some();
+                let rests = |source: &SourceName| {
+                    lane.submits() && (pauses.of(source, now).is_some() || windows.contains_key(source))
+                };
                 let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
                 self.start((lane, kind), &may, free, walks, busy).await?;
                 let due = self.parts().store.next_due(&[kind], &may).await?;
@@ -155,6 +165,11 @@ impl Engine {
         }
         let no_room = self.extractor().is_some_and(|extractor| extractor.ahead().is_none());
         Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
+    }
+
+    /// How long until the first of these windows may be open.
+    fn opens(&self, windows: &Shut) -> Option<Duration> {
+        windows.values().min().map(|at| at.since(self.parts().clock.wall()).min(NAP))
     }
 
     async fn start(

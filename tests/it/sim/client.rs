@@ -152,6 +152,11 @@ impl Client for Scripted {
     }
 
     async fn create(&self, _turn: Turn, request: CreateRequest) -> Creation {
+        let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).and_then(Token::parse);
+        if let Some(token) = token.filter(|token| !self.world.may_buy(token.job)) {
+            let words = format!("a create was begun outside its window: {token:?} at {:?}", self.world.clock.now());
+            self.service.ledger().wrongs.push(words);
+        }
         self.world.point(self.life, "create").await;
         let fate = self.service.ledger().create_fate(self.truth(), self.life);
         let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).unwrap_or_default().to_owned();
@@ -206,6 +211,7 @@ impl Client for Scripted {
             id: TranscriptionId::new(record.id.clone()),
             created: Some(crate::sim::clock::date(record.created)),
             token: record.token.clone(),
+            billed: None,
             status: record.status(now),
         };
         Ok(ListPage { items: all[from..to].iter().map(listed).collect(), more: to < all.len() })
