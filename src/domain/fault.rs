@@ -115,7 +115,7 @@ impl FaultKind {
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 21] = [
+    pub const NAMES: [&str; 22] = [
         "refused",
         "barred",
         "throttled",
