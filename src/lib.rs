@@ -44,6 +44,7 @@
 pub mod cli {
     pub mod add;
     pub mod args;
+    pub mod bump;
     pub mod cancel;
     pub mod check;
     pub mod cost;
@@ -101,6 +102,7 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    mod bucket;
     mod callback;
     pub mod capture;
     pub mod folders;
@@ -122,6 +124,7 @@ pub mod config {
     pub mod sidecar;
     mod sources;
     mod spending;
+    mod standings;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
@@ -183,6 +186,7 @@ pub mod domain {
     pub mod row;
     pub mod sent;
     pub mod stage;
+    pub mod standing;
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
@@ -233,6 +237,7 @@ pub mod pipeline {
     pub mod blocking;
     pub mod callbacks;
     pub mod chosen;
+    pub mod deposit;
     pub mod engine;
     pub mod engines;
     pub mod extract;
@@ -242,6 +247,7 @@ pub mod pipeline {
     pub mod limit;
     pub mod line;
     pub mod making;
+    pub mod medium;
     pub mod ordered;
     pub mod outcome;
     pub mod probe;
@@ -328,6 +334,7 @@ pub mod server {
 pub mod source {
     pub mod beside;
     pub mod bookmark;
+    pub mod bucket;
     pub mod choice;
     pub mod disk;
     pub mod folder;
@@ -339,9 +346,12 @@ pub mod source {
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
+    pub mod objects;
     pub mod ours;
+    pub mod pages;
     pub mod place;
     pub mod reopen;
+    pub mod s3;
     pub mod sidecars;
     pub mod small;
     pub mod stamp;
@@ -364,6 +374,7 @@ pub mod store {
     pub mod roll;
     pub mod sled;
     mod spending;
+    mod turns;
 }
 
 /// The interface's bodies, for both sides.

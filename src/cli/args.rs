@@ -85,6 +85,8 @@ pub enum Command {
     Add(Add),
     /// Jobs that failed, were cancelled or wait go on now
     Retry(Retry),
+    /// Puts jobs before all others, also after a restart
+    Bump(Bump),
     /// Gives jobs up; what was bought for them stays known
     Cancel(Cancel),
     /// Nothing new is uploaded or submitted until `resume`, also after a restart
@@ -324,6 +326,14 @@ pub struct Retry {
     /// It may be paid for twice
     #[arg(long)]
     pub pay_again: bool,
+}
+
+/// `scribed bump`.
+#[derive(Debug, Args)]
+pub struct Bump {
+    /// Numbers of jobs, or paths of their recordings; the first of them comes first
+    #[arg(value_name = "JOB|PATH", required = true)]
+    pub jobs: Vec<PathBuf>,
 }
 
 /// `scribed cancel`.

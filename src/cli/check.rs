@@ -12,6 +12,7 @@ use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_a
 use crate::domain::names::ServiceName;
 use crate::media::extract::missing_programs;
 use crate::server::service::health;
+use crate::source::bucket::Bucket;
 use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
 use rustix::fs::{Access, access};
@@ -73,6 +74,9 @@ fn bad(what: &str, words: String) -> Verdict {
 async fn folder(mount: &Mount) -> Verdict {
     let source = mount.source();
     let (name, folder) = (format!("source {}", source.name), source.folder.display());
+    if let Some(store) = mount.bucket() {
+        return bucket(mount, store, &name).await;
+    }
     if !source.folder.is_dir() {
         return bad(&name, format!("{folder} is not there: make it, or mount it; until then nothing of it changes"));
     }
@@ -86,6 +90,19 @@ async fn folder(mount: &Mount) -> Verdict {
         return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));
     }
     good(&name, &format!("{folder} can be read and written"))
+}
+
+async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
+    let address = mount.source().folder.display();
+    if let Err(away) = mount.there_now().await {
+        return bad(name, format!("frozen: {away}"));
+    }
+    match bucket.may_write().await {
+        Ok(()) => good(name, &format!("{address} can be listed and written")),
+        Err(error) => {
+            bad(name, format!("{address} cannot be written: {error}; outputs would wait until its key may put objects"))
+        }
+    }
 }
 
 /// Whether anything of the configuration is transcribed here.

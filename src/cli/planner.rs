@@ -19,9 +19,10 @@ use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::media::decode::{DecodeError, Media};
 use crate::media::measured::Measured;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::{say_they_are_ours, subtitles};
 use crate::source::choice::Rule;
 use crate::source::mount::Mount;
-use crate::source::ours::says_it_is_ours;
+use crate::source::objects;
 use crate::source::place::full_path;
 use crate::source::survey::{Sighting, survey};
 use futures_util::StreamExt;
@@ -138,7 +139,11 @@ impl<'a> Planner<'a> {
             }
         }
         let candidates = self.candidates(mount, taken).await?;
-        let measured = self.measured(source, candidates).await;
+        let measured = match mount.bucket() {
+            // Nothing of an object is read before it is sent.
+            Some(_) => candidates.into_iter().map(|file| (file, Read::default(), None)).collect(),
+            None => self.measured(source, candidates).await,
+        };
         let files: Vec<(Candidate, Read)> = measured.iter().map(|(file, read, _)| (file.clone(), *read)).collect();
         let twins = self.twins.among(self.queue, source, &files).await?;
         for ((file, _, media), is_twin) in measured.into_iter().zip(twins) {
@@ -191,16 +196,15 @@ impl<'a> Planner<'a> {
         if source.existing == Existing::Transcribe {
             return Ok(false);
         }
-        let (theirs, recording) = (Arc::clone(mount), path.clone());
-        let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &recording)).await;
+        let found = subtitles(mount, &source.folder, path).await;
         let keys = found?.into_iter().map(|path| JobKey { source: source.name.clone(), path }).collect::<Vec<_>>();
         if keys.is_empty() {
             return Ok(false);
         }
         let known = self.queue.known(keys.clone(), Vec::new()).await?;
-        let foreign: Vec<_> = keys.into_iter().zip(known).filter(|(_, known)| !known.is_output).collect();
-        let folder = source.folder.clone();
-        Ok(blocking(move || foreign.iter().any(|(key, _)| !says_it_is_ours(&folder, &key.path))).await)
+        let foreign = keys.into_iter().zip(known).filter(|(_, known)| !known.is_output);
+        let foreign = foreign.map(|(key, _)| key.path).collect();
+        Ok(!say_they_are_ours(mount, &source.folder, foreign).await)
     }
 
     /// What can be told of these files without sending them; `None` where nothing can.
@@ -264,7 +268,10 @@ impl<'a> Planner<'a> {
 fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinHandle<()>) {
     let (to, sightings) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
     let looked = Arc::clone(mount);
-    let surveyor = tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to));
+    let surveyor = match mount.bucket().cloned() {
+        Some(bucket) => tokio::spawn(async move { objects::survey(&bucket, looked.source(), &to).await }),
+        None => tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to)),
+    };
     (sightings, surveyor)
 }
 

@@ -84,6 +84,9 @@ const SERVE: &[Key] = &[
 const SOURCE: &[Key] = &[
     value("name"),
     value("folder"),
+    value("bucket"),
+    value("reach"),
+    table("s3", S3),
     not_yet("manifest"),
     value("include"),
     value("exclude"),
@@ -92,8 +95,9 @@ const SOURCE: &[Key] = &[
     value("hold"),
     Key { name: "scan", holds: Holds::ValueOrTable(&[value("at"), value("timezone")]) },
     Key { name: "submit", holds: Holds::TableOrTables(&[value("from"), value("for"), value("timezone")]) },
-    not_yet("lane"),
-    not_yet("order"),
+    value("lane"),
+    value("order"),
+    value("priority"),
     value("capture"),
     value("language"),
     value("template"),
@@ -103,6 +107,17 @@ const SOURCE: &[Key] = &[
     value("local_only"),
     value("service"),
     table("budget", &[value("day"), value("month"), value("total")]),
+];
+
+const S3: &[Key] = &[
+    value("endpoint"),
+    value("region"),
+    value("key_id"),
+    value("secret"),
+    value("token"),
+    value("anonymous"),
+    value("path_style"),
+    value("allow_http"),
 ];
 
 const fn value(name: &'static str) -> Key {

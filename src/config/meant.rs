@@ -10,6 +10,7 @@ use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::standing::Standing;
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
@@ -241,8 +242,10 @@ pub struct Source {
     pub service: ServiceName,
     /// Nothing of it ever leaves this machine.
     pub local_only: bool,
-    /// Absolute; need not exist, since a mount may be away.
+    /// Absolute; need not exist, since a mount may be away. Of a bucket its address: `s3://name/prefix`.
     pub folder: PathBuf,
+    /// The bucket that `folder` is the address of; `None`: a folder of this machine.
+    pub bucket: Option<Bucket>,
     /// Matched against paths relative to `folder`, without regard to case.
     pub include: GlobSet,
     /// As `include`, and stronger; holds the state and the service's data where they lie inside.
@@ -259,6 +262,8 @@ pub struct Source {
     pub scan: Schedule,
     /// When its jobs may be uploaded and submitted; `None`: at any time.
     pub submit: Option<Windows>,
+    /// How it stands among the others.
+    pub standing: Standing,
     /// How much of it may be bought.
     pub budget: Allowance,
     /// What templates may know of a file from its path.
@@ -284,6 +289,50 @@ pub struct Shared {
     pub env: BTreeMap<String, String>,
     /// The days of dates.
     pub zone: Zone,
+}
+
+/// A bucket that media comes from, and how it is spoken to.
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    /// 3 to 63 characters of a host's name.
+    pub name: String,
+    /// What every key begins with, without the slash behind it; may be empty.
+    pub prefix: String,
+    /// Without user, query and fragment; plain http only where that was said, or on this machine. `None`: AWS.
+    pub endpoint: Option<Url>,
+    /// Never empty.
+    pub region: String,
+    /// Whether the bucket's name stands in the path, not in the host's name.
+    pub path_style: bool,
+    /// As whom.
+    pub access: BucketAccess,
+    /// How the service gets at its objects.
+    pub reach: Reach,
+}
+
+/// How a service gets at the objects of a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// They are uploaded, piece by piece as they are read.
+    Stream,
+    /// It fetches them by addresses that are signed for a day.
+    Url,
+}
+
+/// As whom a bucket is spoken to.
+#[derive(Debug, Clone)]
+pub enum BucketAccess {
+    /// As anybody: requests are not signed.
+    Nobody,
+    /// As the owner of a key.
+    Key {
+        /// Which key.
+        id: Secret,
+        /// What requests are signed with. Empty where it was not fetched.
+        secret: Secret,
+        /// Of a key that ends soon.
+        token: Option<Secret>,
+    },
 }
 
 /// What is done where a subtitle by someone else is there already.

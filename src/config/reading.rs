@@ -1,5 +1,6 @@
 //! `jobs.toml` read: one pass that finds everything wrong.
 
+use super::bucket::reached;
 use super::callback::callback;
 use super::keys;
 use super::meant::{Config, Shared};
@@ -110,14 +111,16 @@ impl Reader<'_> {
         let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
         let shared = Arc::new(Shared { templates, env, zone });
         let known = Known { shared: &shared, scope: &scope, services: &services, own: &own };
-        let sources = self.sources(file, &known);
+        let mut sources = self.sources(file, &known);
         told_elsewhere(file, &sources, &serve);
         drop_unwanted(file, &sources, &mut services);
+        let budget = budget(&file.section("budget"), &sources);
+        reached(&mut sources, &services, &budget);
         Config {
             file: path.to_owned(),
             spool: or(file.section("state").get("spool", size), 10_000_000_000),
             services,
-            budget: budget(&file.section("budget"), &sources),
+            budget,
             zone,
             prices: prices(file),
             callback: callback(&file.section("callback")),

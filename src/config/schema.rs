@@ -43,11 +43,11 @@ fn one(key: &Key, path: &str, manual: &Manual) -> Value {
         Holds::Tables(keys) => json!({ "type": "array", "minItems": 1, "items": table(keys, path, manual) }),
         Holds::ValueOrTable(keys) => {
             let value = shape(path).map_or(json!({}), super::shape::Shape::schema);
-            json!({ "oneOf": [value, table(keys, path, manual)] })
+            json!({ "anyOf": [value, table(keys, path, manual)] })
         }
         Holds::TableOrTables(keys) => {
             let one = table(keys, path, manual);
-            json!({ "oneOf": [one, { "type": "array", "minItems": 1, "items": one }] })
+            json!({ "anyOf": [one, { "type": "array", "minItems": 1, "items": one }] })
         }
         // What is said of [service] is true of each of them.
         Holds::NamedTables(keys) => {
@@ -206,9 +206,8 @@ mod tests {
         for key in keys {
             let path = join(path, key.name);
             match &key.holds {
-                Holds::Value => found.push(path),
+                Holds::Value | Holds::ValueOrTable(_) => found.push(path),
                 Holds::Table(keys) | Holds::Tables(keys) | Holds::TableOrTables(keys) => settings(keys, &path, found),
-                Holds::ValueOrTable(_) => found.push(path),
                 Holds::NamedTables(_) | Holds::Named | Holds::NotYet => {}
             }
         }
@@ -300,7 +299,7 @@ mod tests {
             let text = match table.strip_prefix("source") {
                 Some("") => format!("[[source]]\nfolder = \"inbox\"\n{key} = {wrong}\n")
                     .replace("folder = \"inbox\"\nfolder", "folder"),
-                Some(_) => format!("[[source]]\nfolder = \"inbox\"\n[source.budget]\n{key} = {wrong}\n"),
+                Some(below) => format!("[[source]]\nfolder = \"inbox\"\n[source{below}]\n{key} = {wrong}\n"),
                 None => format!("[[source]]\nfolder = \"inbox\"\n[{table}]\n{key} = {wrong}\n"),
             };
             assert!(valid(&text).is_err(), "{path}");

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload};
+use super::meant::{BucketAccess, Config, Existing, Recogniser, Service, Terms, Upload};
 use super::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
 use super::overlay::Overlay;
 use super::problem::Problems;
@@ -87,7 +87,8 @@ fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
         (Holds::Tables(inner), Some(value)) => {
-            lacking(value[0].as_table().unwrap(), inner, &format!("{path}{}.", key.name))
+            let every = value.as_array().unwrap().iter().flat_map(|table| table.as_table().unwrap().clone());
+            lacking(&every.collect(), inner, &format!("{path}{}.", key.name))
         }
         (Holds::TableOrTables(inner), Some(value)) => {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
@@ -1170,6 +1171,40 @@ fn templates_may_not_say_whom_to_call() {
         let text = with_source(&format!("[template.t]\n{key}\n"));
         assert!(text.contains("callback"), "{text}");
     }
+}
+
+#[test]
+fn a_bucket_is_a_source() {
+    let keys = "s3 = { key_id = \"env:SCRIBED_ID\", secret = \"env:SCRIBED_SECRET\" }\n";
+    let source = |lines: &str| read(&format!("[[source]]\n{lines}")).unwrap().sources.remove(0);
+    let here = source(&format!("bucket = \"s3://media/tapes/1974/\"\n{keys}"));
+    assert_eq!((here.name.as_str(), here.folder.as_path()), ("1974", Path::new("s3://media/tapes/1974")));
+    let bucket = here.bucket.unwrap();
+    assert_eq!(
+        (bucket.name.as_str(), bucket.prefix.as_str(), bucket.region.as_str()),
+        ("media", "tapes/1974", "us-east-1")
+    );
+    assert!(bucket.endpoint.is_none() && !bucket.path_style && matches!(bucket.access, BucketAccess::Key { .. }));
+    assert!(!format!("{bucket:?}").contains("hunter2"));
+    let public = "bucket = \"s3://media\"\ns3 = { anonymous = true, endpoint = \"http://127.0.0.1:9000\" }\n";
+    let bucket = source(public).bucket.unwrap();
+    assert!(bucket.path_style && matches!(bucket.access, BucketAccess::Nobody));
+    // One name at two servers is two buckets.
+    let two = format!("[[source]]\nname = \"b\"\n{public}[[source]]\nname = \"a\"\nbucket = \"s3://media\"\n{keys}");
+    assert_eq!(read(&two).unwrap().sources.len(), 2);
+}
+
+#[test]
+fn buckets_that_cannot_be() {
+    insta::assert_snapshot!(told(
+        "[[source]]\nname = \"a\"\nbucket = \"media/tapes\"\n\
+         [[source]]\nname = \"b\"\nbucket = \"s3://media/a//b\"\n\
+         [[source]]\nname = \"c\"\nbucket = \"s3://media/c\"\nfolder = \"c\"\ns3 = { anonymous = true }\n\
+         [[source]]\nname = \"d\"\nbucket = \"s3://media/d\"\ns3 = { key_id = \"AKIAEXAMPLE\", token = \"env:SCRIBED_T\" }\n\
+         [[source]]\nname = \"e\"\nbucket = \"s3://media/e\"\ns3 = { anonymous = true, endpoint = \"http://s3.example.org\" }\n\
+         [[source]]\nname = \"f\"\nfolder = \"f\"\ns3 = { region = \"eu-west-1\" }\n\
+         [[source]]\nname = \"g\"\nbucket = \"s3://media/e/below\"\ns3 = { anonymous = true, endpoint = \"http://s3.example.org\", allow_http = true }\n"
+    ));
 }
 
 const CAPTURING: &str = r#"

@@ -8,10 +8,11 @@ use crate::config::meant::{Existing, Source};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::Medium;
 use crate::source::choice::{Choice, Kind, Rule, choose};
 use crate::source::mount::{Away, Mount};
 use crate::source::place::full_path;
-use crate::source::stamp::hash;
+use crate::source::stamp::Look;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -56,7 +57,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
     let Some(job) = job else {
         let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File));
-        let facts = if is_coming { before_a_job(hands, &source.name).await? } else { Vec::new() };
+        let facts = if is_coming { before_a_job(hands, &key).await? } else { Vec::new() };
         return Ok(Explained { facts, ..explained });
     };
     let next = taken_up(source, &job);
@@ -77,9 +78,9 @@ async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> 
     let ours = Rule::OurOutput.to_string();
     let Seen::Entry(Kind::File) = seen else { return Ok(ours) };
     let Some(job) = hands.store.writer(key).await? else { return Ok(ours) };
-    let path = full_path(&mount.source().folder, &key.path);
-    let name = path.file_name().unwrap_or_default().as_bytes().to_vec();
-    let Ok(found) = blocking(move || hash(&path)).await else { return Ok(ours) };
+    let medium = Medium::below(mount, &key.path);
+    let name = medium.name().as_bytes().to_vec();
+    let Ok(found) = medium.hash().await else { return Ok(ours) };
     let written = job.outputs.iter().find(|output| output.name.as_bytes() == name);
     if written.is_some_and(|output| output.hash == found) || job.placing.contains(&found) {
         return Ok(ours);
@@ -118,6 +119,13 @@ enum Seen {
 async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     if let Err(away) = mount.there_now().await {
         return Seen::SourceAway(away);
+    }
+    if let Some(bucket) = mount.bucket() {
+        return match bucket.look(&key.path).await {
+            Ok(Look::File(_)) => Seen::Entry(Kind::File),
+            Ok(_) => Seen::Nothing,
+            Err(error) => Seen::Unknown(error),
+        };
     }
     let (folder, path) = (mount.source().folder.clone(), key.path.clone());
     let looked = blocking(move || {

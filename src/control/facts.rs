@@ -3,10 +3,13 @@
 use super::hands::Hands;
 use super::request::{Fact, FactKind};
 use crate::domain::fault::FaultKind;
-use crate::domain::job::Job;
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
+use crate::domain::standing::is_bought;
+use crate::pipeline::blocking::blocking;
+use crate::source::sidecars;
 use crate::store::contract::StoreError;
 
 /// Of a job as it is told. What keeps it comes first, of that what lasts longest.
@@ -26,11 +29,14 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
         if is_paused(job) { pause(hands, &job.key.source).await? } else { None },
         held(job),
         budget(job),
+        window(job),
+        turn(hands, job),
         person(job),
         outage(hands, job, service),
         suspect(hands, job, service).await?,
         limit(hands, job, service).await?,
         callback(hands, job),
+        beside(hands, &job.key).await.filter(|_| job.row.is_none() && is_before_its_create(job)),
     ]
     .into_iter()
     .flatten()
@@ -44,9 +50,31 @@ pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
 ///
 /// # Errors
 /// The store's.
-pub async fn before_a_job(hands: &Hands, source: &SourceName) -> Result<Vec<Fact>, StoreError> {
-    let pause = pause(hands, source).await?.map(|fact| Fact { holds: false, ..fact });
-    Ok([no_daemon(hands), pause].into_iter().flatten().collect())
+pub async fn before_a_job(hands: &Hands, key: &JobKey) -> Result<Vec<Fact>, StoreError> {
+    let pause = pause(hands, &key.source).await?.map(|fact| Fact { holds: false, ..fact });
+    Ok([no_daemon(hands), pause, beside(hands, key).await].into_iter().flatten().collect())
+}
+
+fn is_before_its_create(job: &Job) -> bool {
+    use StageKind as S;
+    matches!(job.stage.kind(), S::Found | S::Settled | S::Probed | S::Uploaded)
+}
+
+/// What lies beside it and has a say in how it is transcribed.
+async fn beside(hands: &Hands, key: &JobKey) -> Option<Fact> {
+    let (folder, path) = (hands.mounts.get(&key.source)?.source().folder.clone(), key.path.clone());
+    match blocking(move || sidecars::of(&folder, &path)).await {
+        Ok(found) if found.is_empty() => None,
+        Ok(found) => {
+            let names: Vec<&str> = found.iter().map(|sidecar| sidecar.from.as_str()).collect();
+            let words = format!("what is said beside it counts, the last one most: {}", names.join(", "));
+            Some(Fact { holds: false, ..keeps(FactKind::Sidecar, words, None) })
+        }
+        Err(why) => {
+            let words = format!("what is said beside it cannot be read: {why}");
+            Some(keeps(FactKind::Sidecar, words, Some("make it readable, or take it away")))
+        }
+    }
 }
 
 /// What keeps a file, until something happens.
@@ -102,6 +130,26 @@ fn budget(job: &Job) -> Option<Fact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
     let mend = "raise the budget in jobs.toml, and start scribed again";
     Some(Fact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(mend)) })
+}
+
+fn window(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
+    let mend = "change its `submit` in jobs.toml, if it should go sooner";
+    Some(Fact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(mend)) })
+}
+
+/// Its place among the others, until it is bought.
+fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
+    let standing = hands.mounts.get(&job.key.source)?.source().standing;
+    if is_bought(job.stage.kind()) {
+        return None;
+    }
+    let words = match job.bumped {
+        Some(_) => "a person has put it before all others".to_owned(),
+        None => format!("its turn: {}", standing.words(job)),
+    };
+    let mend = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    Some(Fact { holds: false, ..keeps(FactKind::Turn, words, mend.as_deref()) })
 }
 
 fn person(job: &Job) -> Option<Fact> {

@@ -82,6 +82,7 @@ impl Hands {
             Request::Bought { orders } => Answer::Bought(forecast::bought(self, &orders).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
+            Request::Bump { job } => Answer::Bumped(Box::new(steering::bump(self, &job).await?)),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
             Request::Delete { job } => Answer::Deleted(Box::new(deleting::delete(self, &job).await?)),
             Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),

@@ -6,7 +6,8 @@ use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
 use crate::domain::job::Job;
 use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
-use crate::source::place::{Recording, recording};
+use crate::pipeline::medium::Medium;
+use crate::source::stamp::Look;
 use crate::store::contract::Filter;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -89,7 +90,17 @@ async fn origin(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
 /// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
 async fn is_gone(hands: &Hands, job: &Job) -> bool {
     let Some(mount) = hands.mounts.get(&job.key.source).map(Arc::clone) else { return false };
-    let Recording::File(path) = recording(mount.source(), job) else { return false };
+    let path = match Medium::of(&mount, job) {
+        Medium::File { path, .. } => path,
+        Medium::Remote(_) => return false,
+        medium @ Medium::Object { .. } => {
+            return tokio::select! {
+                biased;
+                looked = medium.look() => matches!(looked, Ok(Look::Nothing)) && mount.there().await.is_ok(),
+                () = hands.clock.sleep(ANSWERS_WITHIN) => false,
+            };
+        }
+    };
     let look = move || {
         let looked = std::fs::symlink_metadata(path);
         looked.is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok()

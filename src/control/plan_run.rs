@@ -4,10 +4,10 @@ use super::plan_file::{PlanError, PlanReader, Row};
 use crate::domain::job::JobKey;
 use crate::domain::names::SourceName;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::Medium;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
-use crate::source::place::full_path;
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::StoreError;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,17 +91,9 @@ async fn some(mount: &Arc<Mount>, scan: &Scan<'_>, rows: Vec<Row>, left_out: &mu
         rows.into_iter().for_each(|row| left_out.add(row.key, "the folder of its source is away".to_owned()));
         return Ok(());
     }
-    let looking = Arc::clone(mount);
-    let looked = blocking(move || {
-        let each = rows.into_iter().map(|row| {
-            let found = look(&full_path(&looking.source().folder, &row.key.path), looking.disk_at(&row.key.path));
-            (row, found)
-        });
-        each.collect::<Vec<_>>()
-    });
     let mut scanned = Scanned::default();
-    for (row, found) in looked.await {
-        let why = match found {
+    for row in rows {
+        let why = match Medium::below(mount, &row.key.path).look().await {
             Ok(Look::File(stamp)) if stamp == row.stamp => {
                 scan.admit(row.key.path, row.stamp, &mut scanned).await?;
                 continue;

@@ -3,9 +3,11 @@
 use super::request::{Served, Status};
 use crate::config::meant::{Config, Service};
 use crate::domain::budget::{Limit, Period};
+use crate::domain::cron_line::NEVER;
 use crate::domain::finish::{Brake, Finish, Opening, Pace, Pile, World, finish};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::turnaround::Usual;
+use crate::domain::window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -34,7 +36,9 @@ impl Reckoned {
     pub fn brake(&self) -> Option<String> {
         Some(match self.finish.brake.as_ref()? {
             Brake::Service(service) => format!("what the service {service} does at once"),
-            Brake::Source(source) => format!("the source {source}, which may not submit for a while"),
+            Brake::Source(source) => {
+                format!("the source {source}, which may not submit then (its `submit`, or a pause)")
+            }
             Brake::Budget(setting) => setting.clone(),
         })
     }
@@ -54,7 +58,7 @@ pub fn reckon(config: &Config, status: Option<&Status>, piles: &[Pile], now: Tim
     }
     let limits = |at| config.budget.limits(config.zone.day(at), config.zone.month(at));
     let used: Vec<u64> = limits(now).iter().map(|limit| used(status, limit)).collect();
-    let opening = |source: &SourceName, at| opening(status, source, at);
+    let opening = |source: &SourceName, at| opening(config, status, source, at);
     let world = World { paces: &paces, opening: &opening, limits: &limits, used: &used };
     let finish = finish(now, piles, &world);
     let shown = finish.at.map(|at| config.zone.shown(at));
@@ -92,13 +96,20 @@ fn used(status: Option<&Status>, limit: &Limit) -> u64 {
     found.map_or(0, |found| found.used)
 }
 
-fn opening(status: Option<&Status>, source: &SourceName, at: Timestamp) -> Opening {
-    let Some(status) = status else { return Opening::Open(None) };
-    if status.frozen.iter().any(|frozen| frozen.source == *source) {
+/// A pause and a folder that is away are orders and the world; windows are looked at by the clock.
+fn opening(config: &Config, status: Option<&Status>, source: &SourceName, at: Timestamp) -> Opening {
+    let frozen = status.is_some_and(|status| status.frozen.iter().any(|frozen| frozen.source == *source));
+    if frozen {
         return Opening::Shut(None);
     }
-    match status.pauses.of(source, at) {
-        Some(pause) => Opening::Shut(pause.until),
+    if let Some(pause) = status.and_then(|status| status.pauses.of(source, at)) {
+        return Opening::Shut(pause.until);
+    }
+    let windows = config.sources.iter().find(|known| known.name == *source).and_then(|source| source.submit.as_ref());
+    let until = |until: Timestamp| Some(until).filter(|until| *until != NEVER);
+    match windows.map(|windows| windows.at(at)) {
         None => Opening::Open(None),
+        Some(window::Opening::Open { until: at }) => Opening::Open(until(at)),
+        Some(window::Opening::Shut { until: at }) => Opening::Shut(until(at)),
     }
 }

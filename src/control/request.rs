@@ -62,6 +62,11 @@ pub enum Request {
         /// The person's word that it may be paid for a second time.
         pay_again: bool,
     },
+    /// A job comes before all others. Answered by [`Answer::Bumped`].
+    Bump {
+        /// Which.
+        job: Wanted,
+    },
     /// A job is given up. Answered by [`Answer::Cancelled`].
     Cancel {
         /// Which.
@@ -141,6 +146,8 @@ pub enum Answer {
     Added(Box<Added>),
     /// See [`Request::Retry`].
     Retried(Retried),
+    /// See [`Request::Bump`].
+    Bumped(Box<Job>),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
     /// See [`Request::Delete`].
@@ -497,6 +504,10 @@ pub enum FactKind {
     Frozen,
     /// A person's order.
     Pause,
+    /// Its source's window is shut.
+    Window,
+    /// Its place among the others.
+    Turn,
     /// It looks unfinished.
     Hold,
     /// What it costs does not fit.
@@ -511,6 +522,8 @@ pub enum FactKind {
     Removed,
     /// The service says when it is done.
     Callback,
+    /// A file beside it says how it is transcribed.
+    Sidecar,
     /// A person is asked.
     Person,
 }

@@ -41,6 +41,21 @@ pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
     Ok(job)
 }
 
+/// A job comes before all others, also over restarts. What it waits for beside its turn it goes on to wait for.
+///
+/// # Errors
+/// [`Refusal::Declined`] where it has ended.
+pub async fn bump(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
+    let job = hands.job(wanted).await?;
+    if !hands.store.bump(job.id, hands.clock.now()).await? {
+        let words = format!("job {} has ended ({}): there is nothing to be brought forward", job.id, reason(&job));
+        return Err(Refusal::Declined(words));
+    }
+    tracing::info!(job = %job.id, path = %job.key.path, "a person has put a job before all others");
+    hands.nudge();
+    Ok(hands.told(hands.job(&Wanted::Number(job.id)).await?))
+}
+
 /// Weighs and tells, again where the job has moved in between.
 async fn told(hands: &Hands, wanted: &Wanted, weigh: &(dyn Fn(&Job) -> Step + Sync)) -> Result<(Job, Cost), Refusal> {
     for _ in 0..TRIES {

@@ -110,6 +110,9 @@ pub struct Job {
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// When a person put it before all others. Kept by the store, as its charges are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bumped: Option<Timestamp>,
     /// The row of a manifest that orders it; `None` for what was found in a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<Box<Row>>,
@@ -142,6 +145,7 @@ impl Job {
             making: None,
             vouched: None,
             sent: None,
+            bumped: None,
             row: None,
             bought_at: None,
             charges: Vec::new(),
@@ -163,6 +167,8 @@ impl Job {
                 if let Some(making) = &mut self.making {
                     making.described = None;
                 }
+                // What a person wanted was its earlier content.
+                self.bumped = self.bumped.filter(|_| !self.stage.is_end());
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }

@@ -23,7 +23,7 @@ use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use lanes::{Busy, Lane};
+use lanes::{Busy, Task};
 use memory::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +39,7 @@ mod claiming;
 mod creates;
 mod glance;
 mod gone;
+mod headroom;
 mod hints;
 mod idle;
 mod lanes;
@@ -217,7 +218,7 @@ pub struct Tally {
     pub audio_millis: u64,
 }
 
-type Walked = (Lane, Result<(), StoreError>);
+type Walked = (Task, Result<(), StoreError>);
 
 impl Engine {
     /// An engine at rest.
@@ -352,7 +353,9 @@ impl Engine {
         let clock = Arc::clone(&self.parts().clock);
         let began = clock.now();
         let _listening = self.hints.listen();
+        let mut arranged = None;
         loop {
+            self.arrange(&mut arranged).await?;
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
             let next = self.tick(&mut walks, &mut busy, until).await?;
@@ -412,8 +415,8 @@ impl Engine {
 
     fn joined(&self, joined: Result<Walked, tokio::task::JoinError>, busy: &mut Busy) -> Result<(), StoreError> {
         match joined {
-            Ok((lane, result)) => {
-                busy.end(lane);
+            Ok((task, result)) => {
+                busy.end(task);
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.

@@ -58,11 +58,16 @@ impl Line {
         Self { policy, closed: None, doubted: None, wrong: 0, refusals: 0, refusal: None, careful: false, barred: 0 }
     }
 
-    /// A person has changed the configuration: what was asked is taken to be answered. Another way to the service
-    /// (a new key, a new address) is tried at once, but creates go on one at a time where one is unknown.
+    /// A person has acted: what was asked is taken to be answered, and a closed line is looked at at once, unless
+    /// the service itself said until when. Of another way to it (a new key, a new address) nothing is known yet, but
+    /// creates go on one at a time where one is unknown.
     pub fn configured_anew(&mut self, policy: Policy, is_same_way: bool) {
         self.policy = policy;
         (self.refusals, self.refusal) = (0, None);
+        let named = |closed: &&mut Closed| matches!(closed.fault.kind, FaultKind::Throttled { .. });
+        if let Some(closed) = self.closed.as_mut().filter(|closed| !named(closed)) {
+            (closed.until, closed.firm) = (closed.since, closed.since);
+        }
         if !is_same_way {
             *self = Self { careful: self.careful, ..Self::new(policy) };
         }
@@ -207,6 +212,24 @@ mod tests {
         assert_eq!(line.gate(at(4)), Gate::Closed(at(12)));
         line.heard_good(at(5));
         assert_eq!(line.gate(at(5)), Gate::Open);
+    }
+
+    #[test]
+    fn a_person_who_has_acted_has_it_looked_at_at_once_but_what_the_service_asked_for_holds() {
+        let policy = Policy { attempts: 5, first: Duration::from_secs(4), max: Duration::from_secs(60) };
+        let mut barred = line();
+        barred.heard_fault(&fault(FaultKind::Barred { status: 401 }), at(1), 1.0);
+        barred.configured_anew(policy, true);
+        assert_eq!(barred.gate(at(1)), Gate::Look);
+        let mut throttled = line();
+        throttled.heard_fault(&fault(FaultKind::Throttled { retry_after_ms: Some(50_000) }), at(1), 1.0);
+        throttled.configured_anew(policy, true);
+        assert_eq!(throttled.gate(at(2)), Gate::Closed(at(51)));
+        let mut unknown = line();
+        unknown.heard_fault(&fault(FaultKind::Unknown), at(1), 1.0);
+        unknown.heard_fault(&fault(FaultKind::Unreachable), at(1), 1.0);
+        unknown.configured_anew(policy, false);
+        assert!(unknown.gate(at(1)) == Gate::Open && unknown.is_careful(), "of another way nothing is known");
     }
 
     #[test]

@@ -11,14 +11,13 @@ use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
-use crate::pipeline::blocking::{blocking, within};
 use crate::pipeline::making;
+use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::source::mount::Mount;
-use crate::source::ours::says_it_is_ours;
-use crate::source::place::{Recording, outputs_beside, recording};
-use crate::source::stamp::{Look, hash, look};
+use crate::source::place::outputs_beside;
+use crate::source::stamp::Look;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::io;
@@ -42,22 +41,21 @@ pub async fn run(
     clock: &dyn Clock,
     job: &Job,
 ) -> Result<Outcome, Fault> {
-    let source = mount.source();
     let now = clock.now();
-    let path = match recording(source, job) {
-        Recording::File(path) => path,
-        Recording::Remote(content) => return remote(store, service, params, mount, clock, job, content).await,
-    };
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(content) = medium {
+        return remote(store, service, params, mount, clock, job, content).await;
+    }
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (disk, seen, wants_hash) = (mount.disk_of(job), job.seen, alike || !job.outputs.is_empty());
+    let (seen, unread) = (job.seen, medium.unread(&job.seen));
+    let wants_hash = unread.is_none() && (alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
-    let looked = within(clock, limit, move || {
-        let looked = look(&path, disk);
-        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
-        let content = (is_same && wants_hash).then(|| hash(&path)).transpose();
-        (looked, content)
-    });
-    let Some((looked, content)) = looked.await else {
+    let looked = tokio::select! {
+        biased;
+        looked = medium.looked_into(seen, wants_hash) => Some(looked),
+        () = clock.sleep(limit) => None,
+    };
+    let Some((looked, content)) = looked else {
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
@@ -73,6 +71,7 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let content = unread.or(content);
     let (params, making) = match made(params, mount, clock, job, content).await? {
         Ok(made) => made,
         Err(outcome) => return Ok(outcome),
@@ -149,9 +148,7 @@ async fn subtitled(
     }
     let fault = |error| store_fault(&error, now);
     let (folder, path) = beside(mount.source(), job);
-    let (theirs, below) = (Arc::clone(mount), folder.clone());
-    let found = blocking(move || theirs.beside().subtitles(&below, &path)).await;
-    let found = match found {
+    let found = match subtitles(mount, &folder, &path).await {
         Ok(found) => found,
         // It is made when something is written into it.
         Err(error) if error.kind() == io::ErrorKind::NotFound && job.row.is_some() => return Ok(None),
@@ -167,7 +164,7 @@ async fn subtitled(
     if foreign.is_empty() {
         return Ok(None);
     }
-    if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
+    if say_they_are_ours(mount, &folder, foreign).await {
         return Ok(None);
     }
     if store.suspect(service).await.map_err(fault)? {

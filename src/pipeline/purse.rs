@@ -11,6 +11,7 @@ use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
 use crate::domain::zone::Zone;
 use crate::pipeline::chosen::Chosen;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::remote::announced;
 use crate::source::mount::Mount;
@@ -194,7 +195,11 @@ impl Purse {
     }
 
     async fn measured(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<u64> {
-        let Recording::File(path) = recording(mount.source(), job) else { return announced(job) };
+        let path = match Medium::of(mount, job) {
+            Medium::File { path, .. } => path,
+            Medium::Object { .. } => return None, // the upload's answer tells
+            Medium::Remote(_) => return announced(job),
+        };
         tokio::select! {
             biased;
             audio = (self.measure)(path, job.key.clone(), job.seen) => audio?.to_reserve(),

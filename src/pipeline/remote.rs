@@ -5,13 +5,15 @@ use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, ServiceName, Timestamp};
-use crate::domain::remote::RemoteUrl;
+use crate::domain::remote::{RemoteUrl, without_signatures};
 use crate::domain::row::RowMedia;
 use crate::domain::stage::{Audio, AudioAt, Event};
 use crate::domain::token::Order;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::purse::Rest;
 use crate::pipeline::upload::without_buying;
+use crate::source::mount::Mount;
 use crate::store::contract::Store;
 
 /// What an upload would come to, unless it is bought already, or being bought, or `reserving`, which is begun
@@ -45,7 +47,11 @@ pub fn announced(job: &Job) -> Option<u64> {
 ///
 /// # Errors
 /// A fault where the job does not say.
-pub fn url(job: &Job, now: Timestamp) -> Result<RemoteUrl, Fault> {
+pub async fn url(mount: &Mount, job: &Job, now: Timestamp) -> Result<RemoteUrl, Fault> {
+    if let Medium::Object { bucket, path } = Medium::of(mount, job) {
+        let unsigned = |error| Fault::new(FaultKind::Unreadable, format!("no address can be signed: {error}"), now);
+        return bucket.signed(&path).await.map_err(unsigned);
+    }
     match job.row.as_deref().map(|row| &row.media) {
         Some(RowMedia::Url(url)) => Ok(url.clone()),
         _ => Err(Fault::new(FaultKind::Bug, "audio that is elsewhere has no address", now)),
@@ -57,6 +63,6 @@ pub fn url(job: &Job, now: Timestamp) -> Result<RemoteUrl, Fault> {
 pub fn hushed(job: &Job, fault: Fault) -> Fault {
     match job.row.as_deref().map(|row| &row.media) {
         Some(RowMedia::Url(url)) => Fault { words: url.redacted(&fault.words), ..fault },
-        _ => fault,
+        _ => Fault { words: without_signatures(&fault.words), ..fault },
     }
 }

@@ -6,28 +6,30 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::row::Row;
 use crate::domain::stage::{Event, Skip};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::hold;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::source::disk::Disk;
 use crate::source::mount::{Away, Mount};
-use crate::source::place::{Recording, recording};
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::Store;
 use std::time::Duration;
 
 /// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
-    let path = match recording(mount.source(), job) {
-        Recording::File(path) => path,
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(_) = medium {
         // Nobody here can look at it; it is what it is.
-        Recording::Remote(_) => return Ok(Outcome::Step(Event::Settled)),
-    };
+        return Ok(Outcome::Step(Event::Settled));
+    }
     let (disk, settle, at) = (mount.disk_of(job), mount.settle_of(job), clock.moment());
-    let (now, looked) = (at.now, path.clone());
-    let stamp = match blocking(move || look(&looked, disk)).await {
+    let now = at.now;
+    // An object appears whole: where nothing is to be waited for, the listing was look enough.
+    let is_whole = matches!(medium, Medium::Object { .. }) && settle.is_zero();
+    let looked = if is_whole { Ok(Look::File(job.seen)) } else { medium.look().await };
+    let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
         other => return missing(mount, job, other, now).await,
     };
@@ -36,9 +38,17 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
         return Ok(Outcome::Step(Event::Skipped { why: Skip::OurOutput }));
     }
     match settled(job, stamp, disk, settle, at) {
-        Outcome::Step(Event::Settled) => hold::run(mount, clock, job, path, stamp).await,
+        Outcome::Step(Event::Settled) => held(mount, clock, job, medium, stamp).await,
         Outcome::StepThen(Event::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
         other => Ok(other),
+    }
+}
+
+/// An object in a bucket is as whole as whoever put it there had it.
+async fn held(mount: &Mount, clock: &dyn Clock, job: &Job, medium: Medium, stamp: Stamp) -> Result<Outcome, Fault> {
+    match medium {
+        Medium::File { path, .. } => hold::run(mount, clock, job, path, stamp).await,
+        Medium::Object { .. } | Medium::Remote(_) => Ok(Outcome::Step(Event::Settled)),
     }
 }
 

@@ -10,9 +10,9 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent::Sent;
 use crate::domain::stage::{AudioAt, Event, Intent};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::making;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::probe::keep_params;
 use crate::pipeline::purse::{Purse, Rest};
@@ -21,8 +21,7 @@ use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
 use crate::pipeline::windows;
 use crate::source::mount::Mount;
-use crate::source::place::{Recording, recording};
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use serde_json::Map;
@@ -93,7 +92,7 @@ pub async fn run(
         return Ok(Submission::Unsent(outcome));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(doors, job, order, upload, &token, now)?;
+    let request = request(doors, mount, job, order, upload, &token, now).await?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
@@ -149,9 +148,11 @@ async fn unfit(
     {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
-    let Recording::File(path) = recording(mount.source(), job) else { return Ok(None) };
-    let disk = mount.disk_of(job);
-    match blocking(move || look(&path, disk)).await {
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(_) = medium {
+        return Ok(None);
+    }
+    match medium.look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
         Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
         other => missing(mount, job, other, now).await.map(Some),
@@ -199,8 +200,9 @@ fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
     Ok(intended.resting(Some(now), Some(waits)))
 }
 
-fn request(
+async fn request(
     doors: &Doors<'_>,
+    mount: &Mount,
     job: &Job,
     order: &Order,
     upload: &AudioAt,
@@ -223,7 +225,7 @@ fn request(
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
-        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(job, now)?),
+        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(mount, job, now).await?),
     };
     Ok(CreateRequest { audio, params: (*params).clone(), metadata, callback })
 }

@@ -20,6 +20,7 @@ use crate::output::shifting::later;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::deposit;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::settle::folder_away;
@@ -95,13 +96,18 @@ pub async fn run(
     let Some(placing_now) = doors.writing.begin(job.id) else {
         return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
     };
-    let placed = own_outputs(doors.store, mount.source(), job, now).await?;
+    let placed = own_outputs(doors.store, mount, job, now).await?;
     let Some(wanted) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
     let placing = announce(doors.store, lease, job, &wanted).await?;
     let ours = Ours { placed, placing };
+    if let Some(bucket) = mount.bucket() {
+        let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
+        drop(placing_now);
+        return Ok(Outcome::Step(Event::Written { outputs: outputs? }));
+    }
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
         let _placing = placing_now;
@@ -224,7 +230,7 @@ fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: 
 /// their outputs; when one of them changes, the other's must stay.
 async fn own_outputs(
     store: &dyn Store,
-    source: &Arc<Source>,
+    mount: &Mount,
     job: &Job,
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
@@ -236,8 +242,14 @@ async fn own_outputs(
     if job.row.is_some() {
         return Ok(named(own));
     }
-    let (folder, path) = (source.folder.clone(), job.key.path.clone());
-    let siblings = blocking(move || siblings(&folder, &path)).await.map_err(|error| {
+    let siblings = match mount.bucket() {
+        Some(bucket) => bucket.of_stem(&job.key.path).await,
+        None => {
+            let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
+            blocking(move || siblings(&folder, &path)).await
+        }
+    };
+    let siblings = siblings.map_err(|error| {
         let words = format!("cannot list the folder of the recording, to spare what other recordings share: {error}");
         Fault::new(FaultKind::Unwritable, words, now)
     })?;

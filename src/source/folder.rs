@@ -7,6 +7,7 @@ use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::bookmark::Bookmark;
 use crate::source::mount::Mount;
+use crate::source::objects;
 pub use crate::source::place::full_path;
 use crate::source::tree::{OnFolder, Seen, Walked, walk};
 use crate::store::contract::{Admission, Store, StoreError};
@@ -81,8 +82,13 @@ impl Scan<'_> {
         }
         let (to, mut found) = mpsc::channel(WAITING);
         let (source, disks, on_folder) = (Arc::clone(self.mount.source()), self.mount.disks(), self.on_folder.clone());
-        // On a thread of its own: a slow mount must not hold up the rest.
-        drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
+        // On a thread or a task of its own: a slow mount must not hold up the rest.
+        match self.mount.bucket().cloned() {
+            Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
+            None => {
+                drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
+            }
+        }
         let (mut has_files, mut is_marked) = (false, false);
         loop {
             let portion = tokio::select! {
@@ -96,9 +102,14 @@ impl Scan<'_> {
             seen.files = self.store.news(&self.mount.source().name, seen.files).await?;
             scanned.files += (all - seen.files.len()) as u64;
             // What was seen may have been seen in the bare mount point of a share that has just gone. What is
-            // no news changes nothing, wherever it was seen.
+            // no news changes nothing, wherever it was seen. A bucket has none.
             let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
-            if concludes && self.mount.there_now().await.is_err() {
+            let is_away = match self.mount.bucket() {
+                _ if !concludes => false,
+                Some(_) => self.mount.there().await.is_err(),
+                None => self.mount.there_now().await.is_err(),
+            };
+            if is_away {
                 return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
             if is_over {

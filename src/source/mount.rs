@@ -6,6 +6,7 @@ use crate::domain::job::Job;
 use crate::domain::path::RelPath;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
+use crate::source::bucket::Bucket;
 use crate::source::disk::{Disk, Disks};
 use crate::source::marker::{self, Known, Memory, Stranger};
 use crate::source::mount_table;
@@ -22,6 +23,9 @@ use tokio::sync::watch;
 /// A folder that was there is not asked again for so long.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// The same for a bucket: each question is a request, and may cost.
+const BUCKET_FRESH: Duration = Duration::from_secs(10);
+
 /// A folder that does not answer for so long is away: a dead server hangs for ever.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -30,8 +34,9 @@ const WHILE_WORKING: Duration = Duration::from_secs(10);
 
 /// A source's folder is away; what is done in it waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the folder {} {why}; nothing is changed until it is back", folder.display())]
+#[error("the {what} {} {why}; nothing is changed until it is back", folder.display())]
 pub struct Away {
+    what: &'static str,
     folder: PathBuf,
     why: String,
 }
@@ -41,6 +46,7 @@ type Look = Arc<dyn Fn(&Path, Option<&Known>) -> Result<Disk, Stranger> + Send +
 /// A source and whether its folder is there.
 pub struct Mount {
     source: Arc<Source>,
+    bucket: Option<Arc<Bucket>>,
     memory: Memory,
     beside: Beside,
     clock: Arc<dyn Clock>,
@@ -73,6 +79,7 @@ impl Mount {
             None
         });
         Self {
+            bucket: source.bucket.as_ref().map(|bucket| Arc::new(Bucket::new(bucket))),
             source,
             memory,
             beside: Beside::new(Arc::clone(&clock)),
@@ -88,6 +95,11 @@ impl Mount {
     /// The source.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
+    }
+
+    /// The bucket that stands for its folder, where it has one.
+    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
+        self.bucket.as_ref()
     }
 
     /// The subtitles in its folder.
@@ -125,12 +137,17 @@ impl Mount {
 
     /// How long a job's recording must be quiet: as set, or as the disk that it lies on needs it.
     pub fn settle_of(&self, job: &Job) -> Duration {
-        self.source.settle.unwrap_or_else(|| self.disk_of(job).settle())
+        self.source.settle.unwrap_or_else(|| self.settle_on(self.disk_of(job)))
     }
 
     /// The same for a path below its folder.
     pub fn settle_at(&self, path: &RelPath) -> Duration {
-        self.source.settle.unwrap_or_else(|| self.disk_at(path).settle())
+        self.source.settle.unwrap_or_else(|| self.settle_on(self.disk_at(path)))
+    }
+
+    /// An object appears whole.
+    fn settle_on(&self, disk: Disk) -> Duration {
+        if self.bucket.is_some() { Duration::ZERO } else { disk.settle() }
     }
 
     /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.
@@ -143,7 +160,7 @@ impl Mount {
         self.away.borrow().clone()
     }
 
-    /// Whether the folder is there. A good answer holds for a second, a bad one is asked again.
+    /// Whether the folder is there. A good answer holds for a second (a bucket's for ten), a bad one is asked again.
     ///
     /// # Errors
     /// [`Away`].
@@ -157,8 +174,8 @@ impl Mount {
     }
 
     fn is_fresh(&self) -> bool {
-        let now = self.clock.uptime();
-        self.state().there_at.is_some_and(|at| now.since(at) < FRESH)
+        let (now, fresh) = (self.clock.uptime(), if self.bucket.is_some() { BUCKET_FRESH } else { FRESH });
+        self.state().there_at.is_some_and(|at| now.since(at) < fresh)
     }
 
     /// Whether the folder is there now: for whoever is about to conclude something from what is not in it.
@@ -176,11 +193,14 @@ impl Mount {
     }
 
     /// Whether something may be put into the folder now: it is there, and no bare mount point as far as can
-    /// be told. In place, for whoever blocks already.
+    /// be told. In place, for whoever blocks already. A bucket is as it was last seen.
     ///
     /// # Errors
     /// [`Away`].
     pub fn there_blocking(&self) -> Result<(), Away> {
+        if self.bucket.is_some() {
+            return self.away().map_or(Ok(()), Err);
+        }
         let known = self.state().known.clone();
         let looked = (self.look)(&self.source.folder, known.as_ref());
         self.note(looked)?;
@@ -194,7 +214,7 @@ impl Mount {
     /// [`Away`].
     pub async fn is_gone_from(&self) -> Result<(), Away> {
         self.there_now().await?;
-        if self.state().known.is_some() {
+        if self.bucket.is_some() || self.state().known.is_some() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
@@ -208,15 +228,20 @@ impl Mount {
 
     fn bare(&self) -> Away {
         let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
-        Away { folder: self.source.folder.clone(), why: why.to_owned() }
+        self.away_because(why.to_owned())
+    }
+
+    fn away_because(&self, why: String) -> Away {
+        let what = if self.bucket.is_some() { "bucket" } else { "folder" };
+        Away { what, folder: self.source.folder.clone(), why }
     }
 
     /// Learns what the folder is known by, unless that is known. To be called when something of the
     /// user's was seen in it: the bare mount point of a share that is away has nothing in it. Blocks.
     pub fn mark(&self) {
         let folder = &self.source.folder;
-        if self.state().known.is_some() && !marker::is_blank(folder) {
-            return;
+        if self.bucket.is_some() || self.state().known.is_some() && !marker::is_blank(folder) {
+            return; // a bucket is known by its name
         }
         let learnt = marker::learn(folder).and_then(|known| self.memory.keep(&known).map(|()| known));
         match learnt {
@@ -250,6 +275,13 @@ impl Mount {
     }
 
     async fn looked(&self) -> Result<Disk, Stranger> {
+        if let Some(bucket) = &self.bucket {
+            return tokio::select! {
+                biased;
+                said = bucket.there() => said.map(|()| Disk::Remote).map_err(Stranger::Away),
+                () = self.clock.sleep(ANSWERS_WITHIN) => Err(hangs()),
+            };
+        }
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.state().known.clone());
         let asked = self.asked(move || (look(&folder, known.as_ref()), folder.canonicalize().ok())).await?;
         let (looked, real) = asked;
@@ -292,12 +324,12 @@ impl Mount {
                 drop(state);
                 let was_away = self.away.send_if_modified(|away| away.take().is_some());
                 if was_away {
-                    tracing::info!(source = %name, folder = %folder.display(), "the source's folder is back");
+                    tracing::info!(source = %name, folder = %folder.display(), "what the source lies in is back");
                 }
                 Ok(())
             }
             Err(stranger) => {
-                let away = Away { folder: folder.clone(), why: stranger.to_string() };
+                let away = self.away_because(stranger.to_string());
                 self.state().there_at = None;
                 let is_news = self.away.send_if_modified(|known| known.replace(away.clone()).is_none());
                 if is_news {

@@ -11,9 +11,10 @@ use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::reason::waits_for;
 use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
+use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::ordered::{Weighed, weigh};
@@ -266,14 +267,24 @@ impl Queue {
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        mut room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed = Vec::new();
-        while claimed.len() < n {
-            let Some(lease) = self.index.claim(kinds, of, now, until) else { break };
-            claimed.push(Claimed { lease, job: self.load(lease.job)? });
+        while claimed.len() < room.all {
+            let Some(lease) = self.index.claim(kinds, of, now, until, room.backlog > 0) else { break };
+            let job = self.load(lease.job)?;
+            room.backlog = room.backlog.saturating_sub(usize::from(self.index.is_backlog(&job)));
+            claimed.push(Claimed { lease, job });
         }
         Ok(claimed)
+    }
+
+    /// Something is said of a job that its holder knows nothing of, and goes on.
+    fn amend(&mut self, id: JobId, amend: impl FnOnce(Job) -> Option<Job>) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(id)? else { return Ok(false) };
+        let Some(new) = amend(old.clone()) else { return Ok(false) };
+        self.replace(Some(&old), &new)?;
+        Ok(true)
     }
 
     fn commit(&mut self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
@@ -292,7 +303,7 @@ impl Queue {
 
     /// A hint that came during the look at a job is not undone by the commit of that look.
     fn hinted(&mut self, old: &Job, new: &Job) -> Job {
-        let mut job = new.clone();
+        let mut job = Job { bumped: old.bumped, ..new.clone() };
         let hint = self.index.take_hint(job.id);
         if let (Some(hint), Some(due)) = (hint, job.due)
             && old.stage == job.stage
@@ -533,15 +544,41 @@ impl Store for QueueStore {
         self.queue().admit_row(key, row, seen, now, due)
     }
 
-    async fn claim(
+    async fn claim_within(
         &self,
         kinds: &[StageKind],
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.queue().claim(kinds, of, now, until, n)
+        self.queue().claim(kinds, of, now, until, room)
+    }
+
+    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
+        self.queue().index.arrange(standings);
+        Ok(())
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let done = {
+            let mut queue = self.queue();
+            let at = queue.index.bump_at(now);
+            queue.amend(job, |job| (!job.stage.is_end()).then_some(Job { bumped: Some(at), ..job }))?
+        };
+        if done {
+            self.barrier.durable().await?;
+        }
+        Ok(done)
+    }
+
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.queue().index.due_after(kinds, of, now))
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {

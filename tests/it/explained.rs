@@ -62,6 +62,26 @@ fn a_budget_says_when_it_opens() {
 }
 
 #[test]
+fn a_window_says_when_it_opens() {
+    let bed = Bed::new(&QUICK.replace("settle", "submit = { from = \"0 3 1 1 *\", for = \"1h\" }\nsettle"));
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.once(1)["waiting_for"], json!({"window": 1}));
+    let said = explain(&bed, "inbox/talk.wav");
+    let window = fact(&said, "window");
+    assert!(window["until"].as_str().unwrap().contains("-01-01T03:00:00"), "{said}");
+}
+
+#[test]
+fn what_is_said_beside_a_file_is_named() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    fs::write(bed.path("inbox/talk.toml"), "language = \"en\"\n").unwrap();
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(fact(&said, "sidecar")["words"].as_str().unwrap().contains("talk.toml"), "{said}");
+    assert!(fact(&said, "no_daemon")["holds"].as_bool().unwrap(), "{said}");
+}
+
+#[test]
 fn a_folder_that_is_away_keeps_what_needs_it() {
     let bed = Bed::new(QUICK);
     bed.drop_in(0, "talk.wav");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 9] = [
+const WANTED: [(&str, &str); 12] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
@@ -15,6 +15,10 @@ const WANTED: [(&str, &str); 9] = [
     ("source/watch", "config/meant"),
     ("source/survey", "config/meant"),
     ("source/intake", "config/schedule"),
+    // A bucket is spoken to as its section says.
+    ("source/bucket", "config/meant"),
+    ("source/objects", "config/meant"),
+    ("source/s3", "config/meant"),
     // Connections are taken and bounded in one way.
     ("web/receiver", "server/listening"),
 ];

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod abuse;
+mod buckets;
 mod budget;
 mod callbacks;
 mod calls;
@@ -29,6 +30,7 @@ mod intake;
 mod jobs;
 mod kill;
 mod killed;
+mod lanes;
 mod laws;
 mod ledger;
 mod lengths;
@@ -72,6 +74,7 @@ mod support {
     pub mod bed;
     pub mod proxy;
     pub mod receiver;
+    pub mod s3;
     pub mod scripted;
     pub mod stub;
 }

@@ -296,6 +296,10 @@ fn the_end_is_foretold_and_what_holds_it_up() {
     assert_eq!(plan(&bed)["finish"]["at"], Value::Null);
     let said = bed.run(["plan"]).stdout;
     assert!(said.contains("the source inbox, which may not submit"), "{said}");
+    assert_eq!(bed.run(["resume"]).code, 0);
+    bed.configure(&QUICK.replace("settle", "submit = { from = \"0 3 1 1 *\", for = \"1h\" }\nsettle"));
+    let yearly = plan(&bed)["finish"]["at"].as_str().unwrap().to_owned();
+    assert!(yearly[4..].starts_with("-01-01T03:"), "on the next New Year's night, after three: {yearly}");
 }
 
 #[test]

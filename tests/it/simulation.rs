@@ -417,7 +417,8 @@ impl Sim {
         let charges = || jobs.iter().flat_map(|job| &job.charges);
         let amounts = |charge: &Charge| (charge.at.0.div_euclid(DAY), charge.amount().unwrap_or_default());
         let mut days: BTreeMap<i64, u64> = BTreeMap::new();
-        let dated = charges().filter(|charge| charge.at != Charge::UNDATED);
+        // What a lost queue had bought is of no run; it is known only when it was found again and fetched.
+        let dated = charges().filter(|charge| charge.run != Charge::UNDATED);
         dated.map(amounts).for_each(|(day, amount)| *days.entry(day).or_default() += amount);
         let budget = &self.plan.budget;
         for (day, spent) in days {

@@ -155,12 +155,13 @@ impl Engine {
         let (mut shown, mut found) = (Shown::new(), 0);
         let mut query =
             ListQuery { limit: PAGE, status: vec![Status::Queued, Status::Processing], ..ListQuery::default() };
+        let way = Arc::clone(&self.parts().client);
         for _ in 0..pages {
-            let page = match self.parts().client.list(&query).await {
+            let page = match way.list(&query).await {
                 Ok(page) => page,
                 Err(ListFault::None(_)) => break,
                 Err(ListFault::Now(fault)) => {
-                    self.heard_fault(&fault);
+                    self.heard_fault_on(&way, &fault);
                     self.glance_paid(false);
                     return None;
                 }

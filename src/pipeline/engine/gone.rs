@@ -2,8 +2,8 @@
 //! at the same time.
 
 use super::moving::Moved;
-use super::{Engine, LEASE, wait_before};
-use crate::client::contract::Listed;
+use super::{Engine, LEASE, Parts, wait_before};
+use crate::client::contract::{Identity, Listed};
 use crate::clock::Uptime;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -23,16 +23,16 @@ use std::time::Duration;
 /// Our items of a list by their tokens.
 type Ours = Arc<BTreeMap<Token, Listed>>;
 
-/// The list as it was walked last, and when that walk began.
+/// The list as it was walked last: when that walk began, and as whom it was.
 #[derive(Default)]
-pub(super) struct Listing(tokio::sync::Mutex<Option<(Uptime, Ours)>>);
+pub(super) struct Listing(tokio::sync::Mutex<Option<(Uptime, Identity, Ours)>>);
 
 impl Engine {
     /// Looks for a transcription that a read says is `gone`.
     pub(super) async fn seek(
         &self,
-        lease: &Lease,
-        job: &Job,
+        parts: &Parts,
+        (lease, job): (&Lease, &Job),
         bought: (&Order, &TranscriptionId),
         gone: Fault,
     ) -> Result<Moved, Stop> {
@@ -45,7 +45,7 @@ impl Engine {
             let words = format!("{}; it is looked for in the service's list", gone.words);
             return self.rest(lease, job, at, Fault { kind: FaultKind::Broken, words, ..gone }).await;
         }
-        let walked = self.listing(missed - lag).await;
+        let walked = self.listing(parts, missed - lag).await;
         let now = self.parts().clock.now();
         match sought(job, bought, walked.as_deref(), gone, now) {
             Ok(event) => {
@@ -54,7 +54,7 @@ impl Engine {
             }
             Err(Missed::Fault(fault)) => Err(Stop::Fault(fault)),
             Err(Missed::Unread(fault)) => {
-                self.heard_fault(&fault);
+                self.heard_fault_on(&parts.client, &fault);
                 let at = now.after(wait_before(&self.parts().retry, self.count(job, false).faults));
                 self.rest(lease, job, at, fault).await
             }
@@ -69,20 +69,21 @@ impl Engine {
 
     /// Ours in the list, as it was not longer than `since` ago. Whoever asks while it is walked, or soon
     /// after, shares that walk: a service that lost a thousand records is not walked a thousand times.
-    async fn listing(&self, since: Duration) -> Result<Ours, WalkFault> {
+    async fn listing(&self, parts: &Parts, since: Duration) -> Result<Ours, WalkFault> {
         let mut listing = self.listing.0.lock().await;
         let now = self.parts().clock.uptime();
-        if let Some((began, found)) = &*listing
+        if let Some((began, identity, found)) = &*listing
+            && identity == parts.client.identity()
             && now.since(*began) < since.min(LEASE)
         {
             return Ok(Arc::clone(found));
         }
         *listing = None;
-        let items = self.walk_list(None).await?;
+        let items = self.walk_list(parts, None).await?;
         let (found, doubles) = by_token(items);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
         let found = Arc::new(found);
-        *listing = Some((now, Arc::clone(&found)));
+        *listing = Some((now, parts.client.identity().clone(), Arc::clone(&found)));
         Ok(found)
     }
 }

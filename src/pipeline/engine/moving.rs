@@ -1,6 +1,7 @@
 //! One claim, one move, one commit.
 
 use super::{Engine, LEASE, Parts};
+use crate::client::contract::Client;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::stage::{Event, Stage, StageKind};
@@ -19,6 +20,7 @@ impl Engine {
     pub(super) async fn walk(self: Arc<Self>, claim: Claimed) -> Result<(), StoreError> {
         let Claimed { lease, job } = claim;
         tracing::debug!(job = %job.id, path = %job.key.path, stage = job.stage.kind().name(), "moving");
+        let way = Arc::clone(&self.parts().client);
         let moved = {
             let engine = Arc::clone(&self);
             let job = job.clone();
@@ -36,7 +38,7 @@ impl Engine {
                 // Not as it was claimed: what was about to be placed may have been written down since.
                 let job = self.parts().store.job(job.id).await?.unwrap_or(job);
                 let fault = remote::hushed(&job, fault);
-                self.commit_fault(&lease, job, fault).await
+                self.commit_fault(&lease, job, (fault, &way)).await
             }
             Some(Err(Stop::Store(error))) => Err(error),
             None => {
@@ -104,7 +106,7 @@ impl Engine {
                 let on_its_way = self.on_its_way(job.id);
                 let submission = submit::run(&doors, mount, lease, job, order, upload).await;
                 drop(on_its_way);
-                return self.submitted(lease, job, submission?).await;
+                return self.submitted(lease, job, submission?, &parts.client).await;
             }
             // What is at the service needs no folder: it is awaited whatever became of its source.
             Stage::Submitted { order, transcription } => {
@@ -114,7 +116,7 @@ impl Engine {
                 };
                 match looked {
                     Err(gone) if gone.kind == FaultKind::Gone => {
-                        return self.seek(lease, job, (order, transcription), gone).await;
+                        return self.seek(parts, (lease, job), (order, transcription), gone).await;
                     }
                     looked => {
                         self.say_elsewhere(job, looked.as_ref().err());
@@ -187,7 +189,13 @@ impl Engine {
     }
 
     /// What became of a create is committed at once.
-    async fn submitted(&self, lease: &Lease, job: &Job, submission: Submission) -> Result<Moved, Stop> {
+    async fn submitted(
+        &self,
+        lease: &Lease,
+        job: &Job,
+        submission: Submission,
+        way: &Arc<dyn Client>,
+    ) -> Result<Moved, Stop> {
         let now = self.parts().clock.now();
         match submission {
             Submission::Unsent(outcome) => return Ok(Moved::Outcome(outcome.into())),
@@ -211,11 +219,11 @@ impl Engine {
             Submission::NotAccepted(job, fault) => {
                 let job = self.step(*job, Event::NotAccepted, now)?;
                 let id = job.id;
-                self.commit_fault(lease, job, fault).await.map_err(Stop::Store)?;
+                self.commit_fault(lease, job, (fault, way)).await.map_err(Stop::Store)?;
                 self.forget_create(id);
             }
             Submission::Unknown(job, fault) => {
-                self.heard_fault(&fault);
+                self.heard_fault_on(way, &fault);
                 self.pushed_back(StageKind::Uploaded, &fault).await.map_err(Stop::Store)?;
                 let due = now.after(self.parts().terms.lag);
                 self.commit(lease, &job.resting(Some(due), Some(fault))).await.map_err(Stop::Store)?;

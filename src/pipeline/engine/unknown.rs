@@ -1,8 +1,8 @@
 //! Creates of which nobody knows what became, and stores that do not know what was bought: both ask
 //! the service's list (design, section 5).
 
-use super::lanes::{Busy, Lane};
-use super::{Engine, LEASE, Walked, earlier, wait_before};
+use super::lanes::{Busy, Work};
+use super::{Engine, LEASE, Parts, Walked, earlier, wait_before};
 use crate::client::contract::Listed;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
@@ -31,7 +31,7 @@ impl Engine {
             return Ok(true);
         }
         let asked = self.memory().distrust.is_some();
-        let walking = busy.of(Lane::Trust) > 0;
+        let walking = busy.of(Work::Trust) > 0;
         if *gate != Gate::Open || asked || walking {
             return Ok(false);
         }
@@ -43,19 +43,20 @@ impl Engine {
             return Ok(false);
         }
         let engine = Arc::clone(self);
-        busy.begin(Lane::Trust, walks.spawn(async move { (Lane::Trust, engine.walk_for_trust().await) }));
+        busy.begin(Work::Trust, walks.spawn(async move { (Work::Trust.into(), engine.walk_for_trust().await) }));
         Ok(false)
     }
 
     /// Everything of ours that the service lists is written down; then the store may be believed.
     async fn walk_for_trust(&self) -> Result<(), StoreError> {
-        let store = &self.parts().store;
-        match self.walk_list(None).await {
+        let parts = &*self.parts();
+        let store = &parts.store;
+        match self.walk_list(parts, None).await {
             Ok(items) => {
                 let service = self.service();
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
-                for (order, bought) in &by_order(&found, self.parts().client.identity()) {
+                for (order, bought) in &by_order(&found, parts.client.identity()) {
                     crash::point(Point::Sighting);
                     store.sight(order, bought).await?;
                     crash::point(Point::Sighted);
@@ -67,7 +68,7 @@ impl Engine {
                 tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
             }
             Err(cut) => {
-                self.heard_cut(&cut);
+                self.heard_cut(&parts.client, &cut);
                 let fault = unproven(cut, self.parts().clock.now());
                 if fault.blame() == Blame::Person {
                     let words = format!("this queue is new or was repaired, and {}", fault.words);
@@ -84,10 +85,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Walks the list; not again while the service wants nothing.
-    pub(super) async fn walk_list(&self, oldest: Option<Timestamp>) -> Result<Vec<Listed>, WalkFault> {
-        let may = || matches!(self.line().gate(self.parts().clock.uptime()), Gate::Open | Gate::Asks);
-        walk::run(&*self.parts().client, oldest, self.parts().terms.walk_limit, &may).await
+    /// Walks the list; not again while the service wants nothing. Whoever judges by it has to judge by these parts
+    /// too: a list of another key or address proves nothing.
+    pub(super) async fn walk_list(&self, parts: &Parts, oldest: Option<Timestamp>) -> Result<Vec<Listed>, WalkFault> {
+        let may = || matches!(self.line().gate(parts.clock.uptime()), Gate::Open | Gate::Asks);
+        walk::run(&*parts.client, oldest, parts.terms.walk_limit, &may).await
     }
 
     /// All unknown creates in one walk.
@@ -101,7 +103,8 @@ impl Engine {
             return Ok(());
         }
         let jobs: Vec<Job> = ripe.iter().map(|claim| claim.job.clone()).collect();
-        let walking = self.walk_list(oldest(&jobs));
+        let parts = &*self.parts();
+        let walking = self.walk_list(parts, oldest(&jobs));
         let walked = tokio::select! {
             biased;
             walked = walking => walked,
@@ -112,7 +115,6 @@ impl Engine {
                 self.line().looked_good(self.parts().clock.uptime());
                 let (found, doubles) = by_token(items);
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
-                let parts = self.parts();
                 for claim in ripe {
                     let (identity, retention) = (parts.client.identity(), parts.terms.retention);
                     let finding = judge(&claim.job, &found, identity, retention, parts.clock.now());
@@ -120,7 +122,7 @@ impl Engine {
                 }
             }
             Err(cut) => {
-                self.heard_cut(&cut);
+                self.heard_cut(&parts.client, &cut);
                 let fault = unproven(cut, self.parts().clock.now());
                 for claim in ripe {
                     still_ours(self.unresolved(claim, fault.clone()).await)?;

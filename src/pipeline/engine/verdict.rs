@@ -1,8 +1,9 @@
 //! What an outcome or a fault means for its job, and for the line.
 
 use super::Engine;
+use crate::client::contract::Client;
 use crate::crash::{self, Point};
-use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::retry::{Verdict, decide};
@@ -11,7 +12,7 @@ use crate::pipeline::outcome::Outcome;
 use crate::pipeline::purse::hours;
 use crate::pipeline::walk::WalkFault;
 use crate::store::contract::{Hold, Lease, StoreError};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A job whose folder is away is due when a scan sees its file again. By itself it asks rarely: there
@@ -91,6 +92,19 @@ impl Engine {
         }
     }
 
+    /// As [`Engine::heard_fault`], unless it was met on a way to the service that is not gone any more: what a key
+    /// or an address met that was changed since says nothing of the new one.
+    pub(super) fn heard_fault_on(&self, way: &Arc<dyn Client>, fault: &Fault) {
+        if self.is_way(way) {
+            self.heard_fault(fault);
+        }
+    }
+
+    /// Whether the service is still reached by this.
+    pub(super) fn is_way(&self, way: &Arc<dyn Client>) -> bool {
+        Arc::ptr_eq(way, &self.parts().client)
+    }
+
     /// Once for each source, until it can be written again.
     fn say_unwritable(&self, job: &Job, fault: &Fault) {
         let source = &job.key.source;
@@ -117,15 +131,23 @@ impl Engine {
     }
 
     /// A list that changes while it is read is no fault of the service's.
-    pub(super) fn heard_cut(&self, cut: &WalkFault) {
+    pub(super) fn heard_cut(&self, way: &Arc<dyn Client>, cut: &WalkFault) {
         if let WalkFault::CutShort(fault) = cut {
-            self.heard_fault(fault);
+            self.heard_fault_on(way, fault);
         }
     }
 
     /// What a fault means for its job, and for the line.
-    pub(super) async fn commit_fault(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
+    pub(super) async fn commit_fault(
+        &self,
+        lease: &Lease,
+        job: Job,
+        (fault, way): (Fault, &Arc<dyn Client>),
+    ) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
+        if matches!(fault.blame(), Blame::Service | Blame::Key) && !self.is_way(way) {
+            return self.commit(lease, &job.resting(Some(now), None)).await;
+        }
         self.heard_fault(&fault);
         self.pushed_back(job.stage.kind(), &fault).await?;
         self.say_unwritable(&job, &fault);

@@ -8,9 +8,10 @@ use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::row::Row;
 use scribed::domain::stage::{Event, StageKind};
+use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -106,15 +107,32 @@ impl Store for SimStore {
         Ok(admission)
     }
 
-    async fn claim(
+    async fn claim_within(
         &self,
         kinds: &[StageKind],
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.inner.claim(kinds, of, now, until, n).await
+        self.inner.claim_within(kinds, of, now, until, room).await
+    }
+
+    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
+        self.inner.arrange(standings).await
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.bump(job, now).await
+    }
+
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.due_after(kinds, of, now).await
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
