@@ -1,7 +1,8 @@
 //! From a finished copy to the upload's first byte at the service, with `settle = "1s"`: `scribed run`
 //! watches a folder, files are copied in one after the other, in place and by rename.
 //!
-//! `cargo bench --bench drop`, or with the number of files (20).
+//! `cargo bench --bench drop -- [FILES] [BACKLOG]`: so many files (20), while so many others (0) wait in the same
+//! folder, below `archive/`, and are sent all the while.
 
 use axum::extract::{Path as UrlPath, Request, State};
 use axum::response::Json;
@@ -19,14 +20,18 @@ use std::time::{Duration, Instant};
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> Result<()> {
-    let count = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(20_usize);
-    let place = tempfile::tempdir_in(std::env::current_dir()?)?;
+    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<usize>().ok());
+    let (count, backlog) = (numbers.next().unwrap_or(20), numbers.next().unwrap_or(0));
+    let place = tempfile::tempdir()?;
     let (said, heard) = mpsc::channel();
     let address = serve(said)?;
     fs::create_dir(place.path().join("inbox"))?;
+    fill(&place.path().join("archive"), backlog)?;
+    let archive = "[[source]]\nfolder = \"archive\"\nlane = \"backlog\"\n";
     let config = format!(
         "[service]\nurl = \"http://{address}\"\nkey = \"env:BENCH_KEY\"\nlag = \"0s\"\n\
-         [[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\n"
+         [[source]]\nfolder = \"inbox\"\nsettle = \"1s\"\n{}",
+        if backlog > 0 { archive } else { "" }
     );
     fs::write(place.path().join("jobs.toml"), config)?;
     let daemon = Daemon::start(place.path())?;
@@ -46,6 +51,18 @@ fn main() -> Result<()> {
         at(0.95),
         at(1.0)
     );
+    Ok(())
+}
+
+/// What is sent all the while: each file is another one.
+fn fill(archive: &Path, count: usize) -> Result<()> {
+    for n in 0..count {
+        let folder = archive.join((n / 1_000).to_string());
+        if n % 1_000 == 0 {
+            fs::create_dir_all(&folder)?;
+        }
+        fs::write(folder.join(format!("{n}.wav")), format!("{n} ").repeat(100 + n % 50))?;
+    }
     Ok(())
 }
 
@@ -110,9 +127,13 @@ fn id() -> String {
 }
 
 async fn upload(State(said): State<Sender<Instant>>, request: Request) -> Json<Value> {
+    let length = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let mut body = request.into_body().into_data_stream();
     body.next().await;
-    said.send(Instant::now()).ok();
+    // The backlog's are small.
+    if length.is_none_or(|length| length > 1 << 20) {
+        said.send(Instant::now()).ok();
+    }
     while body.next().await.is_some() {}
     let id = id();
     Json(json!({"audio_url": format!("http://127.0.0.1/file/{id}"),

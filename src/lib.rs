@@ -333,6 +333,7 @@ pub mod server {
 /// Where media comes from.
 pub mod source {
     pub mod beside;
+    pub mod bookmark;
     pub mod bucket;
     pub mod choice;
     pub mod disk;
@@ -341,6 +342,7 @@ pub mod source {
     pub mod ignoring;
     pub mod intake;
     pub mod likeness;
+    pub mod listing;
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
@@ -362,12 +364,14 @@ pub mod source {
 pub mod store {
     pub mod contract;
     pub mod copy;
+    pub mod decode;
     pub mod index;
     pub mod journal;
     pub mod memory;
     pub mod ordered;
     pub mod params;
     pub mod queue;
+    pub mod roll;
     pub mod sled;
     mod spending;
     mod turns;

@@ -12,7 +12,7 @@ use crate::config::meant::Config;
 use crate::control::plan_file;
 use crate::control::plan_run::{LeftOut, RunError};
 use crate::daemon::House;
-use crate::domain::job::JobKey;
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
@@ -23,7 +23,7 @@ use crate::pipeline::engines::Engines;
 pub use crate::pipeline::purse::hours as length;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
-use crate::store::contract::{Filter, Store, StoreError};
+use crate::store::contract::{Alike, Filter, Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -157,32 +157,29 @@ async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Optio
 
 /// Jobs that have not ended, by what they wait for.
 async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreError> {
-    let (store, setup) = (&house.store, house.setup());
-    let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
-    let mut waiting = BTreeMap::new();
-    let counts = store.counts().await?;
-    if open.iter().all(|kind| counts.of(*kind) == 0) {
-        return Ok(waiting);
-    }
+    let (store, setup, mut waiting) = (&house.store, house.setup(), BTreeMap::new());
     let (pauses, now, purse) = (store.pauses().await?, SystemClock.now(), &house.setup().purse);
-    let mut filter = Filter { stages: open, after: None, limit: 1_000 };
+    let mut count = |job: Job, jobs: u64| {
+        let job = &house.told(job);
+        let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
+            true => "pause",
+            false if setup.homes.knows(job) => waits_for(job),
+            false => "person", // its service is not in the configuration any more
+        };
+        *waiting.entry(what).or_default() += jobs;
+    };
+    let Some(chosen) = purse.chosen() else {
+        store.waiting().await?.into_iter().for_each(|Alike { one, jobs }| count(one, jobs));
+        return Ok(waiting);
+    };
+    let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
+    let mut filter = Filter { stages, after: None, limit: 1_000 };
     loop {
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
-        for job in jobs {
-            // What a plan does not name is none of this pass's business.
-            if !purse.lets(&job) && !purse.chosen().is_some_and(|chosen| chosen.names(&job.key)) {
-                continue;
-            }
-            let job = &house.told(job);
-            let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
-                true => "pause",
-                false if setup.homes.knows(job) => waits_for(job),
-                false => "person", // its service is not in the configuration any more
-            };
-            *waiting.entry(what).or_default() += 1;
-        }
+        // What a plan does not name is none of this pass's business.
+        jobs.into_iter().filter(|job| purse.lets(job) || chosen.names(&job.key)).for_each(|job| count(job, 1));
     }
 }
 

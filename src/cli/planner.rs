@@ -270,7 +270,7 @@ fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinH
     let looked = Arc::clone(mount);
     let surveyor = match mount.bucket().cloned() {
         Some(bucket) => tokio::spawn(async move { objects::survey(&bucket, looked.source(), &to).await }),
-        None => tokio::task::spawn_blocking(move || survey(looked.source(), looked.disk(), &to)),
+        None => tokio::task::spawn_blocking(move || survey(looked.source(), &looked.disks(), &to)),
     };
     (sightings, surveyor)
 }

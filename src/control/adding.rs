@@ -49,7 +49,7 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     }
     let stamp = regular(place, looked)?;
     let at = hands.clock.moment();
-    let admission = hands.store.admit(&key, stamp, at.now, due(mount, &stamp, at)).await?;
+    let admission = hands.store.admit(&key, stamp, at.now, due(mount, &key, &stamp, at)).await?;
     hands.nudge();
     answer(hands, &key, admission).await
 }
@@ -64,9 +64,9 @@ async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Add
     Ok(Added { job, known })
 }
 
-fn due(mount: &Mount, stamp: &Stamp, at: Moment) -> Timestamp {
-    let settle = mount.settle();
-    mount.disk().quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
+fn due(mount: &Mount, key: &JobKey, stamp: &Stamp, at: Moment) -> Timestamp {
+    let settle = mount.settle_at(&key.path);
+    mount.disk_at(&key.path).quiet_at(stamp, at, settle).map_or(at.now.after(settle), |quiet_at| quiet_at.max(at.now))
 }
 
 fn regular(place: &Place, looked: io::Result<Look>) -> Result<Stamp, Refusal> {

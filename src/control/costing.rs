@@ -6,7 +6,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp};
 use crate::domain::zone::Zone;
-use crate::store::contract::Filter;
+use crate::store::contract::Those;
 use std::collections::BTreeMap;
 
 /// Jobs looked at for one piece.
@@ -23,7 +23,7 @@ pub async fn cost(hands: &Hands, query: &CostQuery) -> Result<CostPiece, Refusal
     let unknown = |_| Refusal::Usage(format!("no time zone is named {:?} here", query.timezone));
     let zone = Zone::parse(&query.timezone).map_err(unknown)?;
     let limit = if query.by == By::Job { LINES } else { PIECE };
-    let jobs = hands.store.page(&Filter { stages: Vec::new(), after: query.after, limit }).await?;
+    let jobs = hands.store.those(Those::WithCost, query.after, limit).await?;
     let next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
     let mut sums: BTreeMap<(String, ServiceName), CostLine> = BTreeMap::new();
     for job in &jobs {

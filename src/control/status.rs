@@ -5,15 +5,11 @@ use super::request::{BudgetUse, Daemon, Frozen, Received, Refusal, Served, Statu
 use crate::clock::Clock;
 use crate::domain::budget::Period;
 use crate::domain::cron_line::NEVER;
-use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
-use crate::store::contract::{Filter, StoreError};
+use crate::store::contract::{Alike, StoreError};
 use std::sync::atomic::Ordering;
-
-/// Jobs looked at for one piece of what waits for what.
-const PIECE: usize = 10_000;
 
 /// Counts, and whether and how a daemon runs.
 ///
@@ -110,28 +106,21 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
     }
 }
 
-/// Jobs that have not ended, by what they wait for: a piece of them.
+/// Jobs that have not ended, by what they wait for. All of it is in the first piece, however many there are.
 ///
 /// # Errors
 /// The store's.
 pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Refusal> {
-    let counts = hands.store.counts().await?;
-    let open: Vec<StageKind> = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
-    if open.iter().all(|kind| counts.of(*kind) == 0) {
-        return Ok(Waiting::default());
-    }
-    piece(hands, Filter { stages: open, after, limit: PIECE }).await.map_err(Refusal::from)
-}
-
-async fn piece(hands: &Hands, filter: Filter) -> Result<Waiting, StoreError> {
-    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
-    let jobs: Vec<Job> = hands.store.page(&filter).await?.into_iter().map(|job| hands.told(job)).collect();
     let mut waiting = Waiting::default();
-    for job in &jobs {
+    if after.is_some() {
+        return Ok(waiting);
+    }
+    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
+    for Alike { one, jobs } in hands.store.waiting().await? {
+        let job = &hands.told(one);
         let rests = is_paused(job) && pauses.of(&job.key.source, now).is_some();
         let what = if rests { "pause" } else { waits_for(job) };
-        *waiting.waiting_for.entry(what.to_owned()).or_default() += 1;
+        *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;
     }
-    waiting.next = jobs.last().filter(|_| jobs.len() == filter.limit).map(|job| job.id);
     Ok(waiting)
 }

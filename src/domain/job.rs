@@ -23,13 +23,22 @@ pub struct JobKey {
 impl JobKey {
     /// 32 hexadecimal digits that stand for this key in tokens and indexes.
     pub fn tag(&self) -> JobTag {
-        let mut bytes = self.source.as_str().as_bytes().to_vec();
+        JobTag::of(&self.source, &self.path)
+    }
+}
+
+impl JobTag {
+    /// Of the job of this path under this source.
+    pub fn of(source: &SourceName, path: &RelPath) -> Self {
+        let (source, path) = (source.as_str().as_bytes(), path.as_bytes());
+        let mut bytes = Vec::with_capacity(source.len() + 1 + path.len());
+        bytes.extend_from_slice(source);
         bytes.push(0); // a name holds no NUL, so two keys never give the same bytes
-        bytes.extend_from_slice(self.path.as_bytes());
+        bytes.extend_from_slice(path);
         let hash = Hash::of(&bytes);
         let mut tag = [0; 16];
         tag.copy_from_slice(&hash.0[..16]);
-        JobTag(tag)
+        Self(tag)
     }
 }
 

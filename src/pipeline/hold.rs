@@ -42,22 +42,23 @@ pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, path: PathBuf, sta
         return Ok(Outcome::Step(Event::Settled));
     }
     let (at, hold) = (clock.moment(), mount.source().hold);
-    let (now, quiet) = (at.now, quiet_for(job, &stamp, mount.disk(), at));
+    let (disk, settle) = (mount.disk_of(job), mount.settle_of(job));
+    let (now, quiet) = (at.now, quiet_for(job, &stamp, disk, at));
     if let Some(known) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)
         && quiet < hold
     {
-        return Ok(waits(job, known.words.clone(), quiet, hold, mount.settle(), now));
+        return Ok(waits(job, known.words.clone(), quiet, hold, settle, now));
     }
-    let (disk, opened) = (mount.disk(), path.clone());
+    let opened = path.clone();
     let doubt = match blocking(move || inspect(&opened, disk, stamp)).await {
         Ok(Opened::Same(None)) => return Ok(Outcome::Step(Event::Settled)),
         Ok(Opened::Same(Some(doubt))) => doubt,
-        Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(mount.settle()), now).await,
+        Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(settle), now).await,
         Err(error) => return unreadable(mount, job, &path, &error, now).await,
     };
     if quiet < hold {
         let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));
-        return Ok(waits(job, words, quiet, hold, mount.settle(), now));
+        return Ok(waits(job, words, quiet, hold, settle, now));
     }
     if matches!(doubt, Doubt::Holes { .. }) {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Holes }));
@@ -115,7 +116,7 @@ async fn unreadable(
     error: &io::Error,
     now: Timestamp,
 ) -> Result<Outcome, Fault> {
-    let (disk, path) = (mount.disk(), path.to_owned());
+    let (disk, path) = (mount.disk_of(job), path.to_owned());
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(_)) => {
             mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;

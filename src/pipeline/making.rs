@@ -71,13 +71,13 @@ impl Around {
     }
 
     /// What stands in the way of going on: it is to be passed over, or somebody is writing at its settings.
-    fn hindrance(&self, mount: &Mount, clock: &dyn Clock) -> Option<Outcome> {
+    fn hindrance(&self, mount: &Mount, clock: &dyn Clock, job: &Job) -> Option<Outcome> {
         if self.is_ignored {
             return Some(Outcome::Step(Event::Skipped { why: Skip::Ignored }));
         }
         let at = clock.moment();
         let changed = sidecars::changed(self.sidecars.as_deref().unwrap_or_default())?;
-        let until = at.of_past(changed)?.after(mount.settle());
+        let until = at.of_past(changed)?.after(mount.settle_of(job));
         (until > at.now).then_some(Outcome::Sleep { until, reason: None })
     }
 }
@@ -96,7 +96,7 @@ fn below(source: &Source, job: &Job) -> Option<RelPath> {
 pub async fn make(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Result<Made, Outcome>, Fault> {
     let (source, looked) = (Arc::clone(mount.source()), job.clone());
     let around = blocking(move || Around::look(&source, &looked)).await;
-    if let Some(outcome) = around.hindrance(mount, clock) {
+    if let Some(outcome) = around.hindrance(mount, clock, job) {
         return Ok(Err(outcome));
     }
     let (source, now) = (mount.source(), clock.now());

@@ -45,7 +45,7 @@ impl Medium {
             return Self::below(mount, &job.key.path);
         }
         match recording(mount.source(), job) {
-            Recording::File(path) => Self::File { path, disk: mount.disk() },
+            Recording::File(path) => Self::File { path, disk: mount.disk_of(job) },
             Recording::Remote(content) => Self::Remote(content),
         }
     }
@@ -54,7 +54,7 @@ impl Medium {
     pub fn below(mount: &Mount, path: &RelPath) -> Self {
         match mount.bucket() {
             Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
-            None => Self::File { path: full_path(&mount.source().folder, path), disk: mount.disk() },
+            None => Self::File { path: full_path(&mount.source().folder, path), disk: mount.disk_at(path) },
         }
     }
 

@@ -64,7 +64,7 @@ pub async fn run(
         other => return missing(mount, job, other, now).await,
     };
     if stamp != job.seen {
-        return grew(mount, stamp, now.after(mount.settle()), now).await;
+        return grew(mount, stamp, now.after(mount.settle_of(job)), now).await;
     }
     if stamp.size == 0 {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Empty }));

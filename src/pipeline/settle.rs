@@ -24,7 +24,7 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
         // Nobody here can look at it; it is what it is.
         return Ok(Outcome::Step(Event::Settled));
     }
-    let (disk, settle, at) = (mount.disk(), mount.settle(), clock.moment());
+    let (disk, settle, at) = (mount.disk_of(job), mount.settle_of(job), clock.moment());
     let now = at.now;
     // An object appears whole: where nothing is to be waited for, the listing was look enough.
     let is_whole = matches!(medium, Medium::Object { .. }) && settle.is_zero();

@@ -154,7 +154,7 @@ async fn unfit(
     }
     match medium.look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle()), now).await.map(Some),
+        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
         other => missing(mount, job, other, now).await.map(Some),
     }
 }

@@ -120,7 +120,7 @@ pub async fn run(
             // But what the service says of itself is heard; the change is seen at the next try.
             return match sent {
                 Err(fault) if matches!(fault.blame(), Blame::Key) || fault.retry_after().is_some() => Err(fault),
-                _ => anew(mount, clock, after).await,
+                _ => anew(mount, clock, job, after).await,
             };
         }
         other => return missing(mount, job, other, clock.now()).await,
@@ -129,7 +129,7 @@ pub async fn run(
     let hash = checked(&passage, &answer, &given, clock.now())?;
     let (hash, sent) = what_was_sent(given, hash);
     if content.is_some_and(|known| known != hash) {
-        return anew(mount, clock, before).await; // the same stamp, other bytes: somebody preset it
+        return anew(mount, clock, job, before).await; // the same stamp, other bytes: somebody preset it
     }
     let order = Order { service, content: hash, params };
     let origin = Some(client.identity().origin.clone());
@@ -161,7 +161,7 @@ async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<O
     }
     match medium.look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => anew(mount, clock, stamp).await.map(Some),
+        Ok(Look::File(stamp)) => anew(mount, clock, job, stamp).await.map(Some),
         other => missing(mount, job, other, clock.now()).await.map(Some),
     }
 }
@@ -184,9 +184,9 @@ pub async fn without_buying(
     }))
 }
 
-async fn anew(mount: &Mount, clock: &dyn Clock, stamp: Stamp) -> Result<Outcome, Fault> {
+async fn anew(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<Outcome, Fault> {
     let now = clock.now();
-    grew(mount, stamp, now.after(mount.settle()), now).await
+    grew(mount, stamp, now.after(mount.settle_of(job)), now).await
 }
 
 fn held(until: Timestamp, hold: Duration, now: Timestamp) -> Outcome {

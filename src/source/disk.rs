@@ -3,10 +3,11 @@
 use crate::clock::Moment;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
+use rustix::fs::Stat;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How long a file must be quiet where `settle` is not set: on local disks …
@@ -40,6 +41,19 @@ impl Disk {
         Ok(Self::of_magic(rustix::fs::statfs(folder)?.f_type))
     }
 
+    /// As the table of mounts names its file system: nobody is asked who may not answer.
+    fn named(kind: &str) -> Self {
+        match kind {
+            "ext2" | "ext3" | "ext4" | "xfs" | "btrfs" => Self::Honest,
+            "msdos" | "vfat" | "exfat" | "ntfs" | "ntfs3" => Self::Numberless,
+            "nfs" | "nfs4" => Self::Nfs,
+            "cifs" | "smb3" | "smbfs" | "9p" | "ceph" | "afs" | "coda" | "lustre" | "gfs2" | "ocfs2" | "virtiofs"
+            | "vboxsf" | "vmhgfs" | "prl_fs" => Self::Remote,
+            kind if kind.starts_with("fuse") => Self::Remote,
+            _ => Self::Local,
+        }
+    }
+
     fn of_magic(magic: i64) -> Self {
         match magic {
             0xEF53 | 0x5846_5342 | 0x9123_683E => Self::Honest,
@@ -68,13 +82,30 @@ impl Disk {
 
     /// The stamp of a file: what cannot be relied on here is 0, so that two stamps can be compared whole.
     pub fn stamp(self, meta: &Metadata) -> Stamp {
-        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        let ctime_ns = nanos(meta.ctime(), meta.ctime_nsec());
-        Stamp {
+        self.relied_on(Stamp {
             size: meta.len(),
             mtime_ns: nanos(meta.mtime(), meta.mtime_nsec()),
-            ctime_ns: if self == Self::Remote { 0 } else { ctime_ns },
-            inode: if matches!(self, Self::Honest | Self::Local) { meta.ino() } else { 0 },
+            ctime_ns: nanos(meta.ctime(), meta.ctime_nsec()),
+            inode: meta.ino(),
+        })
+    }
+
+    /// The same, of what was looked at by its name in an open folder.
+    pub fn stamp_of(self, stat: &Stat) -> Stamp {
+        let part = |part| i64::try_from(part).unwrap_or(0); // below a thousand million
+        self.relied_on(Stamp {
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime_ns: nanos(stat.st_mtime, part(stat.st_mtime_nsec)),
+            ctime_ns: nanos(stat.st_ctime, part(stat.st_ctime_nsec)),
+            inode: stat.st_ino,
+        })
+    }
+
+    fn relied_on(self, stamp: Stamp) -> Stamp {
+        Stamp {
+            ctime_ns: if self == Self::Remote { 0 } else { stamp.ctime_ns },
+            inode: if matches!(self, Self::Honest | Self::Local) { stamp.inode } else { 0 },
+            ..stamp
         }
     }
 
@@ -94,6 +125,51 @@ impl Disk {
         let holes = meta.len().saturating_sub(meta.blocks().saturating_mul(512));
         self == Self::Honest && holes >= MANY && holes > meta.len() / 2
     }
+}
+
+/// What a source's folder lies on, and what is mounted below it: a share in the middle of a local tree is
+/// looked at as a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Disks {
+    root: Disk,
+    /// Relative to the folder; what lies deeper comes later.
+    below: Vec<(PathBuf, Disk)>,
+}
+
+impl Disks {
+    /// `below`: what the table of mounts has below the folder ([`crate::source::mount_table::below`]).
+    pub fn new(root: Disk, below: &[(PathBuf, String)]) -> Self {
+        let mut below: Vec<_> = below.iter().map(|(at, kind)| (at.clone(), Disk::named(kind))).collect();
+        below.sort_by(|(one, _), (other, _)| one.cmp(other)); // one on top of another stays behind it
+        Self { root, below }
+    }
+
+    /// Of the folder itself.
+    pub fn root(&self) -> Disk {
+        self.root
+    }
+
+    /// Of a path relative to the folder.
+    pub fn of(&self, path: &Path) -> Disk {
+        let nearest = self.below.iter().rev().find(|(at, _)| path.starts_with(at));
+        nearest.map_or(self.root, |(_, disk)| *disk)
+    }
+
+    /// The shares in a folder that is none itself: no event comes from there.
+    pub fn shares(&self) -> Vec<PathBuf> {
+        let those = self.below.iter().filter(|(_, disk)| disk.is_network() && !self.root.is_network());
+        those.map(|(at, _)| at.clone()).collect()
+    }
+}
+
+impl From<Disk> for Disks {
+    fn from(root: Disk) -> Self {
+        Self { root, below: Vec::new() }
+    }
+}
+
+fn nanos(seconds: i64, nanos: i64) -> i64 {
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 #[cfg(test)]
@@ -116,6 +192,10 @@ mod tests {
         assert!(Disk::Nfs.stamp(&meta).inode == 0 && Disk::Nfs.stamp(&meta).ctime_ns != 0);
         assert!(Disk::Numberless.stamp(&meta).inode == 0);
         assert!(Disk::Remote.stamp(&meta).inode == 0 && Disk::Remote.stamp(&meta).ctime_ns == 0);
+        let stat = rustix::fs::stat("Cargo.toml").unwrap();
+        for disk in [Disk::Honest, Disk::Local, Disk::Numberless, Disk::Nfs, Disk::Remote] {
+            assert_eq!(disk.stamp_of(&stat), disk.stamp(&meta), "a file has one stamp, however it is looked at");
+        }
     }
 
     #[test]
@@ -129,5 +209,18 @@ mod tests {
         // The wall was set back by two hours, and our own dates go on.
         let set_back = Disk::Honest.quiet_at(&stamp, at(7_205_500, 5_500), Duration::from_secs(1));
         assert_eq!(set_back, Some(Timestamp(7_206_001)));
+    }
+
+    #[test]
+    fn a_path_lies_on_the_nearest_mount_above_it() {
+        let below = [("a/b", "ext4"), ("a", "nfs4"), ("usb", "vfat"), ("top", "xfs"), ("top", "fuse.sshfs")];
+        let disks = Disks::new(Disk::Honest, &below.map(|(at, kind)| (PathBuf::from(at), kind.to_owned())));
+        let of = |path: &str| disks.of(Path::new(path));
+        assert_eq!(
+            [of("x.wav"), of("a/x.wav"), of("a/b/x.wav"), of("ab/x.wav")],
+            [Disk::Honest, Disk::Nfs, Disk::Honest, Disk::Honest]
+        );
+        assert_eq!([of("usb/x"), of("top/x")], [Disk::Numberless, Disk::Remote], "the last one lies on top");
+        assert_eq!(disks.shares(), ["a", "top"].map(PathBuf::from));
     }
 }

@@ -5,10 +5,11 @@ use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
+use crate::source::bookmark::Bookmark;
 use crate::source::mount::Mount;
 use crate::source::objects;
 pub use crate::source::place::full_path;
-use crate::source::tree::{OnFolder, Seen, walk};
+use crate::source::tree::{OnFolder, Seen, Walked, walk};
 use crate::store::contract::{Admission, Store, StoreError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -33,8 +34,8 @@ pub struct Scanned {
 /// So many unreadable folders are named; the rest is a number in the last line.
 pub const TOLD: usize = 20;
 
-/// What was seen is admitted in portions: after each the folder is asked whether it is still there.
-const PORTION: usize = 256;
+/// So many portions of what was seen may wait to be taken.
+const WAITING: usize = 4;
 
 /// How a folder is looked through.
 pub struct Scan<'a> {
@@ -51,12 +52,19 @@ pub struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Looks through all of it. A folder that is away changes nothing.
+    /// Looks through all of it. A folder that is away changes nothing. Where an earlier one was cut off, it
+    /// begins there and goes round: however often a share goes away, its last folder gets its turn.
     ///
     /// # Errors
     /// The store's.
     pub async fn whole(&self) -> Result<Scanned, StoreError> {
-        self.below(vec![PathBuf::new()]).await
+        let mut bookmark = self.mount.bookmark(self.clock);
+        let walked = Walked::Whole { behind: bookmark.behind() };
+        let scanned = self.run(walked, Some(&mut bookmark)).await?;
+        if scanned.there {
+            bookmark.remove();
+        }
+        Ok(scanned)
     }
 
     /// Looks at files and through folders given by their paths below the source's folder.
@@ -64,42 +72,57 @@ impl Scan<'_> {
     /// # Errors
     /// The store's.
     pub async fn below(&self, paths: Vec<PathBuf>) -> Result<Scanned, StoreError> {
+        self.run(Walked::Below(paths), None).await
+    }
+
+    async fn run(&self, what: Walked, mut bookmark: Option<&mut Bookmark>) -> Result<Scanned, StoreError> {
         let mut scanned = Scanned { there: self.mount.there_now().await.is_ok(), ..Scanned::default() };
         if !scanned.there {
             return Ok(scanned);
         }
-        let (to, mut found) = mpsc::channel(4 * PORTION);
-        let (source, disk, on_folder) = (Arc::clone(self.mount.source()), self.mount.disk(), self.on_folder.clone());
+        let (to, mut found) = mpsc::channel(WAITING);
+        let (source, disks, on_folder) = (Arc::clone(self.mount.source()), self.mount.disks(), self.on_folder.clone());
         // On a thread or a task of its own: a slow mount must not hold up the rest.
         match self.mount.bucket().cloned() {
             Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
             None => {
-                drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
+                drop(tokio::task::spawn_blocking(move || walk(&source, &disks, &what, on_folder.as_ref(), &to)));
             }
         }
-        let mut is_marked = false;
+        let (mut has_files, mut is_marked) = (false, false);
         loop {
-            let mut portion = Vec::new();
-            let more = tokio::select! {
-                more = found.recv_many(&mut portion, PORTION) => more,
-                _ = self.mount.lost() => 0,
+            let portion = tokio::select! {
+                portion = found.recv() => portion,
+                _ = self.mount.lost() => None,
             };
-            // What was seen may have been seen in the bare mount point of a share that has just gone. A bucket
-            // has none.
-            let there =
-                if self.mount.bucket().is_some() { self.mount.there().await } else { self.mount.there_now().await };
-            if there.is_err() {
+            let is_over = portion.is_none();
+            let mut seen = Portion::of(portion.unwrap_or_default());
+            has_files |= !seen.files.is_empty();
+            let all = seen.files.len();
+            seen.files = self.store.news(&self.mount.source().name, seen.files).await?;
+            scanned.files += (all - seen.files.len()) as u64;
+            // What was seen may have been seen in the bare mount point of a share that has just gone. What is
+            // no news changes nothing, wherever it was seen. A bucket has none.
+            let concludes = is_over || !seen.files.is_empty() || (has_files && !is_marked);
+            let is_away = match self.mount.bucket() {
+                _ if !concludes => false,
+                Some(_) => self.mount.there().await.is_err(),
+                None => self.mount.there_now().await.is_err(),
+            };
+            if is_away {
                 return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
-            if more == 0 {
+            if is_over {
                 return Ok(scanned);
             }
-            if !is_marked && portion.iter().any(|seen| matches!(seen, Seen::File(..))) {
+            if has_files && !is_marked {
                 self.mark().await;
                 is_marked = true;
             }
-            for seen in portion {
-                self.take(seen, &mut scanned).await?;
+            let through = seen.through.take();
+            self.take(seen, &mut scanned).await?;
+            if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
+                bookmark.put(&folder, self.clock).await;
             }
         }
     }
@@ -110,15 +133,13 @@ impl Scan<'_> {
         tokio::task::spawn_blocking(move || mount.mark()).await.ok();
     }
 
-    async fn take(&self, seen: Seen, scanned: &mut Scanned) -> Result<(), StoreError> {
-        match seen {
-            Seen::File(path, stamp) => self.admit(path, stamp, scanned).await?,
-            Seen::Trouble(trouble) if scanned.troubles.len() < TOLD => scanned.troubles.push(trouble),
-            Seen::Trouble(_) => {}
-            Seen::Leftover(folder) => {
-                scanned.leftovers.insert(folder);
-            }
+    async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {
+        for (path, stamp) in seen.files {
+            self.admit(path, stamp, scanned).await?;
         }
+        let room = TOLD.saturating_sub(scanned.troubles.len());
+        scanned.troubles.extend(seen.troubles.into_iter().take(room));
+        scanned.leftovers.extend(seen.leftovers);
         Ok(())
     }
 
@@ -132,8 +153,8 @@ impl Scan<'_> {
             return Ok(()); // an output of ours, whatever the patterns say
         }
         scanned.files += 1;
-        let (at, settle) = (self.clock.moment(), self.mount.settle());
-        let (now, quiet_at) = (at.now, self.mount.disk().quiet_at(&stamp, at, settle));
+        let (at, settle) = (self.clock.moment(), self.mount.settle_at(&key.path));
+        let (now, quiet_at) = (at.now, self.mount.disk_at(&key.path).quiet_at(&stamp, at, settle));
         let due = quiet_at.map_or(now.after(settle), |at| at.max(now));
         crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
@@ -143,5 +164,103 @@ impl Scan<'_> {
             (self.admitted)();
         }
         Ok(())
+    }
+}
+
+/// What is taken at once.
+#[derive(Default)]
+struct Portion {
+    files: Vec<(RelPath, Stamp)>,
+    troubles: Vec<String>,
+    leftovers: Vec<PathBuf>,
+    /// The last folder of which all was seen.
+    through: Option<PathBuf>,
+}
+
+impl Portion {
+    fn of(seen: Vec<Seen>) -> Self {
+        let mut portion = Self { files: Vec::with_capacity(seen.len()), ..Self::default() };
+        for seen in seen {
+            match seen {
+                Seen::File(path, stamp) => portion.files.push((path, stamp)),
+                Seen::Trouble(trouble) => portion.troubles.push(trouble),
+                Seen::Leftover(folder) => portion.leftovers.push(folder),
+                Seen::Through(folder) => portion.through = Some(folder),
+            }
+        }
+        portion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::{SystemClock, Uptime};
+    use crate::config::reading;
+    use crate::domain::names::Timestamp;
+    use crate::store::contract::Filter;
+    use crate::store::memory;
+    use std::fs;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+
+    /// A minute goes by with every look at it.
+    #[derive(Default)]
+    struct Swift(AtomicU64);
+
+    #[async_trait::async_trait]
+    impl Clock for Swift {
+        fn now(&self) -> Timestamp {
+            SystemClock.now()
+        }
+        fn uptime(&self) -> Uptime {
+            Uptime(Duration::from_secs(60 * self.0.fetch_add(1, Ordering::Relaxed)))
+        }
+        async fn sleep(&self, span: Duration) {
+            SystemClock.sleep(span).await;
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_scan_that_was_cut_off_goes_on_where_it_was_and_then_goes_round() {
+        let (top, state, clock) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), Swift::default());
+        let (share, away) = (top.path().join("share"), top.path().join("away"));
+        for folder in 10..50 {
+            fs::create_dir_all(share.join(folder.to_string())).unwrap();
+            for n in 0..200 {
+                fs::write(share.join(format!("{folder}/{n}.wav")), "x").unwrap();
+            }
+        }
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {share:?}\n");
+        let source = Arc::new(reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0));
+        let store = memory::empty();
+        let (left, count) = (std::sync::Once::new(), AtomicU64::new(0));
+        let goes = || {
+            if count.fetch_add(1, Ordering::Relaxed) > 4_000 {
+                left.call_once(|| fs::rename(&share, &away).unwrap());
+            }
+        };
+        // Another process each time: nothing is left of the first scan but what it has kept.
+        let mount = || Arc::new(Mount::new(Arc::clone(&source), state.path(), Arc::new(SystemClock)));
+        let scan = Scan { mount: &mount(), store: &store, clock: &clock, admitted: &goes, on_folder: None };
+        assert!(!scan.whole().await.unwrap().there);
+        let before = store.counts().await.unwrap().total();
+        assert!(before > 4_000 && before < 8_000, "{before}");
+        let behind = mount().bookmark(&clock).behind().expect("a bookmark");
+
+        fs::rename(&away, &share).unwrap();
+        fs::write(share.join("10/late.wav"), "x").unwrap();
+        let scan = Scan { mount: &mount(), store: &store, clock: &clock, admitted: &|| {}, on_folder: None };
+        let scanned = scan.whole().await.unwrap();
+        assert!(
+            (scanned.there, scanned.files, mount().bookmark(&clock).behind()) == (true, 8_001, None),
+            "{scanned:?}"
+        );
+        let jobs = store.page(&Filter { limit: 10_000, ..Filter::default() }).await.unwrap();
+        let path = |job: &crate::domain::job::Job| job.key.path.lossy().into_owned();
+        let first = path(&jobs[usize::try_from(before).unwrap()]);
+        assert!(Path::new(&first) > behind.as_path(), "{first} was found next, behind {behind:?}");
+        assert_eq!(path(jobs.last().unwrap()), "10/late.wav", "then it went round");
     }
 }

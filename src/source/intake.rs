@@ -8,12 +8,13 @@ use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
 use crate::source::mount_table::{self, Changes};
 use crate::source::reopen;
-use crate::source::watch::{Changed, Watch};
+use crate::source::watch::Watch;
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Changes that come within so long of each other are looked at together.
 const GATHERED: Duration = Duration::from_millis(100);
@@ -45,6 +46,7 @@ pub struct Intake<'a> {
 /// What happened to a folder that is followed.
 enum Woken {
     Changed,
+    Shares,
     Mounts,
     Away,
     Time,
@@ -84,7 +86,15 @@ struct Followed {
     watch: Option<Arc<Watch>>,
     /// The mounts around it when it was begun.
     mounts: Vec<u8>,
+    /// What is mounted below it that tells of no changes, and when it is looked through next.
+    shares: Shares,
     troubles: Vec<String>,
+}
+
+/// Shares in the middle of a folder that is watched.
+struct Shares {
+    at: Vec<PathBuf>,
+    due: Uptime,
 }
 
 impl Intake<'_> {
@@ -100,12 +110,17 @@ impl Intake<'_> {
             let mut followed = self.begin(&mut unwatched);
             let took = self.whole(&mut followed).await?;
             if self.mount.away().is_none() {
-                reopen::returned(self.mount.source(), self.store, self.clock).await?;
-                reopen::subtitled(&self.mount, self.store, self.clock).await?;
-                (self.admitted)();
+                self.while_it_changes(&followed, self.reopened()).await?;
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }
         }
+    }
+
+    async fn reopened(&self) -> Result<(), StoreError> {
+        reopen::returned(self.mount.source(), self.store, self.clock).await?;
+        reopen::subtitled(&self.mount, self.store, self.clock).await?;
+        (self.admitted)();
+        Ok(())
     }
 
     async fn until_there(&self, mounts: Option<&Changes>) {
@@ -122,7 +137,7 @@ impl Intake<'_> {
     /// Watches, unless that is of no use here. Why it is not is said once.
     fn begin(&self, unwatched: &mut Option<String>) -> Followed {
         let source = self.mount.source();
-        let network = self.mount.disk().is_network();
+        let network = self.mount.disks().root().is_network();
         let watch = match unwatched {
             Some(_) => None,
             // It tells of nothing, and each listing may cost: `scan` alone says how often.
@@ -133,7 +148,19 @@ impl Intake<'_> {
             }
             None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
         };
-        Followed { watch: watch.map(Arc::new), mounts: self.around(), troubles: Vec::new() }
+        let shares = Shares { at: self.mount.disks().shares(), due: self.clock.uptime().after(POLL) };
+        if watch.is_some() {
+            self.polls_shares(&shares.at);
+        }
+        Followed { watch: watch.map(Arc::new), mounts: self.around(), shares, troubles: Vec::new() }
+    }
+
+    fn polls_shares(&self, shares: &[PathBuf]) {
+        for share in shares {
+            let (folder, every) = (share.display(), humantime::format_duration(self.poll(Duration::ZERO)));
+            let words = "a network mount below the source tells of no changes: it is looked through every";
+            tracing::info!(source = %self.mount.source().name, %folder, "{words} {every}");
+        }
     }
 
     /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
@@ -175,6 +202,7 @@ impl Intake<'_> {
                 Woken::Mounts if self.around() != followed.mounts => return Ok(()),
                 Woken::Mounts => continue,
                 Woken::Time => due = self.looked_through(followed).await?,
+                Woken::Shares => self.shares(followed).await?,
                 Woken::Changed => {
                     self.clock.sleep(GATHERED).await;
                     let Some(changed) = followed.watch.as_ref().map(|watch| watch.hints().take()) else { continue };
@@ -188,7 +216,7 @@ impl Intake<'_> {
                     if changed.overflowed {
                         due = self.overflowed(followed).await?;
                     } else {
-                        self.changed(changed, followed).await?;
+                        self.changed(changed.paths, followed).await?;
                     }
                 }
             }
@@ -196,6 +224,15 @@ impl Intake<'_> {
                 return Ok(());
             }
         }
+    }
+
+    async fn shares(&self, followed: &mut Followed) -> Result<(), StoreError> {
+        let begun = self.clock.uptime();
+        let paths = followed.shares.at.iter().cloned().collect();
+        self.while_it_changes(followed, self.changed(paths, followed)).await?;
+        let now = self.clock.uptime();
+        followed.shares.due = now.after(self.poll(now.since(begun)));
+        Ok(())
     }
 
     fn due(&self, followed: &Followed, took: Duration) -> Due {
@@ -212,11 +249,20 @@ impl Intake<'_> {
                 None => std::future::pending().await,
             }
         };
+        let shares = async {
+            match &followed.watch {
+                Some(_) if !followed.shares.at.is_empty() => {
+                    self.until(Due { up: Some(followed.shares.due), wall: None }).await;
+                }
+                _ => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
             _ = away.wait_for(Option::is_some) => Woken::Away,
             // Before the changes, of which there may always be one.
             () = self.until(due) => Woken::Time,
+            () = shares => Woken::Shares,
             () = changes(mounts) => Woken::Mounts,
             () = hints => Woken::Changed,
         }
@@ -249,7 +295,7 @@ impl Intake<'_> {
     /// Returns how long it took.
     async fn whole(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
         let begun = self.clock.uptime();
-        let scanned = self.scan(followed).whole().await?;
+        let scanned = self.while_it_changes(followed, self.scan(followed).whole()).await?;
         let took = self.clock.uptime().since(begun);
         if scanned.troubles != followed.troubles {
             self.tell(&scanned.troubles);
@@ -259,8 +305,33 @@ impl Intake<'_> {
         Ok(took)
     }
 
-    async fn changed(&self, changed: Changed, followed: &Followed) -> Result<(), StoreError> {
-        let scanned = self.scan(followed).below(topmost(changed.paths)).await?;
+    /// Does what takes its time, and takes in meanwhile what comes: a scan of a million files on a slow disk
+    /// must not hold up the clip that is dropped beside them.
+    async fn while_it_changes<T>(
+        &self,
+        followed: &Followed,
+        work: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let Some(watch) = &followed.watch else { return work.await };
+        let done = CancellationToken::new();
+        let working = async {
+            let _ended = done.clone().drop_guard();
+            work.await
+        };
+        let taking_in = async {
+            // Never dropped in the middle: what is taken from the hints is known to nobody else.
+            while done.run_until_cancelled(watch.hints().some_paths()).await.is_some() {
+                self.clock.sleep(GATHERED).await;
+                self.changed(watch.hints().take_paths(), followed).await?;
+            }
+            Ok(())
+        };
+        let (worked, taken_in) = tokio::join!(working, taking_in);
+        taken_in.and(worked)
+    }
+
+    async fn changed(&self, paths: BTreeSet<PathBuf>, followed: &Followed) -> Result<(), StoreError> {
+        let scanned = self.scan(followed).below(topmost(paths)).await?;
         self.tell(&scanned.troubles);
         self.leave(scanned);
         Ok(())
@@ -393,5 +464,110 @@ mod tests {
         assert_eq!([&every, &polled, &hourly].map(|due| due.left(&clock).as_secs()), [10, 0, 60]);
         clock.pass(7200 + 3601, 0);
         assert_eq!(hourly.left(&clock), Duration::ZERO);
+    }
+
+    /// A hundred times as fast as the real one.
+    struct Swift;
+
+    #[async_trait::async_trait]
+    impl Clock for Swift {
+        fn now(&self) -> Timestamp {
+            crate::clock::SystemClock.now()
+        }
+
+        fn uptime(&self) -> Uptime {
+            Uptime(crate::clock::SystemClock.uptime().0 * 100)
+        }
+
+        async fn sleep(&self, span: Duration) {
+            tokio::time::sleep(span / 100).await;
+        }
+    }
+
+    fn source_in(folder: &Path, lines: &str) -> crate::config::meant::Source {
+        let text = format!("[[source]]\nname = \"s\"\nfolder = {folder:?}\n{lines}");
+        reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    /// Runs the intake until this comes true.
+    async fn run_until(intake: &Intake<'_>, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let waiting = async {
+            while !holds().await {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            ended = intake.run() => panic!("{ended:?}"),
+            waited = tokio::time::timeout(Duration::from_secs(120), waiting) => waited.unwrap_or_else(|_| panic!("never: {what}")),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_clip_that_comes_during_a_scan_is_not_held_up_by_it() {
+        use futures_util::FutureExt;
+        let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        for name in ["archive", "a"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        for n in 0..3_000 {
+            std::fs::write(folder.path().join(format!("archive/{n}.wav")), "").unwrap();
+        }
+        let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
+        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift))), memory::empty());
+        let clip = crate::domain::job::JobKey {
+            source: mount.source().name.clone(),
+            path: crate::domain::path::RelPath::new("a/clip.wav"),
+        };
+        let (dropped, is_found) = (std::sync::Once::new(), std::sync::atomic::AtomicBool::new(false));
+        let admitted = || {
+            // The folder `a` is watched by now, and its files have been looked at.
+            dropped.call_once(|| std::fs::write(folder.path().join("a/clip.wav"), "").unwrap());
+            if !is_found.load(Ordering::Relaxed) {
+                let found = store.find(&clip).now_or_never().expect("at once").unwrap();
+                is_found.store(found.is_some(), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(5)); // a slow disk, for as long as it takes
+            }
+        };
+        let intake = Intake { mount, store: &store, clock: &Swift, admitted: &admitted, leftovers: &|_| {} };
+        run_until(&intake, "all are found", async || store.counts().await.unwrap().total() == 3_001).await;
+        let job = store.find(&clip).await.unwrap().unwrap();
+        assert!(job.id.0 < 3_001, "it came last: job {}", job.id);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_share_in_a_local_folder_is_looked_through_and_settles_as_a_share_does() {
+        let (folder, state, server) = (TempDir::new().unwrap(), TempDir::new().unwrap(), TempDir::new().unwrap());
+        let share = folder.path().join("nas");
+        std::fs::create_dir(&share).unwrap();
+        let mounted = std::process::Command::new("bindfs").arg(server.path()).arg(&share).status();
+        assert!(mounted.expect("the program `bindfs`").success(), "this test mounts a share, and needs root for it");
+        let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
+        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift))), memory::empty());
+        let key = |path: &str| crate::domain::job::JobKey {
+            source: mount.source().name.clone(),
+            path: crate::domain::path::RelPath::new(path),
+        };
+        std::fs::write(folder.path().join("first.wav"), "").unwrap();
+        let intake =
+            Intake { mount: Arc::clone(&mount), store: &store, clock: &Swift, admitted: &|| {}, leftovers: &|_| {} };
+        let found = async |path: &str| store.find(&key(path)).await.unwrap().is_some();
+        let mut step = 0;
+        run_until(&intake, "both are found", async || {
+            // Once what was there is taken in: at the server, of which no event tells.
+            if step == 0 && found("first.wav").await {
+                std::fs::write(server.path().join("far.wav"), "").unwrap();
+                std::fs::write(folder.path().join("near.wav"), "").unwrap();
+                step = 1;
+            }
+            found("nas/far.wav").await && found("near.wav").await
+        })
+        .await;
+        std::process::Command::new("umount").arg("--lazy").arg(&share).status().unwrap();
+        let seen = |job: crate::domain::job::Job| job.seen;
+        let far = seen(store.find(&key("nas/far.wav")).await.unwrap().unwrap());
+        let near = seen(store.find(&key("near.wav")).await.unwrap().unwrap());
+        assert!(far.inode == 0 && far.ctime_ns == 0 && near.inode != 0, "{far:?} {near:?}");
+        let settle = |path: &str| mount.settle_at(&crate::domain::path::RelPath::new(path)).as_secs();
+        assert_eq!([settle("near.wav"), settle("nas/far.wav")], [10, 60]);
     }
 }

@@ -46,6 +46,11 @@ impl Memory {
         Self { folder: folder.to_owned(), file: state.join("folders").join(format!("{hash}.json")) }
     }
 
+    /// Where it is kept how far a scan has come.
+    pub fn bookmark(&self) -> PathBuf {
+        self.file.with_extension("scan")
+    }
+
     /// What the folder was known by; `None` where it was never seen with anything in it.
     ///
     /// # Errors

@@ -2,10 +2,17 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
+use crate::domain::job::Job;
+use crate::domain::path::RelPath;
 use crate::source::beside::Beside;
+use crate::source::bookmark::Bookmark;
 use crate::source::bucket::Bucket;
-use crate::source::disk::{Disk, NETWORK_SETTLE};
+use crate::source::disk::{Disk, Disks};
 use crate::source::marker::{self, Known, Memory, Stranger};
+use crate::source::mount_table;
+use crate::source::place::{Recording, recording};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -53,7 +60,7 @@ pub struct Mount {
 
 struct State {
     known: Option<Known>,
-    disk: Option<Disk>,
+    disks: Option<Arc<Disks>>,
     real: Option<PathBuf>,
     there_at: Option<Uptime>,
 }
@@ -80,7 +87,7 @@ impl Mount {
             look,
             turn: tokio::sync::Mutex::default(),
             hangs: Arc::default(),
-            state: Mutex::new(State { known, disk: None, real: None, there_at: None }),
+            state: Mutex::new(State { known, disks: None, real: None, there_at: None }),
             away: watch::Sender::new(None),
         }
     }
@@ -100,23 +107,52 @@ impl Mount {
         &self.beside
     }
 
-    /// What its folder lies on, as it was last seen. Until then the one that can be relied on least.
-    pub fn disk(&self) -> Disk {
-        self.state().disk.unwrap_or(Disk::Remote)
+    /// How far its scan has come that begins now.
+    pub fn bookmark(&self, clock: &dyn Clock) -> Bookmark {
+        Bookmark::new(self.memory.bookmark(), &self.source.folder, clock)
+    }
+
+    /// What its folder lies on, and what is mounted below it, as it was last seen. Until then the one that can
+    /// be relied on least.
+    pub fn disks(&self) -> Arc<Disks> {
+        self.state().disks.clone().unwrap_or_else(|| Arc::new(Disk::Remote.into()))
+    }
+
+    /// What a job's recording lies on, as [`Mount::disks`].
+    pub fn disk_of(&self, job: &Job) -> Disk {
+        match recording(&self.source, job) {
+            Recording::File(path) => self.on(path.strip_prefix(&self.source.folder).unwrap_or(Path::new(""))),
+            Recording::Remote(_) => Disk::Remote,
+        }
+    }
+
+    /// What a path below its folder lies on, as [`Mount::disks`].
+    pub fn disk_at(&self, path: &RelPath) -> Disk {
+        self.on(Path::new(OsStr::from_bytes(path.as_bytes())))
+    }
+
+    fn on(&self, path: &Path) -> Disk {
+        self.state().disks.as_ref().map_or(Disk::Remote, |disks| disks.of(path))
+    }
+
+    /// How long a job's recording must be quiet: as set, or as the disk that it lies on needs it.
+    pub fn settle_of(&self, job: &Job) -> Duration {
+        self.source.settle.unwrap_or_else(|| self.settle_on(self.disk_of(job)))
+    }
+
+    /// The same for a path below its folder.
+    pub fn settle_at(&self, path: &RelPath) -> Duration {
+        self.source.settle.unwrap_or_else(|| self.settle_on(self.disk_at(path)))
+    }
+
+    /// An object appears whole.
+    fn settle_on(&self, disk: Disk) -> Duration {
+        if self.bucket.is_some() { Duration::ZERO } else { disk.settle() }
     }
 
     /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.
     pub fn real(&self) -> Option<PathBuf> {
         self.state().real.clone()
-    }
-
-    /// How long a file must be quiet here: as set, or as the disk needs it. An object appears whole.
-    pub fn settle(&self) -> Duration {
-        let by_nature = || match self.bucket {
-            Some(_) => Duration::ZERO,
-            None => self.state().disk.map_or(NETWORK_SETTLE, Disk::settle),
-        };
-        self.source.settle.unwrap_or_else(by_nature)
     }
 
     /// Why it is away, if it was when it was last looked at.
@@ -282,7 +318,8 @@ impl Mount {
         match looked {
             Ok(disk) => {
                 let mut state = self.state();
-                state.disk = Some(disk);
+                let below = state.real.as_deref().map(mount_table::below).unwrap_or_default();
+                state.disks = Some(Arc::new(Disks::new(disk, &below)));
                 state.there_at = Some(self.clock.uptime());
                 drop(state);
                 let was_away = self.away.send_if_modified(|away| away.take().is_some());

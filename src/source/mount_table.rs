@@ -37,6 +37,21 @@ pub fn around(folder: &Path) -> Vec<u8> {
     table.split(|byte| *byte == b'\n').filter(concerns).flat_map(|line| [line, b"\n"].concat()).collect()
 }
 
+/// What is mounted below a folder, and the names of those file systems, by paths relative to it. Its links are
+/// resolved; nothing is touched.
+pub fn below(folder: &Path) -> Vec<(PathBuf, String)> {
+    below_in(&fs::read(TABLE).unwrap_or_default(), folder)
+}
+
+fn below_in(table: &[u8], folder: &Path) -> Vec<(PathBuf, String)> {
+    let mounts = table.split(|byte| *byte == b'\n').filter_map(parse);
+    let inside = mounts.filter_map(|mounted| {
+        let at = mounted.at.strip_prefix(folder).ok().filter(|at| !at.as_os_str().is_empty())?;
+        Some((at.to_owned(), mounted.kind))
+    });
+    inside.collect()
+}
+
 /// Tells when the table changes. The kernel does: nothing is polled.
 pub struct Changes(AsyncFd<File>);
 
@@ -143,6 +158,15 @@ mod tests {
         assert_eq!(named("/mnt/disc/inner"), "ext4 at /mnt/disc/inner");
         assert_eq!(named("/mnt/disc2"), "uuid abcd-1234 at /");
         assert_eq!(named("/tmp/x"), "tmpfs scratch");
+    }
+
+    #[test]
+    fn what_is_mounted_below_is_named() {
+        let of = |folder: &str| below_in(TABLE, Path::new(folder));
+        let named = |at: &str, kind: &str| (PathBuf::from(at), kind.to_owned());
+        assert_eq!(of("/mnt/disc"), [named("inner", "ext4")]);
+        assert_eq!(of("/mnt"), [named("my share", "nfs4"), named("disc", "iso9660"), named("disc/inner", "ext4")]);
+        assert_eq!(of("/srv"), []);
     }
 
     #[test]

@@ -13,13 +13,13 @@ use std::path::Path;
 use tokio::sync::mpsc::Sender;
 
 /// Lists the whole bucket. Ends early when nobody listens.
-pub async fn walk(bucket: &Bucket, source: &Source, to: &Sender<Seen>) {
+pub async fn walk(bucket: &Bucket, source: &Source, to: &Sender<Vec<Seen>>) {
     let told = |listed| match listed {
         Listed::Object(object) => match chosen(source, &object.path) {
-            Choice::Taken => Some(Seen::File(object.path, object.stamp)),
+            Choice::Taken => Some(vec![Seen::File(object.path, object.stamp)]),
             Choice::PassedOver(_) => None,
         },
-        Listed::Trouble(words) => Some(Seen::Trouble(words)),
+        Listed::Trouble(words) => Some(vec![Seen::Trouble(words)]),
     };
     each(bucket, told, to).await;
 }

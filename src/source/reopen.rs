@@ -2,11 +2,10 @@
 
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
-use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::source::mount::Mount;
-use crate::store::contract::{Filter, Store, StoreError};
+use crate::store::contract::{Filter, Store, StoreError, Those};
 use std::sync::Arc;
 
 /// So many jobs are looked at in one go.
@@ -17,14 +16,12 @@ const PAGE: usize = 1_000;
 /// # Errors
 /// The store's.
 pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
-    let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
-    let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
+    let mut after = None;
     loop {
-        let jobs = store.page(&filter).await?;
+        let jobs = store.those(Those::Away, after, PAGE).await?;
         let Some(last) = jobs.last() else { return Ok(()) };
-        filter.after = Some(last.id);
-        let waits = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
-        for job in jobs.iter().filter(waits).filter(|job| job.key.source == source.name) {
+        after = Some(last.id);
+        for job in jobs.iter().filter(|job| job.key.source == source.name) {
             store.look_again(job.id, clock.now()).await?;
         }
     }

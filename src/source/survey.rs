@@ -5,7 +5,7 @@ use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
 use crate::source::choice::{Choice, Kind, Rule, choose_entry};
-use crate::source::disk::Disk;
+use crate::source::disk::Disks;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tokio::sync::mpsc;
@@ -23,12 +23,12 @@ pub enum Sighting {
 }
 
 /// Looks through the whole folder. Blocks; ends early when nobody listens any more.
-pub fn survey(source: &Source, disk: Disk, to: &mpsc::Sender<Sighting>) {
+pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
     let mut entries = WalkDir::new(&source.folder).min_depth(1).follow_links(false).into_iter();
     while let Some(entry) = entries.next() {
         let sighting = match entry {
             Ok(entry) => {
-                let seen = look_at(source, disk, &entry);
+                let seen = look_at(source, disks, &entry);
                 if entry.file_type().is_dir() && matches!(seen, Some(Sighting::PassedOver(..))) {
                     entries.skip_current_dir();
                 }
@@ -45,14 +45,14 @@ pub fn survey(source: &Source, disk: Disk, to: &mpsc::Sender<Sighting>) {
 }
 
 /// `None` for a folder that is gone through.
-fn look_at(source: &Source, disk: Disk, entry: &DirEntry) -> Option<Sighting> {
+fn look_at(source: &Source, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
     let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
     let shown = RelPath::new(path.as_os_str().as_bytes());
     match choose_entry(source, path, Kind::from(entry.file_type())) {
         Choice::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
         Choice::Taken if entry.file_type().is_dir() => None,
         Choice::Taken => Some(match entry.metadata() {
-            Ok(meta) => Sighting::Taken(shown, disk.stamp(&meta)),
+            Ok(meta) => Sighting::Taken(shown, disks.of(path).stamp(&meta)),
             Err(error) => Sighting::Trouble(error.to_string()),
         }),
     }

@@ -1,20 +1,28 @@
-//! Walking a source's folder: what is taken, what cannot be looked at, what was left half-written.
+//! Walking a source's folder: what is taken, what cannot be looked at, what was left half-written. Folders
+//! come in the order of their names, each before what lies below it, so that a walk that was cut off can
+//! begin where it stopped; the files of one folder come as the system lists them.
 
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::source::choice::{Choice, MOVE_UP, Rule, choose, choose_entry};
-use crate::source::disk::Disk;
+use crate::source::choice::{Choice, Kind, MOVE_UP, Rule, choose, choose_entry};
+use crate::source::disk::{Disk, Disks};
 use crate::source::ignore::is_leftover;
+use crate::source::listing::{Buffer, Entry, Folder};
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc::Sender;
-use walkdir::{DirEntry, WalkDir};
 
 /// Told of each folder before it is read, so that a watch misses nothing of it.
 pub type OnFolder = Arc<dyn Fn(&Path) + Send + Sync>;
+
+/// So much is handed on at once, and less where somebody waits for it.
+const PORTION: usize = 512;
 
 /// So much is shown of a path that is too long.
 const SHOWN: usize = 100;
@@ -28,101 +36,281 @@ pub enum Seen {
     Trouble(String),
     /// A folder with an output of ours that is not whole.
     Leftover(PathBuf),
+    /// All of this folder was shown, and all of those before it in the walk's order.
+    Through(PathBuf),
 }
 
-/// Walks files and folders given by their paths below the source's folder, and ends early when nobody
-/// listens. Links are not followed. Blocks.
-pub fn walk(source: &Source, disk: Disk, paths: &[PathBuf], on_folder: Option<&OnFolder>, to: &Sender<Seen>) {
-    let walk = Walk { source, disk, on_folder, to };
-    for path in paths {
-        if !walk.below(path) {
-            return;
-        }
+/// What is walked.
+#[derive(Debug, Clone)]
+pub enum Walked {
+    /// These files and folders, relative to the source's folder, each with what lies below it.
+    Below(Vec<PathBuf>),
+    /// All of it, beginning behind the folder that an earlier walk was through with, and going round to it.
+    Whole {
+        /// Where to begin; `None`: at the beginning.
+        behind: Option<PathBuf>,
+    },
+}
+
+/// Walks, and ends early when nobody listens. Links are not followed. Blocks.
+pub fn walk(source: &Source, disks: &Disks, what: &Walked, on_folder: Option<&OnFolder>, to: &Sender<Vec<Seen>>) {
+    let mut walk = Walk { source, disks, on_folder, to, portion: Vec::new(), buffer: Buffer::default() };
+    let walked = match what {
+        Walked::Below(paths) => paths.iter().try_for_each(|path| walk.below(path)),
+        Walked::Whole { behind } => walk.around(behind.as_deref()),
+    };
+    if walked.is_continue() {
+        let _ended = walk.hand_on();
     }
 }
 
 struct Walk<'a> {
     source: &'a Source,
-    disk: Disk,
+    disks: &'a Disks,
     on_folder: Option<&'a OnFolder>,
-    to: &'a Sender<Seen>,
+    to: &'a Sender<Vec<Seen>>,
+    portion: Vec<Seen>,
+    buffer: Buffer,
 }
 
+/// Ends when nobody listens any more.
+type Goes = ControlFlow<()>;
+
 impl Walk<'_> {
-    /// False when nobody listens any more.
-    fn below(&self, start: &Path) -> bool {
-        let is_root = start.as_os_str().is_empty();
-        let full = if is_root { self.source.folder.clone() } else { self.source.folder.join(start) };
-        let entries = WalkDir::new(full).follow_links(false).follow_root_links(is_root).into_iter();
-        let goes_on = |entry: &DirEntry| match entry.depth() {
-            0 => is_root || self.takes_start(start, entry),
-            _ => !entry.file_type().is_dir() || self.takes(entry),
-        };
-        for entry in entries.filter_entry(goes_on) {
-            let seen = match entry {
-                Ok(entry) => self.look_at(&entry),
-                Err(error) => trouble(&error),
-            };
-            if let Some(seen) = seen
-                && self.to.blocking_send(seen).is_err()
-            {
-                return false;
+    /// What an earlier walk has seen may have changed since, so that it comes too: last.
+    fn around(&mut self, behind: Option<&Path>) -> Goes {
+        self.folders(Path::new(""), &|folder| Turn::of(folder, behind))?;
+        match behind {
+            Some(behind) => self.folders(Path::new(""), &|folder| Turn::of(folder, Some(behind)).other()),
+            None => Goes::Continue(()),
+        }
+    }
+
+    fn below(&mut self, start: &Path) -> Goes {
+        let full = self.source.folder.join(start);
+        if start.as_os_str().is_empty() {
+            return self.folders(start, &|_| Turn::Now);
+        }
+        match fs::symlink_metadata(&full) {
+            Err(error) => self.trouble(&full, &error),
+            // Nobody has looked at the folders above.
+            Ok(meta) if !self.takes_start(start, meta.file_type().into()) => Goes::Continue(()),
+            Ok(meta) if meta.is_dir() => self.folders(start, &|_| Turn::Now),
+            Ok(_) if is_leftover(start.as_os_str()) => self.leftover(full.parent()),
+            Ok(meta) => {
+                let path = RelPath::new(start.as_os_str().as_bytes());
+                self.hand(Seen::File(path, self.disks.of(start).stamp(&meta)))
             }
         }
-        true
     }
 
-    fn look_at(&self, entry: &DirEntry) -> Option<Seen> {
+    /// Those that wait for their turn are the sisters of the folders above: never the tree.
+    fn folders(&mut self, start: &Path, turn: &dyn Fn(&Path) -> Turn) -> Goes {
+        let mut waiting = vec![start.to_owned()];
+        while let Some(folder) = waiting.pop() {
+            let mut below = Vec::new();
+            if turn(&folder) != Turn::Never {
+                self.read(&folder, turn(&folder) == Turn::Now, &mut below)?;
+            }
+            below.sort_unstable_by(|one, other| other.cmp(one));
+            waiting.extend(below.into_iter().map(|name| folder.join(name)));
+        }
+        Goes::Continue(())
+    }
+
+    /// Shows the files of a folder, if it is their turn, and names the folders below it.
+    fn read(&mut self, folder: &Path, shows: bool, below: &mut Vec<OsString>) -> Goes {
+        let is_root = folder.as_os_str().is_empty();
+        let full = if is_root { self.source.folder.clone() } else { self.source.folder.join(folder) };
+        // A share tells of no changes.
+        let tells = shows && !self.disks.of(folder).is_network();
+        if let (true, Some(told)) = (tells, self.on_folder) {
+            told(&full);
+        }
         // The source's folder itself may be reached by a link.
-        if entry.file_type().is_dir() || self.path(entry).as_os_str().is_empty() {
-            self.on_folder.inspect(|told| told(entry.path()));
-            return None;
+        let open = match Folder::open(&full, is_root) {
+            Ok(open) => open,
+            Err(error) => return self.trouble(&full, &error),
+        };
+        let mut path = folder.as_os_str().as_bytes().to_vec();
+        if !is_root {
+            path.push(b'/');
         }
-        if is_leftover(entry.file_name()) {
-            return entry.path().parent().map(|folder| Seen::Leftover(folder.to_owned()));
+        let (prefix, disk, mut goes) = (path.len(), self.disks.of(folder), Goes::Continue(()));
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let listed = open.each(&mut buffer, |entry| {
+            path.truncate(prefix);
+            path.extend_from_slice(entry.name().as_bytes());
+            goes = match entry.kind {
+                Kind::Folder if self.takes(&path, Kind::Folder) => {
+                    below.push(entry.name().to_owned());
+                    Goes::Continue(())
+                }
+                Kind::Folder => Goes::Continue(()),
+                _ if shows => self.entry(&full, (&path, disk), entry),
+                _ => Goes::Continue(()),
+            };
+            goes
+        });
+        self.buffer = buffer;
+        goes?;
+        if let Err(error) = listed {
+            self.trouble(&full, &error)?;
         }
-        if !self.takes(entry) {
-            return None;
+        if shows { self.through(folder) } else { Goes::Continue(()) }
+    }
+
+    fn entry(&mut self, folder: &Path, (path, disk): (&[u8], Disk), entry: &Entry<'_>) -> Goes {
+        if is_leftover(entry.name()) {
+            return self.leftover(Some(folder));
         }
-        match entry.metadata() {
-            Ok(meta) => Some(Seen::File(RelPath::new(self.path(entry).as_os_str().as_bytes()), self.disk.stamp(&meta))),
-            Err(error) => trouble(&error),
+        if !self.takes(path, entry.kind) {
+            return Goes::Continue(());
+        }
+        match entry.look() {
+            Ok(Some(stat)) => self.hand(Seen::File(RelPath::new(path), disk.stamp_of(&stat))),
+            Ok(None) => Goes::Continue(()),
+            Err(error) => self.trouble(&folder.join(entry.name()), &error),
         }
     }
 
-    fn takes(&self, entry: &DirEntry) -> bool {
-        match choose_entry(self.source, self.path(entry), entry.file_type().into()) {
+    fn takes(&mut self, path: &[u8], kind: Kind) -> bool {
+        match choose_entry(self.source, Path::new(OsStr::from_bytes(path)), kind) {
             Choice::Taken => true,
             Choice::PassedOver(rule) => {
                 // Nobody could look at it by its path and ask.
                 if rule == Rule::TooLong {
-                    let start: String = self.path(entry).to_string_lossy().chars().take(SHOWN).collect();
-                    self.to.blocking_send(Seen::Trouble(format!("{start}…: {rule}"))).ok();
+                    let start: String = String::from_utf8_lossy(path).chars().take(SHOWN).collect();
+                    self.portion.push(Seen::Trouble(format!("{start}…: {rule}")));
                 }
                 false
             }
         }
     }
 
-    /// Nobody has looked at the folders above.
-    fn takes_start(&self, start: &Path, entry: &DirEntry) -> bool {
-        is_leftover(entry.file_name()) || choose(self.source, start, entry.file_type().into()) == Choice::Taken
+    fn takes_start(&self, start: &Path, kind: Kind) -> bool {
+        start.file_name().is_some_and(is_leftover) || choose(self.source, start, kind) == Choice::Taken
     }
 
-    fn path<'e>(&self, entry: &'e DirEntry) -> &'e Path {
-        entry.path().strip_prefix(&self.source.folder).unwrap_or(Path::new(""))
+    fn leftover(&mut self, folder: Option<&Path>) -> Goes {
+        folder.map_or(Goes::Continue(()), |folder| self.hand(Seen::Leftover(folder.to_owned())))
+    }
+
+    /// What went away under way is no trouble.
+    fn trouble(&mut self, path: &Path, error: &io::Error) -> Goes {
+        match words(path, error) {
+            Some(words) => self.hand(Seen::Trouble(words)),
+            None => Goes::Continue(()),
+        }
+    }
+
+    fn through(&mut self, folder: &Path) -> Goes {
+        self.portion.push(Seen::Through(folder.to_owned()));
+        // Somebody waits for it, or the rest of the tree is long in coming.
+        if self.to.capacity() == self.to.max_capacity() { self.hand_on() } else { Goes::Continue(()) }
+    }
+
+    fn hand(&mut self, seen: Seen) -> Goes {
+        self.portion.push(seen);
+        if self.portion.len() < PORTION { Goes::Continue(()) } else { self.hand_on() }
+    }
+
+    fn hand_on(&mut self) -> Goes {
+        let portion = std::mem::replace(&mut self.portion, Vec::with_capacity(PORTION));
+        if self.to.blocking_send(portion).is_err() { Goes::Break(()) } else { Goes::Continue(()) }
     }
 }
 
-/// What went away under way is no trouble.
-fn trouble(error: &walkdir::Error) -> Option<Seen> {
-    let path = error.path().unwrap_or(Path::new("")).display();
-    Some(Seen::Trouble(match error.io_error() {
-        Some(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Some(error) if error.kind() == io::ErrorKind::InvalidFilename => {
-            format!("{path}: nothing below is looked at: the paths there are longer than the system opens; {MOVE_UP}")
+fn words(path: &Path, error: &io::Error) -> Option<String> {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => None,
+        io::ErrorKind::InvalidFilename => Some(format!(
+            "{path}: nothing below is looked at: the paths there are longer than the system opens; {MOVE_UP}"
+        )),
+        _ => Some(format!("{path}: {error}")),
+    }
+}
+
+/// Whether a folder's files are shown in this half of a walk that goes round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Now,
+    /// Its files are not, but those of folders below it may be.
+    OnlyBelow,
+    /// Nor is what lies below.
+    Never,
+}
+
+impl Turn {
+    /// In the first half, which begins behind `behind`.
+    fn of(folder: &Path, behind: Option<&Path>) -> Self {
+        match behind {
+            Some(behind) if folder > behind => Self::Now,
+            Some(behind) if behind.starts_with(folder) => Self::OnlyBelow,
+            Some(_) => Self::Never,
+            None => Self::Now,
         }
-        Some(error) => format!("{path}: {error}"),
-        None => error.to_string(),
-    }))
+    }
+
+    /// In the other half.
+    fn other(self) -> Self {
+        match self {
+            Self::Now => Self::Never,
+            Self::OnlyBelow | Self::Never => Self::Now,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::reading;
+    use tokio::sync::mpsc;
+
+    /// Paths of files in the order in which they are shown, and the folders that were told of.
+    fn walked(root: &Path, what: Walked) -> (Vec<String>, usize) {
+        let text = format!("[[source]]\nfolder = {root:?}\n");
+        let source = reading::parse(Path::new("/etc/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0);
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let folders = Arc::clone(&told);
+        let on_folder: OnFolder = Arc::new(move |folder| folders.lock().unwrap().push(folder.to_owned()));
+        let (to, mut found) = mpsc::channel(1_000);
+        walk(&source, &Disk::Local.into(), &what, Some(&on_folder), &to);
+        drop(to);
+        let mut paths = Vec::new();
+        while let Ok(portion) = found.try_recv() {
+            paths.extend(portion.into_iter().filter_map(|seen| match seen {
+                Seen::File(path, _) => Some(path.lossy().into_owned()),
+                _ => None,
+            }));
+        }
+        let mut folders = told.lock().unwrap().clone();
+        let all = folders.len();
+        folders.sort();
+        folders.dedup();
+        assert_eq!(folders.len(), all, "each folder is told of once");
+        (paths, all)
+    }
+
+    #[test]
+    fn wherever_it_begins_it_shows_everything_once_and_what_it_has_not_shown_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["", "a", "a/b", "a/b/c", "a.x", "b", "b/z", "c"];
+        for folder in folders {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+            std::fs::write(dir.path().join(folder).join("t.wav"), "x").unwrap();
+        }
+        let (in_order, _) = walked(dir.path(), Walked::Whole { behind: None });
+        let expected = ["t.wav", "a/t.wav", "a/b/t.wav", "a/b/c/t.wav", "a.x/t.wav", "b/t.wav", "b/z/t.wav", "c/t.wav"];
+        assert_eq!(in_order, expected);
+        for (n, folder) in folders.iter().enumerate() {
+            let (around, told) = walked(dir.path(), Walked::Whole { behind: Some(folder.into()) });
+            let mut rotated = expected.to_vec();
+            rotated.rotate_left(n + 1);
+            assert_eq!((around, told), (rotated.iter().map(ToString::to_string).collect(), folders.len()), "{folder}");
+        }
+        let (around, _) = walked(dir.path(), Walked::Whole { behind: Some("a/gone".into()) });
+        assert_eq!((around.len(), around[0].as_str()), (8, "a.x/t.wav"));
+    }
 }

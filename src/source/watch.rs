@@ -8,6 +8,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -32,6 +33,8 @@ pub struct Changed {
 pub struct Hints {
     changed: Mutex<Changed>,
     some: Notify,
+    /// More had changed than was known when [`Hints::take_paths`] was asked last.
+    missed: AtomicBool,
 }
 
 impl Hints {
@@ -39,7 +42,7 @@ impl Hints {
     pub async fn some(&self) {
         loop {
             let notified = self.some.notified();
-            if *self.changed() != Changed::default() {
+            if self.missed.load(Ordering::Relaxed) || *self.changed() != Changed::default() {
                 return;
             }
             notified.await;
@@ -48,7 +51,36 @@ impl Hints {
 
     /// What has changed since the last call.
     pub fn take(&self) -> Changed {
-        std::mem::take(&mut *self.changed())
+        let missed = self.missed.swap(false, Ordering::Relaxed);
+        let mut changed = std::mem::take(&mut *self.changed());
+        changed.overflowed |= missed;
+        changed
+    }
+
+    /// Returns when paths are known that have changed, or more has changed than is known.
+    pub async fn some_paths(&self) {
+        loop {
+            let notified = self.some.notified();
+            let is_some = {
+                let changed = self.changed();
+                !changed.paths.is_empty() || changed.overflowed
+            };
+            if is_some {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// The paths alone; what else is known is told by the next [`Hints::take`]. After more than is
+    /// remembered, what comes next is remembered again: while a hundred thousand files are copied into one
+    /// folder, another one gets its few.
+    pub fn take_paths(&self) -> BTreeSet<PathBuf> {
+        let mut changed = self.changed();
+        if std::mem::take(&mut changed.overflowed) {
+            self.missed.store(true, Ordering::Relaxed);
+        }
+        std::mem::take(&mut changed.paths)
     }
 
     fn add(&self, path: PathBuf) {
@@ -232,5 +264,18 @@ mod tests {
             hints.add(PathBuf::from(format!("{n}.wav")));
         }
         assert_eq!(hints.take(), Changed { overflowed: true, ..Changed::default() });
+    }
+    #[test]
+    fn what_is_taken_in_between_hides_nothing_else() {
+        let hints = Hints::default();
+        hints.tell(|changed| changed.replaced = true);
+        for n in 0..=KEPT {
+            hints.add(PathBuf::from(format!("{n}.wav")));
+        }
+        assert_eq!(hints.take_paths(), BTreeSet::new(), "more than is remembered");
+        hints.add(PathBuf::from("clip.wav"));
+        assert_eq!(hints.take_paths(), BTreeSet::from([PathBuf::from("clip.wav")]));
+        assert_eq!(hints.take(), Changed { overflowed: true, replaced: true, ..Changed::default() });
+        assert_eq!(hints.take(), Changed::default());
     }
 }

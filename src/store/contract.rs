@@ -16,7 +16,8 @@ use crate::domain::budget::{Limit, Over};
 use crate::domain::charge::{Charge, Sighted};
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
-use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
+use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::row::Row;
 use crate::domain::stage::{Event, StageKind};
@@ -153,6 +154,24 @@ pub struct Filter {
     pub limit: usize,
 }
 
+/// Jobs that wait for the same.
+#[derive(Debug, Clone)]
+pub struct Alike {
+    /// One of them.
+    pub one: Job,
+    /// How many there are.
+    pub jobs: u64,
+}
+
+/// Jobs that are few among many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Those {
+    /// They wait for their source's folder.
+    Away,
+    /// They cost something, or may have.
+    WithCost,
+}
+
 /// One line of a job's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
@@ -197,6 +216,15 @@ pub trait Store: Send + Sync {
     /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
 
+    /// Of files of a source that were seen, those of which admitting might make something. Of the others it
+    /// would make nothing, and nothing of them is read: it is what a look through a million known files costs.
+    async fn news(
+        &self,
+        _source: &SourceName,
+        seen: Vec<(RelPath, Stamp)>,
+    ) -> Result<Vec<(RelPath, Stamp)>, StoreError> {
+        Ok(seen)
+    }
     /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
     /// over, where nothing is being bought for it, and is passed over until then. For the rest as
     /// [`Store::admit`]. `seen`: the row's file; `None` where it is not there yet, or lies elsewhere.
@@ -330,10 +358,17 @@ pub trait Store: Send + Sync {
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
 
+    /// The next of these after a number, by number; at most so many. Others are not read.
+    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError>;
+
     /// How many jobs are where.
     async fn counts(&self) -> Result<Counts, StoreError> {
         self.counts_of(ALL).await
     }
+
+    /// Jobs that have not ended, those together that are of one group, at one stage, and have one word for what
+    /// they wait for ([`crate::domain::reason::waits_for`]): some dozens, whatever the number of jobs.
+    async fn waiting(&self) -> Result<Vec<Alike>, StoreError>;
 
     /// How many jobs of these groups are where.
     async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError>;

@@ -3,12 +3,14 @@
 
 use crate::domain::fault::FaultKind;
 use crate::domain::home::Group;
-use crate::domain::job::{Job, JobKey, JobTag};
+use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
+use crate::domain::reason::waits_for;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::standing::{Lane, Mark, Standings, is_bought};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
+use crate::store::roll::Roll;
 use crate::store::spending::Spending;
 use crate::store::turns::{By, Turns, Waiting};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,11 +18,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// The lookups of a queue.
 #[derive(Debug, Default)]
 pub struct Index {
-    by_tag: HashMap<JobTag, JobId>,
+    /// Every job, briefly.
+    pub roll: Roll,
     /// Who wrote the files of a folder that have this name without its ending.
     writers: HashMap<u64, JobId>,
     parts: BTreeMap<Group, Part>,
-    sizes: HashMap<u64, u32>,
+    /// How many files are so large, by what stands for a size.
+    sizes: HashMap<u32, u32>,
     waiting: HashMap<[u8; 16], JobId>,
     owners: HashMap<[u8; 16], JobId>,
     owned: HashMap<JobId, [u8; 16]>,
@@ -42,6 +46,16 @@ pub struct Index {
 struct Part {
     due: BTreeMap<StageKind, Turns>,
     counts: Counts,
+    waiting: BTreeMap<(StageKind, &'static str), Alike>,
+}
+
+/// Those of a group that wait for the same at the same stage.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Alike {
+    /// How many.
+    pub jobs: u64,
+    /// One of them, unless it waits for something else by now.
+    pub one: Option<JobId>,
 }
 
 #[derive(Debug)]
@@ -66,18 +80,19 @@ impl Index {
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
         self.last_bump = self.last_bump.max(job.bumped);
-        self.by_tag.insert(job.key.tag(), job.id);
+        self.roll.put(job);
         for output in &job.outputs {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }
-        self.count(job, 1);
+        let group = job.group();
+        self.count(&group, job, 1);
         self.spending.add(job);
         if rests_on_settings(job) {
             self.on_settings.insert(job.id);
         }
-        *self.sizes.entry(job.seen.size).or_default() += 1;
-        self.add_due(job.id, job.group(), job.stage.kind(), job.due, Mark::of(job));
+        *self.sizes.entry(short_size(job.seen.size)).or_default() += 1;
+        self.add_due(job.id, &group, job.stage.kind(), job.due, Mark::of(job));
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
                 self.waiting.insert(id_hash(transcription), job.id);
@@ -94,17 +109,19 @@ impl Index {
 
     /// Forgets a job as it was.
     pub fn remove(&mut self, job: &Job) {
-        self.count(job, -1);
+        let group = job.group();
+        self.count(&group, job, -1);
         self.spending.remove(job);
         self.on_settings.remove(&job.id);
-        if let Some(count) = self.sizes.get_mut(&job.seen.size) {
+        let size = short_size(job.seen.size);
+        if let Some(count) = self.sizes.get_mut(&size) {
             *count -= 1;
             if *count == 0 {
-                self.sizes.remove(&job.seen.size);
+                self.sizes.remove(&size);
             }
         }
         if let Some(due) = job.due {
-            self.remove_due(&job.group(), job.stage.kind(), job.id, Waiting { due, mark: Mark::of(job) });
+            self.remove_due(&group, job.stage.kind(), job.id, Waiting { due, mark: Mark::of(job) });
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
@@ -133,26 +150,42 @@ impl Index {
         self.writers.get(&written(&key.source, folder, name)).copied()
     }
 
-    fn count(&mut self, job: &Job, by: i64) {
-        let counts = &mut self.parts.entry(job.group()).or_default().counts;
-        let counted = counts.of_mut(job.stage.kind());
+    fn part(&mut self, group: &Group) -> &mut Part {
+        self.parts.entry(group.clone()).or_default()
+    }
+
+    fn count(&mut self, group: &Group, job: &Job, by: i64) {
+        let part = self.part(group);
+        let counted = part.counts.of_mut(job.stage.kind());
         *counted = counted.saturating_add_signed(by);
         if job.is_parked() {
-            counts.parked_in_flight = counts.parked_in_flight.saturating_add_signed(by);
+            part.counts.parked_in_flight = part.counts.parked_in_flight.saturating_add_signed(by);
+        }
+        if !job.stage.is_end() {
+            let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();
+            waiting.jobs = waiting.jobs.saturating_add_signed(by);
+            waiting.one = if by > 0 { Some(job.id) } else { waiting.one.filter(|one| *one != job.id) };
         }
     }
 
-    fn add_due(&mut self, id: JobId, group: Group, kind: StageKind, due: Option<Timestamp>, mark: Mark) {
+    /// What jobs that have not ended wait for, by group and stage.
+    pub fn waiting(&self) -> impl Iterator<Item = (&Group, StageKind, &'static str, Alike)> {
+        let all = self.parts.iter().flat_map(|(group, part)| part.waiting.iter().map(move |waiting| (group, waiting)));
+        all.map(|(group, ((kind, what), waiting))| (group, *kind, *what, *waiting))
+            .filter(|(.., waiting)| waiting.jobs > 0)
+    }
+
+    fn add_due(&mut self, id: JobId, group: &Group, kind: StageKind, due: Option<Timestamp>, mark: Mark) {
         match self.leases.get_mut(&id) {
             Some(held) => {
-                held.group = group;
+                held.group.clone_from(group);
                 held.kind = kind;
                 held.due = due;
                 held.mark = mark;
             }
             None => {
                 if let Some(due) = due {
-                    self.parts.entry(group).or_default().due.entry(kind).or_default().put(id, Waiting { due, mark });
+                    self.part(group).due.entry(kind).or_default().put(id, Waiting { due, mark });
                 }
             }
         }
@@ -267,7 +300,7 @@ impl Index {
     /// Whoever held it holds it no more.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
-            self.add_due(id, held.group, held.kind, held.due, held.mark);
+            self.add_due(id, &held.group, held.kind, held.due, held.mark);
         }
     }
 
@@ -306,14 +339,9 @@ impl Index {
         self.waiting.get(&id_hash(transcription)).copied()
     }
 
-    /// The job of a name.
-    pub fn find(&self, tag: &JobTag) -> Option<JobId> {
-        self.by_tag.get(tag).copied()
-    }
-
-    /// How many files are this large.
+    /// How many files are this large, and a few that are larger than 4 GiB by mistake.
     pub fn of_size(&self, size: u64) -> u32 {
-        self.sizes.get(&size).copied().unwrap_or(0)
+        self.sizes.get(&short_size(size)).copied().unwrap_or(0)
     }
 
     /// How many jobs of these groups are where.
@@ -360,6 +388,11 @@ fn rests_on_settings(job: &Job) -> bool {
 /// From the intent until the purchase is written down as such, the order has an owner by its row.
 fn in_flight(stage: &Stage) -> Option<&Order> {
     matches!(stage, Stage::Submitting { .. } | Stage::Submitted { .. }).then(|| stage.order()).flatten()
+}
+
+/// Half the memory. Where two sizes have the same, content is hashed once too often.
+fn short_size(size: u64) -> u32 {
+    (size ^ (size >> 32)) as u32
 }
 
 /// An order in 16 bytes.

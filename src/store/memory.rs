@@ -109,6 +109,10 @@ impl Rows for MemoryDisk {
         Ok(())
     }
 
+    fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError> {
+        self.scan(None).try_for_each(|job| job.map(&mut *take))
+    }
+
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
         let mut from = after.map_or(Bound::Unbounded, Bound::Excluded);
         Box::new(std::iter::from_fn(move || {

@@ -4,15 +4,17 @@ use crate::domain::budget::{Limit, Over, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
 use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
-use crate::domain::job::{Job, JobKey, Output, Stamp};
-use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
+use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
+use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::reason::waits_for;
 use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::ordered::{Weighed, weigh};
@@ -24,6 +26,8 @@ pub trait Rows: Send {
     fn load(&self, id: JobId) -> Result<Option<Job>, StoreError>;
     /// Puts a job; kept in order, durable after [`Barrier::durable`].
     fn save(&mut self, job: &Job) -> Result<(), StoreError>;
+    /// Every job, by number: once, when the queue is opened.
+    fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError>;
     /// Jobs with a number above `after`, by number.
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_>;
     /// What is known to have been bought.
@@ -96,9 +100,7 @@ struct Queue {
 impl Queue {
     fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>) -> Result<Self, StoreError> {
         let mut index = Index::default();
-        for job in rows.scan(None) {
-            index.add(&job?);
-        }
+        rows.each(&mut |job| index.add(&job))?;
         if rows.has_sightings()? {
             rows.each_bought(&mut |bought| index.spending.sight(bought))?;
         }
@@ -183,7 +185,7 @@ impl Queue {
     }
 
     fn admit(&mut self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
-        let Some(id) = self.index.find(&key.tag()) else {
+        let Some(id) = self.index.roll.find(&key.tag()) else {
             let job = Job::found(self.index.next_id(), key.clone(), seen, now, due);
             self.put(None, &job)?;
             return Ok(Admission::New(job.id));
@@ -217,7 +219,7 @@ impl Queue {
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {
-        let Some(id) = self.index.find(&key.tag()) else {
+        let Some(id) = self.index.roll.find(&key.tag()) else {
             let found = Job::found(self.index.next_id(), key.clone(), seen.unwrap_or_default(), now, due);
             let job = Job { row: Some(Box::new(row.clone())), ..found };
             self.put(None, &job)?;
@@ -432,8 +434,60 @@ impl Queue {
         self.put(Some(&old), &new.resting(Some(now), None))
     }
 
-    fn rows_after(&self, after: Option<JobId>) -> Result<Vec<Job>, StoreError> {
-        self.rows.scan(after).take(ROWS_AT_A_TIME).collect()
+    /// The next rows at these stages, or at any where none is given; at most so many.
+    fn rows_after(&self, stages: &[StageKind], after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        let most = most.min(ROWS_AT_A_TIME);
+        if stages.is_empty() {
+            return self.rows.scan(after).take(most).collect();
+        }
+        self.index.roll.at(stages, after, most).into_iter().map(|id| self.load(id)).collect()
+    }
+
+    fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+        let each = self.index.waiting().map(|(group, kind, what, waiting)| {
+            let fits = |job: &Job| job.group() == *group && job.stage.kind() == kind && waits_for(job) == what;
+            let known = waiting.one.map(|id| self.load(id)).transpose()?;
+            let one = match known.filter(fits) {
+                Some(one) => Some(one),
+                None => self.first(kind, &fits)?,
+            };
+            Ok(one.map(|one| Alike { one, jobs: waiting.jobs }))
+        });
+        each.filter_map(Result::transpose).collect()
+    }
+
+    /// The first of a stage of which this is true.
+    fn first(&self, kind: StageKind, wanted: &dyn Fn(&Job) -> bool) -> Result<Option<Job>, StoreError> {
+        let jobs = self.index.roll.at(&[kind], None, usize::MAX).into_iter().map(|id| self.load(id));
+        jobs.filter(|job| job.as_ref().map_or(true, wanted)).next().transpose()
+    }
+
+    fn those_after(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        let (roll, most) = (&self.index.roll, most.min(ROWS_AT_A_TIME));
+        let ids = match those {
+            Those::Away => roll.away(after, most),
+            Those::WithCost => roll.with_cost(after, most),
+        };
+        ids.into_iter().map(|id| self.load(id)).collect()
+    }
+}
+
+/// Others get their turn between the pieces.
+async fn in_pieces(
+    mut after: Option<JobId>,
+    limit: usize,
+    read: impl Fn(Option<JobId>, usize) -> Result<Vec<Job>, StoreError>,
+) -> Result<Vec<Job>, StoreError> {
+    let mut page = Vec::new();
+    loop {
+        let rows = read(after, limit - page.len())?;
+        let Some(last) = rows.last() else { return Ok(page) };
+        after = Some(last.id);
+        page.extend(rows);
+        if page.len() >= limit {
+            return Ok(page);
+        }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -465,6 +519,18 @@ fn must_be_durable(job: &Job) -> bool {
 impl Store for QueueStore {
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError> {
         self.queue().admit(key, seen, now, due)
+    }
+
+    async fn news(
+        &self,
+        source: &SourceName,
+        mut seen: Vec<(RelPath, Stamp)>,
+    ) -> Result<Vec<(RelPath, Stamp)>, StoreError> {
+        // Hashed before the others are kept out.
+        let tags: Vec<JobTag> = seen.iter().map(|(path, _)| JobTag::of(source, path)).collect();
+        let (queue, mut tags) = (self.queue(), tags.iter());
+        seen.retain(|(_, stamp)| tags.next().is_some_and(|tag| !queue.index.roll.is_known(tag, stamp)));
+        Ok(seen)
     }
 
     async fn admit_row(
@@ -613,7 +679,7 @@ impl Store for QueueStore {
 
     async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let queue = self.queue();
-        match queue.index.find(&key.tag()) {
+        match queue.index.roll.find(&key.tag()) {
             Some(id) => queue.rows.load(id),
             None => Ok(None),
         }
@@ -628,19 +694,16 @@ impl Store for QueueStore {
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
-        let wanted = |job: &Job| filter.stages.is_empty() || filter.stages.contains(&job.stage.kind());
-        let mut page = Vec::new();
-        let mut after = filter.after;
-        loop {
-            let rows = self.queue().rows_after(after)?;
-            let Some(last) = rows.last() else { return Ok(page) };
-            after = Some(last.id);
-            page.extend(rows.into_iter().filter(wanted).take(filter.limit - page.len()));
-            if page.len() >= filter.limit {
-                return Ok(page);
-            }
-            tokio::task::yield_now().await;
-        }
+        let read = |after, most| self.queue().rows_after(&filter.stages, after, most);
+        in_pieces(filter.after, filter.limit, read).await
+    }
+
+    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        in_pieces(after, most, |after, most| self.queue().those_after(those, after, most)).await
+    }
+
+    async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+        self.queue().waiting()
     }
 
     async fn counts_of(&self, of: Of<'_>) -> Result<Counts, StoreError> {

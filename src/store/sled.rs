@@ -23,6 +23,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
+use crate::store::decode::in_order;
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
 use crate::store::queue::{Barrier, QueueStore, Rows};
@@ -43,7 +44,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Of the values and of what they are kept under. Every release reads all formats up to its own.
 const FORMAT: u8 = 1;
 
-const CACHE_BYTES: u64 = 64 << 20;
+const CACHE_BYTES: u64 = 32 << 20;
 /// With sled's pages of up to 17 values, far from the 128 KiB at which it would leave its file.
 const LARGEST_VALUE: usize = 7 << 10;
 /// A longer record (long path, many outputs) is compressed.
@@ -425,6 +426,12 @@ impl Rows for SledRows {
 
     fn save(&mut self, job: &Job) -> Result<(), StoreError> {
         self.write(&job_key(job.id), job)
+    }
+
+    fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError> {
+        let rows = self.db.range([JOB].as_slice()..&[JOB + 1]).zip(1..);
+        let jobs = in_order(rows, |(row, id)| expected(row, JobId(id)), take);
+        jobs.map_err(|flaw| flaw.told(&self.health.dir))
     }
 
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {

@@ -8,12 +8,14 @@ use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
+use scribed::domain::reason::waits_for;
 use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::domain::standing::{Lane, Order, Standing};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError, Twin,
+    ALL, Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError, Those, Twin,
 };
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -167,14 +169,49 @@ pub fn earliest(jobs: &[Job]) -> Option<Timestamp> {
     jobs.iter().filter_map(|job| job.due).min()
 }
 
+/// What is answered without reading the rows is what they say.
+pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
+    let is_away = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+    let away: Vec<Job> = jobs.iter().filter(is_away).filter(|job| !job.stage.is_end()).cloned().collect();
+    assert_eq!(store.those(Those::Away, None, 10_000).await.unwrap(), away);
+    let has_cost = |job: &&Job| !job.charges.is_empty() || job.has_unknown_cost();
+    let with_cost: Vec<Job> = jobs.iter().filter(has_cost).cloned().collect();
+    assert_eq!(store.those(Those::WithCost, None, 10_000).await.unwrap(), with_cost);
+    let mut waiting = BTreeMap::new();
+    for job in jobs.iter().filter(|job| !job.stage.is_end()) {
+        *waiting.entry((job.group(), job.stage.kind(), waits_for(job))).or_default() += 1;
+    }
+    let alike = store.waiting().await.unwrap();
+    let told = alike.iter().map(|Alike { one, jobs }| ((one.group(), one.stage.kind(), waits_for(one)), *jobs));
+    assert_eq!(told.collect::<BTreeMap<_, u64>>(), waiting);
+    assert!(alike.iter().all(|alike| jobs.contains(&alike.one)));
+    for kind in StageKind::ALL {
+        let filter = Filter { stages: vec![kind], limit: 10_000, ..Filter::default() };
+        let there: Vec<Job> = jobs.iter().filter(|job| job.stage.kind() == kind).cloned().collect();
+        assert_eq!(store.page(&filter).await.unwrap(), there);
+    }
+    for job in jobs {
+        for seen in [job.seen, stamp(job.seen.size), stamp(987_654)] {
+            let news = store.news(&job.key.source, vec![(job.key.path.clone(), seen)]).await.unwrap();
+            if news.is_empty() {
+                let admission = store.admit(&job.key, seen, at(0), at(0)).await.unwrap();
+                assert_eq!(admission, Admission::Known(job.id), "{job:?} {seen:?}");
+            }
+        }
+    }
+}
+
 async fn uphold(ground: impl Ground + 'static, law: impl AsyncFnOnce(&mut Case)) {
     let mut case = Case::new(ground);
     law(&mut case).await;
     let before = told(&**case).await;
     assert_eq!(before.counts, counted(&before.jobs));
+    assert_short_ways(&**case, &before.jobs).await;
     case.settle().await.unwrap();
     case.reopen();
     assert_eq!(told(&**case).await, before, "opened again, it tells something else");
+    assert_short_ways(&**case, &before.jobs).await;
+    assert_eq!(told(&**case).await, before, "what is no news changes nothing");
     // No lease outlives its process.
     assert_eq!(case.next_due(&StageKind::ALL, ALL).await.unwrap(), earliest(&before.jobs));
 }
@@ -206,6 +243,7 @@ laws! {
     a_run_counts_its_own_reservations_only
     a_copy_costs_nothing_and_what_was_found_again_costs_what_its_result_says
     a_known_file_changes_nothing
+    a_file_that_is_known_and_unchanged_is_no_news
     an_ended_job_starts_over_when_its_file_changed
     a_job_on_its_way_does_not_start_over
     the_longest_due_is_claimed_first
@@ -280,6 +318,35 @@ async fn a_known_file_changes_nothing(case: &mut Case) {
     }
     assert_eq!(case.job(id).await.unwrap(), before);
     assert_eq!(case.counts().await.unwrap().total(), 1);
+}
+
+async fn a_file_that_is_known_and_unchanged_is_no_news(case: &mut Case) {
+    case.found(1).await;
+    let job = case.standing_at(2, StageKind::Written).await;
+    case.found(3).await;
+    let claimed = case.claim_one(&[StageKind::Found], at(0)).await;
+    let fault = fault(FaultKind::FolderAway, "away");
+    case.commit(&claimed.lease, &claimed.job.resting(Some(at(600)), Some(fault)), Hold::Release).await.unwrap();
+    let away = claimed.lease.job.0;
+    let claimed = case.claim_one(&[StageKind::Found], at(0)).await;
+    let gone = claimed.job.on(Event::Skipped { why: Skip::Vanished }, at(0)).unwrap();
+    case.commit(&claimed.lease, &gone, Hold::Release).await.unwrap();
+    for reopened in [false, true] {
+        let of = |n: u64, stamp| (key(n).path, stamp);
+        let seen =
+            vec![of(away, stamp(9)), of(2, job.seen), of(2, stamp(9)), of(gone.id.0, gone.seen), of(4, stamp(9))];
+        let news = case.news(&key(1).source, seen.clone()).await.unwrap();
+        assert_eq!(news, [&seen[0], &seen[2], &seen[3], &seen[4]].map(Clone::clone));
+        let elsewhere = case.news(&SourceName::new("other"), vec![seen[1].clone()]).await.unwrap();
+        assert_eq!(elsewhere.len(), 1);
+        if !reopened {
+            case.settle().await.unwrap();
+            case.reopen();
+        }
+    }
+    case.found(5).await;
+    let on_its_way = vec![(key(5).path, stamp(9))];
+    assert!(case.news(&key(1).source, on_its_way).await.unwrap().is_empty());
 }
 
 async fn an_ended_job_starts_over_when_its_file_changed(case: &mut Case) {

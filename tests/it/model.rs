@@ -2,7 +2,7 @@
 //! and what both count and look up is what counting and searching the slow way gives.
 
 use crate::jobs::{at, fault, key, next, order, service, stamp, transcription};
-use crate::laws::{Case, Memory, Sled, Told, charge, counted, earliest, limit, told};
+use crate::laws::{Case, Memory, Sled, Told, assert_short_ways, charge, counted, earliest, limit, told};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use scribed::domain::budget::{Limit, Period};
@@ -240,7 +240,9 @@ async fn alike(acts: Vec<Act>) {
     }
     for side in [&mut memory, &mut sled] {
         let before = side.told().await.0;
+        assert_short_ways(&**side.case, &before.jobs).await;
         side.act(&Act::Reopen).await;
+        assert_short_ways(&**side.case, &before.jobs).await;
         assert_eq!(side.told().await, (before, earliest(&side.told().await.0.jobs)));
     }
 }

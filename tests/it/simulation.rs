@@ -296,9 +296,11 @@ impl Sim {
         let present: Vec<usize> = self.present.lock().unwrap().keys().copied().collect();
         for n in present {
             let file = &self.plan.files[n];
-            let Ok(Look::File(stamp)) = look(&self.path(file), self.mount(file).disk()) else { continue };
+            let Ok(Look::File(stamp)) = look(&self.path(file), self.mount(file).disk_at(&key(file).path)) else {
+                continue;
+            };
             let now = self.world.clock.now();
-            let due = now.after(self.mount(file).settle());
+            let due = now.after(self.mount(file).settle_at(&key(file).path));
             if let Err(error) = store.admit(&key(file), stamp, now, due).await {
                 self.wrong(format!("[{life}] admit: {error}"));
             }

@@ -11,7 +11,7 @@ use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -244,6 +244,14 @@ impl Store for SimStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.inner.wrote(key).await
+    }
+
+    async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {
+        self.inner.waiting().await
+    }
+
+    async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
+        self.inner.those(those, after, most).await
     }
 
     async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {

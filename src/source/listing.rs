@@ -1,0 +1,141 @@
+//! One folder's entries as the system gives them, a piece at a time: neither the folder nor the tree is ever
+//! held in memory. Each is looked at by its name in the open folder, so that no path is resolved twice.
+
+use crate::source::choice::Kind;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::io::Errno;
+use std::ffi::{CStr, OsStr};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What is read at a time, in bytes: some hundreds of names.
+const PIECE: usize = 64 * 1024;
+
+/// A folder that is open.
+pub struct Folder(OwnedFd);
+
+/// One of its entries.
+pub struct Entry<'e> {
+    folder: &'e Folder,
+    name: &'e CStr,
+    /// What it is, links not followed.
+    pub kind: Kind,
+}
+
+/// Where the pieces of listings go: one for a whole walk.
+#[derive(Default)]
+pub struct Buffer(Vec<u8>);
+
+impl Folder {
+    /// Opens it. `by_link`: also where its path ends in a link.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn open(path: &Path, by_link: bool) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let flags = if by_link { flags } else { flags | OFlags::NOFOLLOW };
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Shows every entry once, in the system's order, until it is told to stop.
+    ///
+    /// # Errors
+    /// What the file system says; what was shown before was there.
+    pub fn each(&self, buffer: &mut Buffer, mut show: impl FnMut(&Entry<'_>) -> ControlFlow<()>) -> io::Result<()> {
+        buffer.0.reserve(PIECE);
+        let mut listing = RawDir::new(&self.0, buffer.0.spare_capacity_mut());
+        while let Some(entry) = listing.next() {
+            let entry = entry?;
+            if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let Some(kind) = self.kind(entry.file_type(), entry.file_name())? else { continue };
+            if show(&Entry { folder: self, name: entry.file_name(), kind }).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some file systems do not say it in the listing. `None`: it is gone again.
+    fn kind(&self, told: FileType, name: &CStr) -> io::Result<Option<Kind>> {
+        if told != FileType::Unknown {
+            return Ok(Some(told.into()));
+        }
+        Ok(self.look(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode).into()))
+    }
+
+    fn look(&self, name: &CStr) -> io::Result<Option<Stat>> {
+        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Entry<'_> {
+    /// Its name.
+    pub fn name(&self) -> &OsStr {
+        OsStr::from_bytes(self.name.to_bytes())
+    }
+
+    /// What the file system knows of it, links not followed; `None` where it is gone again.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn look(&self) -> io::Result<Option<Stat>> {
+        self.folder.look(self.name)
+    }
+}
+
+impl From<FileType> for Kind {
+    fn from(found: FileType) -> Self {
+        match found {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            FileType::Fifo => Self::Pipe,
+            FileType::Socket => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn more_entries_than_a_piece_holds_are_each_shown_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..3_000 {
+            std::fs::write(dir.path().join(format!("a long name of a file, number {n}.wav")), vec![0; n % 7]).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        std::os::unix::fs::symlink("folder", dir.path().join("link")).unwrap();
+        let folder = Folder::open(dir.path(), false).unwrap();
+        let mut seen = BTreeMap::new();
+        let show = |entry: &Entry<'_>| {
+            let size = entry.look().unwrap().unwrap().st_size;
+            assert!(seen.insert(entry.name().to_owned(), (entry.kind, size)).is_none());
+            ControlFlow::Continue(())
+        };
+        folder.each(&mut Buffer::default(), show).unwrap();
+        assert_eq!(seen.len(), 3_002);
+        assert_eq!(seen[OsStr::new("a long name of a file, number 13.wav")], (Kind::File, 6));
+        assert_eq!((seen[OsStr::new("folder")].0, seen[OsStr::new("link")].0), (Kind::Folder, Kind::Link));
+    }
+
+    #[test]
+    fn a_link_is_opened_only_where_that_is_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
+        assert!(Folder::open(&dir.path().join("link"), false).is_err());
+        assert!(Folder::open(&dir.path().join("link"), true).is_ok());
+    }
+}

@@ -1,0 +1,136 @@
+//! The roll: what is kept in memory of every job. A line of 32 bytes by its number, and 5 to 10 more to find it
+//! by its name; a million jobs are some 45 MB. It answers what is asked of all jobs at once, so that no row is
+//! read for it.
+
+use crate::domain::fault::FaultKind;
+use crate::domain::job::{Job, JobTag, Stamp};
+use crate::domain::names::JobId;
+use crate::domain::stage::{Stage, StageKind};
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use std::hash::{DefaultHasher, Hash as _, Hasher};
+
+/// All jobs, by number: numbers have no gaps.
+#[derive(Debug, Default)]
+pub struct Roll {
+    lines: Vec<Line>,
+    /// Places in `lines`. Four thousand million jobs would not fit into any memory.
+    by_tag: HashTable<u32>,
+}
+
+/// One job.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    tag: JobTag,
+    /// Stands for the file as it was last looked at.
+    seen: u64,
+    /// `None`: no job has this number.
+    kind: Option<StageKind>,
+    marks: u8,
+}
+
+/// It waits for its source's folder.
+const AWAY: u8 = 1;
+/// It ended for want of a file, and a file ends that.
+const LIFTED: u8 = 2;
+/// It cost something, or may have.
+const COST: u8 = 4;
+
+impl Roll {
+    /// Writes a job down as it now is.
+    pub fn put(&mut self, job: &Job) {
+        let line =
+            Line { tag: job.key.tag(), seen: digest(&job.seen), kind: Some(job.stage.kind()), marks: marks(job) };
+        let place = place(job.id);
+        if self.lines.len() <= place {
+            const BLANK: Line = Line { tag: JobTag([0; 16]), seen: 0, kind: None, marks: 0 };
+            self.lines.resize(place + 1, BLANK);
+        }
+        let is_new = self.lines[place].kind.is_none();
+        self.lines[place] = line;
+        if is_new {
+            self.enter(line.tag, place);
+        }
+    }
+
+    fn enter(&mut self, tag: JobTag, place: usize) {
+        let (lines, number) = (&self.lines, u32::try_from(place).unwrap_or(u32::MAX));
+        let tag_of = |place: &u32| lines[*place as usize].tag;
+        let entry = self.by_tag.entry(hash(&tag), |place| tag_of(place) == tag, |place| hash(&tag_of(place)));
+        match entry {
+            Entry::Occupied(mut entry) => *entry.get_mut() = number,
+            Entry::Vacant(entry) => drop(entry.insert(number)),
+        }
+    }
+
+    /// The job of a name.
+    pub fn find(&self, tag: &JobTag) -> Option<JobId> {
+        let place = self.by_tag.find(hash(tag), |place| self.lines[*place as usize].tag == *tag)?;
+        Some(JobId(u64::from(*place) + 1))
+    }
+
+    /// Whether nothing would come of admitting this file again: its job is on its way, or has ended with the
+    /// file just as it is.
+    pub fn is_known(&self, tag: &JobTag, seen: &Stamp) -> bool {
+        let Some(line) = self.find(tag).and_then(|id| self.lines.get(place(id))) else { return false };
+        let Some(kind) = line.kind else { return false };
+        line.marks & (AWAY | LIFTED) == 0 && (!kind.is_end() || line.seen == digest(seen))
+    }
+
+    /// The next jobs after this one at these stages, by number; at most so many.
+    pub fn at(&self, kinds: &[StageKind], after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.kind.is_some_and(|kind| kinds.contains(&kind)))
+    }
+
+    /// Those that wait for their folder.
+    pub fn away(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.marks & AWAY != 0)
+    }
+
+    /// Those that cost something, or may have.
+    pub fn with_cost(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.marks & COST != 0)
+    }
+
+    fn numbers(&self, after: Option<JobId>, most: usize, wanted: impl Fn(&Line) -> bool) -> Vec<JobId> {
+        let from = after.map_or(0, |id| place(id).saturating_add(1)).min(self.lines.len());
+        let those = self.lines[from..].iter().enumerate().filter(|(_, line)| wanted(line));
+        those.map(|(n, _)| JobId((from + n) as u64 + 1)).take(most).collect()
+    }
+}
+
+fn marks(job: &Job) -> u8 {
+    let is_away = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway) && !job.stage.is_end();
+    let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
+    let has_cost = !job.charges.is_empty() || job.has_unknown_cost();
+    u8::from(is_away) * AWAY | u8::from(is_lifted) * LIFTED | u8::from(has_cost) * COST
+}
+
+/// Numbers begin at 1.
+fn place(id: JobId) -> usize {
+    usize::try_from(id.0.saturating_sub(1)).unwrap_or(usize::MAX)
+}
+
+/// A tag is a hash already.
+fn hash(tag: &JobTag) -> u64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&tag.0[..8]);
+    u64::from_ne_bytes(first)
+}
+
+/// That another stamp has the same is as likely as a disk that reads wrong.
+fn digest(seen: &Stamp) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (seen.size, seen.mtime_ns, seen.ctime_ns, seen.inode).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_small() {
+        assert!(size_of::<Line>() <= 32);
+    }
+}
