@@ -8,7 +8,7 @@
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Audio, Event, Intent, StageKind, Upload};
+use scribed::domain::stage::{Audio, AudioAt, Event, Intent, StageKind, Upload};
 use scribed::domain::token::{Order, Token};
 use scribed::store::contract::{ALL, Claimed, Hold, Store};
 use scribed::store::queue::QueueStore;
@@ -208,10 +208,14 @@ fn round(job: &Job) -> Vec<Job> {
         service_date: Some(NOW),
         sent_at: NOW,
     };
-    let upload = Upload { id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()), at: NOW, origin: None };
+    let upload = AudioAt::Upload(Upload {
+        id: UploadId::new(uuid::Uuid::from_u128(n.into()).to_string()),
+        at: NOW,
+        origin: None,
+    });
     let way = [
         Event::Settled,
-        Event::Probed { params, content: None },
+        Event::Probed { params, content: None, making: None },
         Event::Uploaded { order, audio, upload, sent: None },
         Event::Intended { intent },
         Event::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },

@@ -6,12 +6,13 @@ use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{Callback, Config, Source};
 use crate::control::hands::{self, Hands, KeptOf};
+use crate::control::plan_run::{self, LeftOut, RunError};
 use crate::control::reloading::Orders;
 use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
-use crate::media::decode;
+use crate::media::measured::Measured;
 use crate::output::placing;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
@@ -21,6 +22,7 @@ use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::{Measure, Purse};
+use crate::pipeline::windows;
 use crate::pipeline::write::Writing;
 use crate::server::auth;
 use crate::server::service::StartError;
@@ -37,7 +39,7 @@ use reqwest::Url;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
@@ -235,6 +237,17 @@ impl House {
         futures_util::future::try_join_all(each).await
     }
 
+    /// Admits what a plan names, each file as it was planned, and nothing else.
+    ///
+    /// # Errors
+    /// See [`RunError`].
+    pub async fn admit(&self, plan: &Path) -> Result<LeftOut, RunError> {
+        let admitted = || self.engines.nudge();
+        let (store, clock) = (&*self.store, &*self.clock);
+        let scan = |mount| Scan { mount, store, clock, admitted: &admitted, on_folder: None };
+        plan_run::admit(plan, &self.setup().mounts, &scan).await
+    }
+
     /// Takes in what every source holds and what comes to it, until told to stop; of the sources as they are
     /// configured, also after a change. A source whose folder is away, or hangs, holds up no other.
     ///
@@ -265,9 +278,10 @@ impl House {
         futures_util::future::try_join_all(each).await.map(drop)
     }
 
-    /// A job as it is told: see [`Purse::told`].
+    /// A job as it is told: see [`Purse::told`] and [`windows::told`].
     pub fn told(&self, job: Job) -> Job {
-        self.setup().purse.told(job, self.clock.now())
+        let setup = self.setup();
+        windows::told(&setup.mounts, setup.purse.told(job, self.clock.now()), self.clock.moment())
     }
 
     /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process
@@ -401,7 +415,11 @@ fn kept(config: &Config) -> KeptOf {
 }
 
 fn purse(config: &Config) -> Arc<Purse> {
-    let measure: Measure = Arc::new(|path| Box::pin(async move { decode::probe(&path).await.ok()?.audio() }));
+    let measured = Arc::new(Measured::new(&config.state));
+    let measure: Measure = Arc::new(move |path, key, stamp| {
+        let measured = Arc::clone(&measured);
+        Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
+    });
     Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
 }
 

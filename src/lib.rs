@@ -44,6 +44,7 @@
 pub mod cli {
     pub mod add;
     pub mod args;
+    pub mod bump;
     pub mod cancel;
     pub mod check;
     pub mod cost;
@@ -55,21 +56,26 @@ pub mod cli {
     pub mod harvest;
     pub mod init;
     pub mod jobs;
+    pub mod next;
     pub mod once;
+    pub mod part;
     pub mod pause;
     pub mod plan;
     pub mod planned;
+    pub mod planner;
     pub mod progress;
     pub mod reconcile;
     pub mod reload;
     pub mod retry;
     pub mod row;
     pub mod run;
+    pub mod schema;
     pub mod serve;
     pub mod show;
     pub mod signals;
     pub mod status;
     pub mod supervisor;
+    pub mod twins;
     pub mod upgrade;
     pub mod visit;
     pub mod way;
@@ -96,6 +102,7 @@ pub mod client {
 /// `jobs.toml`: as written, as meant, and what is wrong with it.
 pub mod config {
     pub mod blind;
+    mod bucket;
     mod callback;
     pub mod capture;
     pub mod folders;
@@ -108,20 +115,24 @@ pub mod config {
     pub mod problem;
     pub mod reading;
     pub mod schedule;
+    pub mod schema;
     mod scoping;
     pub mod secret;
     mod services;
     mod serving;
+    pub mod shape;
+    pub mod sidecar;
     mod sources;
     mod spending;
+    mod standings;
     pub mod starter;
     pub mod template;
     #[cfg(test)]
     mod tests;
+    mod timing;
     mod values;
     pub mod variables;
     pub mod written;
-    pub mod zone;
 }
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
@@ -132,11 +143,15 @@ pub mod control {
     pub mod costing;
     pub mod deleting;
     pub mod explaining;
+    pub mod facts;
     pub mod forecast;
     pub mod hands;
     pub mod listing;
     pub mod pausing;
     pub mod place;
+    pub mod plan_file;
+    pub mod plan_run;
+    pub mod reckoning;
     pub mod reloading;
     pub mod request;
     pub mod server;
@@ -152,21 +167,31 @@ pub mod daemon;
 pub mod domain {
     pub mod budget;
     pub mod charge;
+    pub mod checksum;
+    pub mod cron_line;
     pub mod fault;
+    pub mod finish;
     pub mod format;
     pub mod hint;
     pub mod home;
     pub mod job;
+    pub mod making;
     pub mod names;
+    pub mod nearest;
     pub mod path;
     pub mod pause;
     pub mod reason;
+    pub mod remote;
     pub mod retry;
+    pub mod row;
     pub mod sent;
     pub mod stage;
+    pub mod standing;
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod window;
+    pub mod zone;
 }
 
 /// What a service's lists hold, gathered into a folder.
@@ -180,9 +205,14 @@ pub mod harvest {
 /// Recordings: what is in them, and their sound.
 pub mod media {
     pub mod decode;
+    pub mod describing;
     pub mod extract;
     mod ffmpeg;
     pub mod header;
+    pub mod length;
+    mod length_boxes;
+    mod length_streams;
+    pub mod measured;
     mod native;
     mod resample;
 }
@@ -206,6 +236,8 @@ pub mod pipeline {
     pub mod asking;
     pub mod blocking;
     pub mod callbacks;
+    pub mod chosen;
+    pub mod deposit;
     pub mod engine;
     pub mod engines;
     pub mod extract;
@@ -214,9 +246,13 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod making;
+    pub mod medium;
+    pub mod ordered;
     pub mod outcome;
     pub mod probe;
     pub mod purse;
+    pub mod remote;
     pub mod resolve;
     pub mod settle;
     pub mod submit;
@@ -224,6 +260,7 @@ pub mod pipeline {
     pub mod vars;
     pub mod wait;
     pub mod walk;
+    pub mod windows;
     pub mod write;
 }
 
@@ -296,16 +333,25 @@ pub mod server {
 /// Where media comes from.
 pub mod source {
     pub mod beside;
+    pub mod bucket;
     pub mod choice;
     pub mod disk;
     pub mod folder;
     pub mod ignore;
+    pub mod ignoring;
     pub mod intake;
+    pub mod likeness;
     pub mod marker;
     pub mod mount;
     pub mod mount_table;
+    pub mod objects;
     pub mod ours;
+    pub mod pages;
+    pub mod place;
     pub mod reopen;
+    pub mod s3;
+    pub mod sidecars;
+    pub mod small;
     pub mod stamp;
     pub mod survey;
     pub mod tree;
@@ -319,10 +365,12 @@ pub mod store {
     pub mod index;
     pub mod journal;
     pub mod memory;
+    pub mod ordered;
     pub mod params;
     pub mod queue;
     pub mod sled;
     mod spending;
+    mod turns;
 }
 
 /// The interface's bodies, for both sides.

@@ -7,4 +7,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 deploy/install.sh --tests
 # Without them the tests that run them fail and say so; the others are no worse for it.
 tests/clients/install.sh || echo "run.sh: going on without the clients" >&2
+tests/s3/install.sh || echo "run.sh: going on without the S3 server" >&2
 exec cargo test --locked "$@"

@@ -78,12 +78,15 @@ pub enum Command {
     Show(Show),
     /// Why a file is where it is, and what happens next; also of files that nobody transcribes
     Explain(Explain),
-    /// What `once` would do: files, bytes, hours of audio, and what is passed over; changes nothing
+    /// What `once` would do: files, hours of audio, price, copies, what is passed over, and when it would be
+    /// done; submits nothing
     Plan(Plan),
     /// Takes files below a source's folder, whatever its patterns say
     Add(Add),
     /// Jobs that failed, were cancelled or wait go on now
     Retry(Retry),
+    /// Puts jobs before all others, also after a restart
+    Bump(Bump),
     /// Gives jobs up; what was bought for them stays known
     Cancel(Cancel),
     /// Nothing new is uploaded or submitted until `resume`, also after a restart
@@ -104,6 +107,12 @@ pub enum Command {
     Check,
     /// Writes a commented jobs.toml
     Init,
+    /// The JSON Schema of jobs.toml, for editors: `#:schema ./jobs.schema.json` as its first line
+    Schema,
+    /// What a shell needs to complete command lines, as `scribed completions bash`
+    Completions(Completions),
+    /// The manual page
+    Man(Man),
     /// The transcription service itself, for others on the site
     Serve(Serve),
     /// First-version request parameters and results into second-version ones
@@ -240,6 +249,9 @@ pub struct Once {
     /// Set a damaged queue aside and find everything again from the folders and the service's lists
     #[arg(long)]
     pub rebuild: bool,
+    /// Only the files of this plan (`scribed plan --save`), each as it was then; for nothing else anything is bought
+    #[arg(long, value_name = "FILE", conflicts_with = "rebuild")]
+    pub plan: Option<PathBuf>,
 }
 
 /// `scribed jobs`.
@@ -282,6 +294,9 @@ pub struct Plan {
     /// Every file by name, and what becomes of it
     #[arg(long)]
     pub list: bool,
+    /// Keeps the plan in this file: `scribed once --plan FILE` does exactly that, and nothing else
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
 }
 
 /// `scribed add`.
@@ -313,6 +328,14 @@ pub struct Retry {
     pub pay_again: bool,
 }
 
+/// `scribed bump`.
+#[derive(Debug, Args)]
+pub struct Bump {
+    /// Numbers of jobs, or paths of their recordings; the first of them comes first
+    #[arg(value_name = "JOB|PATH", required = true)]
+    pub jobs: Vec<PathBuf>,
+}
+
 /// `scribed cancel`.
 #[derive(Debug, Args)]
 pub struct Cancel {
@@ -339,6 +362,22 @@ pub struct Cost {
     /// A table for a spreadsheet, with a line of headings (RFC 4180)
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+/// `scribed completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// Which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub shell: clap_complete::Shell,
+}
+
+/// `scribed man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// One page for each command, into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub to: Option<PathBuf>,
 }
 
 /// `scribed upgrade`.

@@ -8,10 +8,11 @@ use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Upload};
 use crate::control::request::Daemon;
-use crate::daemon::{House, mounts_of, recogniser, visitors, webhook_address};
+use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
 use crate::media::extract::missing_programs;
 use crate::server::service::health;
+use crate::source::bucket::Bucket;
 use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
 use rustix::fs::{Access, access};
@@ -46,7 +47,10 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.push(extraction());
     }
     verdicts.extend(house(&config).await);
-    verdicts.extend(callbacks(&config));
+    // What cannot be listened on was told by whoever tried.
+    if verdicts.iter().all(|verdict| verdict.what != "callbacks") {
+        verdicts.extend(callbacks(&config));
+    }
     for verdict in &verdicts {
         context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
         let sign = if verdict.good { "ok " } else { "BAD" };
@@ -70,6 +74,9 @@ fn bad(what: &str, words: String) -> Verdict {
 async fn folder(mount: &Mount) -> Verdict {
     let source = mount.source();
     let (name, folder) = (format!("source {}", source.name), source.folder.display());
+    if let Some(store) = mount.bucket() {
+        return bucket(mount, store, &name).await;
+    }
     if !source.folder.is_dir() {
         return bad(&name, format!("{folder} is not there: make it, or mount it; until then nothing of it changes"));
     }
@@ -83,6 +90,19 @@ async fn folder(mount: &Mount) -> Verdict {
         return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));
     }
     good(&name, &format!("{folder} can be read and written"))
+}
+
+async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
+    let address = mount.source().folder.display();
+    if let Err(away) = mount.there_now().await {
+        return bad(name, format!("frozen: {away}"));
+    }
+    match bucket.may_write().await {
+        Ok(()) => good(name, &format!("{address} can be listed and written")),
+        Err(error) => {
+            bad(name, format!("{address} cannot be written: {error}; outputs would wait until its key may put objects"))
+        }
+    }
 }
 
 /// Whether anything of the configuration is transcribed here.
@@ -116,6 +136,7 @@ async fn house(config: &Config) -> Vec<Verdict> {
     }
     let house = match House::open(config, false).await {
         Ok(house) => house,
+        Err(error @ OpenError::Callback { .. }) => return deaf(config, &error).await,
         Err(error) => return vec![bad("state", error.to_string())],
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
@@ -129,10 +150,17 @@ async fn house(config: &Config) -> Vec<Verdict> {
     verdicts
 }
 
-async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
-    let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
-    let mut verdicts =
-        vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
+/// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
+async fn deaf(config: &Config, error: &OpenError) -> Vec<Verdict> {
+    let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
+    verdicts.push(bad("callbacks", error.to_string()));
+    verdicts.extend(elsewhere(config).await);
+    verdicts
+}
+
+/// The services elsewhere, beside whoever has the queue.
+async fn elsewhere(config: &Config) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
     match visitors(config) {
         Ok(clients) => {
             for client in clients {
@@ -142,24 +170,34 @@ async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
         }
         Err(error) => verdicts.push(bad("service", error.to_string())),
     }
-    if needs_recogniser(config) {
+    verdicts
+}
+
+async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
+    let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
+    let mut verdicts =
+        vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
+    verdicts.extend(elsewhere(config).await);
+    let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
+    for own in config.own_services().filter(is_wanted) {
+        let what = format!("service {own}");
         verdicts.push(match &daemon.trouble {
-            None => good("service", "the daemon's own; it says nothing of trouble"),
-            Some(words) => bad("service", words.clone()),
+            None => good(&what, "the daemon's own; it says nothing of trouble"),
+            Some(words) => bad(&what, words.clone()),
         });
     }
     verdicts
 }
 
 async fn service(client: &dyn Client) -> Verdict {
-    let origin = client.identity().origin.clone();
+    let (what, origin) = (format!("service {}", client.identity().service), client.identity().origin.clone());
     match client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
-        Ok(_) => good("service", &format!("{origin} answers and takes the key")),
+        Ok(_) => good(&what, &format!("{origin} answers and takes the key")),
         Err(ListFault::None(fault)) => bad(
-            "service",
+            &what,
             format!("{origin} has no list, so an unknown create can only be solved by a person: {}", fault.words),
         ),
-        Err(ListFault::Now(fault)) => bad("service", fault.words),
+        Err(ListFault::Now(fault)) => bad(&what, fault.words),
     }
 }
 

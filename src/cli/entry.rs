@@ -4,8 +4,8 @@ use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::{
-    add, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, reload, retry, run,
-    serve, show, status, upgrade,
+    add, bump, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, reload, retry,
+    run, schema, serve, show, status, upgrade,
 };
 use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
@@ -89,6 +89,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Plan(args) => plan::run(context, args).await,
             Command::Add(args) => add::run(context, args).await,
             Command::Retry(args) => retry::run(context, args).await,
+            Command::Bump(args) => bump::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,
             Command::Pause(args) => pause::pause(context, args).await,
             Command::Resume(args) => pause::resume(context, args).await,
@@ -99,6 +100,9 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
             Command::Init => init::run(context),
+            Command::Schema => schema::of_config(),
+            Command::Completions(args) => schema::completions(args),
+            Command::Man(args) => schema::man(args),
             Command::Serve(args) => serve::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }

@@ -1,13 +1,17 @@
-//! `scribed explain`: why a file is where it is, and what happens next.
+//! `scribed explain`: why a file is where it is, what happens next, when, and what a person can do.
 
 use crate::cli::args::Explain;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
-use crate::cli::row::row;
-use crate::cli::show::{next, tell};
+use crate::cli::next::{Next, fact};
+use crate::cli::row::{moment, row};
+use crate::cli::show::tell;
 use crate::cli::way::{Way, place, strange};
-use crate::control::request::{Answer, Request};
-use serde_json::json;
+use crate::clock::{Clock, SystemClock};
+use crate::control::request::{Answer, Explained, Request};
+use crate::domain::reason::reason;
+use crate::wire::iso;
+use serde_json::{Value, json};
 
 /// Explains a path, whatever is there.
 ///
@@ -18,27 +22,64 @@ pub async fn run(context: &Context, args: &Explain) -> Result<u8, Failure> {
     let request = Request::Explain { path: place(&args.path)? };
     let Answer::Explained(explained) = way.ask(request).await? else { return Err(strange()) };
     let next = match &explained.job {
-        Some(job) if explained.next.is_empty() => next(job, explained.paused, way.has_daemon()),
-        _ => explained.next.clone(),
+        Some(job) if explained.next.is_empty() => Next::of(job, &explained.facts, SystemClock.now()),
+        _ => Next { words: explained.next.clone(), at: None },
     };
-    context.emit(&json!({
-        "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
-        "next": next, "source": explained.source, "job": explained.job.as_deref().map(row),
-    }))?;
+    context.emit(&object(&explained, &next))?;
+    context.say(&paragraph(&explained, &next))?;
     match &explained.job {
         Some(job) => {
-            tell(context, job, &next)?;
+            tell(context, job, &next.words, None)?;
             if !explained.words.is_empty() {
                 context.say(&format!("  now      {}", explained.words))?;
             }
         }
         None => {
-            context.say(&format!("{}: {}", explained.path, explained.words))?;
             if let Some(source) = &explained.source {
                 context.say(&format!("  source   {source}"))?;
             }
-            context.say(&format!("  next     {next}"))?;
+            context.say(&format!("  next     {}", next.words))?;
         }
     }
     Ok(0)
+}
+
+fn object(explained: &Explained, next: &Next) -> Value {
+    json!({
+        "path": explained.path.path().to_string_lossy(), "verdict": explained.verdict, "words": explained.words,
+        "next": next.words, "source": explained.source, "job": explained.job.as_deref().map(row),
+        "where": place_of(explained), "why": why(explained), "when": next.at.map(iso::write),
+        "can": can(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
+    })
+}
+
+/// Where it stands: the stage of its job, or what it is to scribed.
+fn place_of(explained: &Explained) -> Value {
+    explained.job.as_ref().map_or_else(|| json!(explained.verdict), |job| json!(job.stage.kind().name()))
+}
+
+/// Everything that keeps it there, in words.
+fn why(explained: &Explained) -> String {
+    let own = explained.job.as_ref().map(|job| reason(job)).unwrap_or_default();
+    let facts = explained.facts.iter().map(|fact| fact.words.as_str()).filter(|words| *words != own);
+    let all = [own.as_str(), explained.words.as_str()].into_iter().chain(facts);
+    all.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// What a person can do.
+fn can(explained: &Explained) -> Vec<&str> {
+    explained.facts.iter().filter_map(|fact| fact.mend.as_deref()).collect()
+}
+
+/// All of it in one paragraph: where, why, what next, when, and what a person can do.
+fn paragraph(explained: &Explained, next: &Next) -> String {
+    let why = why(explained);
+    let can = match can(explained).as_slice() {
+        [] => String::new(),
+        can => format!(" You can: {}.", can.join("; ")),
+    };
+    let Some(job) = &explained.job else { return format!("{}: {why}. Next: {}.{can}", explained.path, next.words) };
+    let stage = job.stage.kind().name();
+    let when = next.at.map(|at| format!(" When: {} UTC.", moment(at))).unwrap_or_default();
+    format!("{} is {stage} since {} UTC: {why}. Next: {}.{when}{can}", explained.path, moment(job.since), next.words)
 }

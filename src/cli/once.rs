@@ -9,18 +9,24 @@ use crate::cli::signals::on_signal;
 use crate::cli::way::taken;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
+use crate::control::plan_file;
+use crate::control::plan_run::{LeftOut, RunError};
 use crate::daemon::House;
+use crate::domain::job::JobKey;
 use crate::domain::names::SourceName;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::chosen::Chosen;
 use crate::pipeline::engine::{Ended, Patience, Tally, Until};
 use crate::pipeline::engines::Engines;
 pub use crate::pipeline::purse::hours as length;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
 use crate::store::contract::{Filter, Store, StoreError};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -33,21 +39,34 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let config = context.config()?;
     let started = Instant::now();
     let stop = on_signal()?;
+    let chosen = match args.plan.clone() {
+        Some(file) => Some(chosen(file, config.clone()).await?),
+        None => None,
+    };
     let house = match House::open(&config, args.rebuild).await {
         Ok(house) => house,
         Err(error) => return Err(taken(&config, error.into()).await),
     };
+    if let Some(chosen) = chosen {
+        house.setup().purse.keep_to(chosen);
+    }
     let patience = patience(&config, args.patience);
-    let passed = pass(context, &house, patience, &stop).await;
+    let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
     let tally = house.engines.tally();
     let waiting = waiting(&house).await?;
     let doubles = house.engines.doubles();
     let pauses = house.store.pauses().await?;
     house.close().await?;
-    let Passed { ended, away } = passed?;
-    report(context, &tally, &waiting, doubles, started.elapsed(), &ended, &away)?;
+    let Passed { ended, away, left_out } = passed?;
+    report(context, &tally, &waiting, doubles, started.elapsed(), &ended, (&away, left_out.as_ref()))?;
     tell_pauses(context, &pauses)?;
-    Ok(exit_code(&tally, &waiting, !away.is_empty(), &ended))
+    let is_whole = away.is_empty() && left_out.is_none_or(|left_out| left_out.count == 0);
+    Ok(exit_code(&tally, &waiting, !is_whole, &ended))
+}
+
+/// What a plan chose. It is read to its end before anything is begun.
+async fn chosen(file: PathBuf, config: Config) -> Result<Chosen, Failure> {
+    Ok(blocking(move || plan_file::read(&file, &config)).await?)
 }
 
 /// What a pass came to.
@@ -55,6 +74,8 @@ struct Passed {
     ended: Ended,
     /// The sources whose folders were not there, with the reason: who knows what lies in them.
     away: Vec<String>,
+    /// What of a plan was not as it was.
+    left_out: Option<LeftOut>,
 }
 
 /// Longer waits than were asked for that are still worth waiting for: nothing is wrong.
@@ -69,15 +90,16 @@ async fn pass(
     context: &Context,
     house: &House,
     patience: Patience,
+    plan: Option<&Path>,
     stop: &CancellationToken,
-) -> Result<Passed, StoreError> {
+) -> Result<Passed, Failure> {
     let scanning = AtomicBool::new(true);
     house.engines.set_intake(true);
     let scan = async {
-        let scanned = house.scan().await;
+        let found = find(house, plan).await;
         scanning.store(false, Ordering::Relaxed);
         house.engines.set_intake(false);
-        scanned
+        found
     };
     let over = CancellationToken::new();
     let work = async {
@@ -89,12 +111,21 @@ async fn pass(
     let show = context.progress.follow(look, over.cancelled());
     let found_all = async {
         tokio::select! {
-            scanned = scan => scanned.map(|scans| away(house, &scans)),
-            () = over.cancelled() => Ok(Vec::new()),
+            found = scan => found,
+            () = over.cancelled() => Ok((Vec::new(), None)),
         }
     };
     let (found, ended, ()) = tokio::join!(found_all, work, show);
-    Ok(Passed { away: found?, ended: ended? })
+    let (away, left_out) = found?;
+    Ok(Passed { away, left_out, ended: ended? })
+}
+
+/// Takes in what there is, or what a plan names of it.
+async fn find(house: &House, plan: Option<&Path>) -> Result<(Vec<String>, Option<LeftOut>), Failure> {
+    let Some(plan) = plan else { return Ok((away(house, &house.scan().await?), None)) };
+    let left_out = house.admit(plan).await?;
+    let away = left_out.away.iter().map(|(source, why)| format!("the source {source} is frozen: {why}"));
+    Ok((away.collect(), Some(left_out)))
 }
 
 /// In words; a folder that is back meanwhile was away during the scan all the same.
@@ -133,13 +164,17 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
     if open.iter().all(|kind| counts.of(*kind) == 0) {
         return Ok(waiting);
     }
-    let (pauses, now) = (store.pauses().await?, SystemClock.now());
+    let (pauses, now, purse) = (store.pauses().await?, SystemClock.now(), &house.setup().purse);
     let mut filter = Filter { stages: open, after: None, limit: 1_000 };
     loop {
         let jobs = store.page(&filter).await?;
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         for job in jobs {
+            // What a plan does not name is none of this pass's business.
+            if !purse.lets(&job) && !purse.chosen().is_some_and(|chosen| chosen.names(&job.key)) {
+                continue;
+            }
             let job = &house.told(job);
             let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
                 true => "pause",
@@ -158,15 +193,20 @@ fn report(
     doubles: u64,
     elapsed: Duration,
     ended: &Ended,
-    away: &[String],
+    (away, left_out): (&[String], Option<&LeftOut>),
 ) -> std::io::Result<()> {
     let waits: u64 = waiting.values().sum();
     let seconds = elapsed.as_secs_f64();
-    context.emit(&json!({
+    let mut object = json!({
         "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
         "audio_seconds": tally.audio_millis as f64 / 1000.0,
-    }))?;
+    });
+    if let Some(left_out) = left_out {
+        object["left_out"] = left_out.count.into();
+        object["left_out_files"] = left_out.files.iter().map(row_left_out).collect();
+    }
+    context.emit(&object)?;
     let audio = length(tally.audio_millis);
     context.say(&format!(
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
@@ -181,6 +221,7 @@ fn report(
     for words in away {
         context.say(words)?;
     }
+    left_out.map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     match ended {
         Ended::ServiceOut(words) => context.say(&format!("the service: {words}")),
         Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
@@ -189,6 +230,32 @@ fn report(
             context.say("nothing new: everything found had ended before (scribed status counts it)")
         }
         Ended::Idle => Ok(()),
+    }
+}
+
+fn row_left_out((key, why): &(JobKey, String)) -> Value {
+    json!({ "source": key.source, "path": key.path.lossy(), "why": why })
+}
+
+fn tell_left_out(context: &Context, left_out: &LeftOut) -> std::io::Result<()> {
+    if left_out.count > 0 {
+        context.say(&format!("{} files of the plan are left out:", left_out.count))?;
+    }
+    for (key, why) in &left_out.files {
+        context.say(&format!("  {}/{}: {why}", key.source, key.path))?;
+    }
+    match left_out.count.saturating_sub(left_out.files.len() as u64) {
+        0 => Ok(()),
+        more => context.say(&format!("  and {more} more")),
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Plan(error) => error.into(),
+            RunError::Store(error) => error.into(),
+        }
     }
 }
 

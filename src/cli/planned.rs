@@ -2,12 +2,20 @@
 
 use crate::cli::entry::Context;
 use crate::cli::once::length;
+use crate::cli::part::{Part, Sent, seconds};
+use crate::cli::twins::Candidate;
 use crate::control::forecast::Forecast;
-use crate::domain::job::Stamp;
+use crate::control::reckoning::Reckoned;
+use crate::domain::finish::Pile;
+use crate::domain::stage::Audio;
+use crate::source::likeness::{PIECES, WHOLE};
+use crate::wire::iso;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// `hold` is the source's setting.
 const HELD: &str = "held until they have been quiet for `hold` (`scribed retry` with the path sends one now)";
@@ -25,14 +33,8 @@ pub struct Planned {
     pub at_the_service: u64,
     /// Written before.
     pub done: u64,
-    /// Bytes of what would be sent.
-    pub bytes: u64,
-    /// Seconds of what would be sent, as far as they are known.
-    pub audio_seconds: f64,
-    /// What that costs, in the user's own money, as far as it is known; `None` where no price is.
-    pub price: Option<f64>,
-    /// How many of what would be sent do not tell how long they are.
-    pub unknown_length: u64,
+    /// What would be sent, part by part.
+    pub parts: BTreeMap<Part, Sent>,
     /// Whether nothing can be asked how long it is.
     pub no_tool: bool,
     /// Not sent before they have been quiet for `hold`.
@@ -47,11 +49,15 @@ pub struct Planned {
     pub away: Vec<String>,
     /// What could not be looked at.
     pub troubles: Vec<String>,
+    /// When it would be through.
+    pub reckoned: Option<Reckoned>,
+    /// Where the plan is kept.
+    pub saved: Option<PathBuf>,
 }
 
 impl Planned {
-    /// Counts a file. Returns whether it would be sent.
-    pub fn add(&mut self, forecast: &Forecast, stamp: &Stamp) -> bool {
+    /// Counts a file of which nothing would be sent.
+    pub fn add(&mut self, forecast: &Forecast) {
         let counted = match forecast {
             Forecast::New => &mut self.new,
             Forecast::Changed => &mut self.changed,
@@ -62,11 +68,53 @@ impl Planned {
             Forecast::Skipped(why) => self.skipped.entry(why.clone()).or_default(),
         };
         *counted += 1;
-        let is_sent = matches!(forecast, Forecast::New | Forecast::Changed | Forecast::OnTheWay);
-        if is_sent {
-            self.bytes += stamp.size;
-        }
-        is_sent
+    }
+
+    /// Counts a file that would be sent, or shares what is sent for another one.
+    pub fn send(&mut self, part: Part, file: &Candidate, audio: Option<Audio>, is_twin: bool, price: Option<f64>) {
+        self.add(&file.forecast);
+        let millis = audio.map_or(0, |audio| audio.millis);
+        let billed = audio.and_then(|audio| audio.to_reserve()).unwrap_or(0);
+        let one = match is_twin {
+            true => Sent { twins: 1, twin_audio: millis, ..Sent::default() },
+            false => Sent {
+                files: 1,
+                bytes: file.stamp.size,
+                audio: millis,
+                longest: millis,
+                billed,
+                price: price.map(|price| billed as f64 / 3.6e6 * price),
+                unknown_length: u64::from(audio.is_none()),
+                ..Sent::default()
+            },
+        };
+        self.parts.entry(part).or_default().add(&one);
+    }
+
+    /// All parts together.
+    pub fn sent(&self) -> Sent {
+        self.parts.values().fold(Sent::default(), |mut all, part| {
+            all.add(part);
+            all
+        })
+    }
+
+    /// Seconds of audio in what would be sent.
+    pub fn audio_seconds(&self) -> f64 {
+        seconds(self.parts.values().map(|part| part.audio).sum())
+    }
+
+    /// What would be sent, for a reckoning of the time that takes.
+    pub fn piles(&self) -> Vec<Pile> {
+        let pile = |(part, sent): (&Part, &Sent)| Pile {
+            source: part.source.clone(),
+            service: part.service.clone(),
+            files: sent.files,
+            audio: Duration::from_millis(sent.audio),
+            longest: Duration::from_millis(sent.longest),
+            billed: sent.billed,
+        };
+        self.parts.iter().map(pile).collect()
     }
 
     /// Counts what the source does not take.
@@ -74,24 +122,52 @@ impl Planned {
         *self.passed_over.entry(rule).or_default() += 1;
     }
 
-    /// How many would be sent.
-    pub fn files(&self) -> u64 {
-        self.new + self.changed + self.on_the_way
-    }
-
     /// Whether everything could be looked at.
     pub fn is_whole(&self) -> bool {
         self.away.is_empty() && self.troubles.is_empty()
     }
 
-    fn object(&self) -> Value {
-        json!({
-            "files": self.files(), "bytes": self.bytes, "audio_seconds": (self.audio_seconds * 1e3).round() / 1e3,
-            "price": self.price.map(|price| (price * 1e4).round() / 1e4), "unknown_length": self.unknown_length, "new": self.new, "changed": self.changed,
-            "on_the_way": self.on_the_way, "at_the_service": self.at_the_service, "done": self.done,
-            "held": self.held, "paused": self.paused,
+    /// All of it, for machines.
+    pub fn object(&self) -> Value {
+        let mut object = self.sent().object();
+        let more = json!({
+            "new": self.new, "changed": self.changed, "on_the_way": self.on_the_way,
+            "at_the_service": self.at_the_service, "done": self.done, "held": self.held, "paused": self.paused,
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
-        })
+            "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
+            "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
+        });
+        if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
+            object.extend(more);
+        }
+        object
+    }
+
+    fn finish(&self) -> Value {
+        let Some(reckoned) = &self.reckoned else { return Value::Null };
+        json!({ "at": reckoned.finish.at.map(iso::write), "held_up_by": reckoned.brake() })
+    }
+
+    /// What was not looked at, or is not known, and was taken to be so.
+    fn assumed(&self) -> Vec<String> {
+        let sent = self.sent();
+        let mut assumed = Vec::new();
+        if sent.twins > 0 {
+            assumed.push(format!(
+                "files of one size whose bytes are the same at {PIECES} places (up to {} all of them) are copies: before \
+                 anything is bought the whole content is compared",
+                HumanBytes(WHOLE)
+            ));
+        }
+        if sent.unknown_length > 0 {
+            assumed.push(format!("{} files of unknown length cost nothing and take no time", sent.unknown_length));
+        }
+        if self.changed > 0 {
+            assumed.push("what changed since it ended has another content".to_owned());
+        }
+        let reckoned = self.reckoned.iter().filter(|_| sent.files > 0);
+        assumed.extend(reckoned.flat_map(|reckoned| reckoned.assumed.clone()));
+        assumed
     }
 
     /// Says it.
@@ -100,25 +176,8 @@ impl Planned {
     /// Of stdout.
     pub fn tell(&self, context: &Context) -> io::Result<()> {
         context.emit(&self.object())?;
-        let (files, bytes) = (self.files(), HumanBytes(self.bytes));
-        let audio = length((self.audio_seconds * 1e3) as u64);
-        context.say(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
-        if let Some(price) = self.price {
-            let and_more = if self.unknown_length > 0 { ", and what is of unknown length" } else { "" };
-            context.say(&format!("  about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
-        }
-        if self.paused {
-            context.say("the queue is paused: none of them is sent until `scribed resume`")?;
-        }
-        let parts = [
-            (self.new, "new"),
-            (self.changed, "changed since they ended: sent if their content is another"),
-            (self.on_the_way, "on their way already"),
-            (self.unknown_length, self.unknown()),
-        ];
-        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
-            context.say(&format!("  {count:>8}  {what}"))?;
-        }
+        self.tell_sent(context)?;
+        self.tell_finish(context)?;
         let rest = [
             (self.at_the_service, "at the service: awaited and written"),
             (self.done, "done before"),
@@ -135,7 +194,61 @@ impl Planned {
         for words in &self.troubles {
             context.say(&format!("not looked at: {words}"))?;
         }
+        for words in self.assumed() {
+            context.say(&format!("assumed: {words}"))?;
+        }
+        self.saved.iter().try_for_each(|file| {
+            let file = file.display();
+            context.say(&format!("the plan is in {file}: `scribed once --plan {file}` does exactly that"))
+        })
+    }
+
+    fn tell_sent(&self, context: &Context) -> io::Result<()> {
+        let sent = self.sent();
+        let (files, bytes, audio) = (sent.files, HumanBytes(sent.bytes), length(sent.audio));
+        context.say(&format!("would be sent: {files} files, {bytes}, {audio} of audio"))?;
+        if let Some(price) = sent.price {
+            let and_more = if sent.unknown_length > 0 { ", and what is of unknown length" } else { "" };
+            context.say(&format!("  about {price:.2} by `price_per_hour`, each channel counted{and_more}"))?;
+        }
+        let parts = [
+            (self.new, "new"),
+            (self.changed, "changed since they ended: sent if their content is another"),
+            (self.on_the_way, "on their way already"),
+            (sent.twins, "of these are copies of others: not sent, what is bought for one is written beside all"),
+            (sent.unknown_length, self.unknown()),
+        ];
+        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
+            context.say(&format!("  {count:>8}  {what}"))?;
+        }
+        if self.parts.len() > 1 { self.table(context) } else { Ok(()) }
+    }
+
+    fn table(&self, context: &Context) -> io::Result<()> {
+        let width = self.parts.keys().map(|part| part.name().chars().count()).max().unwrap_or(0).max(6);
+        context.say(&format!("  {:<width$}  {:>8}  {:>10}  {:>10}  copies", "source", "files", "audio", "price"))?;
+        for (part, sent) in &self.parts {
+            let price = sent.price.map_or_else(|| "-".to_owned(), |price| format!("{price:.2}"));
+            let (name, files, audio, twins) = (part.name(), sent.files, length(sent.audio), sent.twins);
+            context.say(&format!("  {name:<width$}  {files:>8}  {audio:>10}  {price:>10}  {twins:>6}"))?;
+        }
         Ok(())
+    }
+
+    fn tell_finish(&self, context: &Context) -> io::Result<()> {
+        if self.paused {
+            context.say("the queue is paused: none of them is sent until `scribed resume`")?;
+        }
+        let sent = self.sent();
+        let Some(reckoned) = self.reckoned.as_ref().filter(|_| sent.files > 0) else { return Ok(()) };
+        let brake = reckoned.brake().map(|brake| format!("; most of the time goes by for {brake}")).unwrap_or_default();
+        match &reckoned.shown {
+            Some(at) => context.say(&format!("done by {at}, if nothing else comes{brake}")),
+            None => {
+                let by = reckoned.brake().unwrap_or_default();
+                context.say(&format!("not all of them are ever done as things stand: what keeps them is {by}"))
+            }
+        }
     }
 
     fn unknown(&self) -> &'static str {

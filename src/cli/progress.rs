@@ -171,6 +171,43 @@ pub fn spinner(context: &Context) -> ProgressBar {
     spinner
 }
 
+/// For work without a known end: a line that moves on a terminal, plain lines elsewhere, nothing where nobody
+/// looks.
+pub struct Ticker {
+    spinner: ProgressBar,
+    /// When the last plain line was written; `None` where none is.
+    said: Option<Instant>,
+}
+
+impl Ticker {
+    /// Nothing is shown yet.
+    pub fn new(context: &Context) -> Self {
+        let is_plain = !context.common.quiet && !io::stderr().is_terminal();
+        Self { spinner: spinner(context), said: is_plain.then(Instant::now) }
+    }
+
+    /// Shows how far it is, where it is time to.
+    pub fn tick(&mut self, words: impl Fn() -> String) {
+        if !self.spinner.is_hidden() {
+            self.spinner.set_message(words());
+        }
+        if let Some(said) = self.said.filter(|said| said.elapsed() >= PLAIN_EVERY) {
+            self.said = Some(said + said.elapsed());
+            let _ = writeln!(io::stderr().lock(), "{}", words());
+        }
+    }
+
+    /// Writes something without tearing the line.
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.spinner.suspend(write)
+    }
+
+    /// Takes the line away.
+    pub fn clear(&self) {
+        self.spinner.finish_and_clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

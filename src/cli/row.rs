@@ -41,7 +41,7 @@ pub fn row(job: &Job) -> Value {
 }
 
 /// What [`csv_row`] holds.
-pub const CSV_HEADER: [&str; 12] = [
+pub const CSV_HEADER: [&str; 13] = [
     "id",
     "source",
     "path",
@@ -54,11 +54,12 @@ pub const CSV_HEADER: [&str; 12] = [
     "request_id",
     "since",
     "due",
+    "service",
 ];
 
 /// One row of a table. What is not known, or not true of it, is empty; a path that is not UTF-8 is
 /// shown lossily.
-pub fn csv_row(job: &Job) -> [String; 12] {
+pub fn csv_row(job: &Job) -> [String; 13] {
     let fault = fault(job);
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     [
@@ -74,6 +75,7 @@ pub fn csv_row(job: &Job) -> [String; 12] {
         text(fault.and_then(|fault| fault.request_id.as_deref())),
         iso::write(job.since),
         job.due.map(iso::write).unwrap_or_default(),
+        text(job.stage.order().map(|order| order.service.as_str())),
     ]
 }
 

@@ -3,16 +3,16 @@
 use crate::cli::args::Show;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
-use crate::cli::pause::until;
+use crate::cli::next::Next;
+use crate::cli::next::fact;
 use crate::cli::row::{moment, row};
 use crate::cli::way::{Way, strange, wanted};
+use crate::clock::{Clock, SystemClock};
 use crate::control::request::{Answer, Origin, Request, Shown};
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
-use crate::domain::pause::Pause;
-use crate::domain::reason::{is_paused, reason};
-use crate::domain::stage::StageKind;
+use crate::domain::names::ServiceName;
+use crate::domain::reason::reason;
 use crate::pipeline::purse::hours;
 use crate::store::contract::Note;
 use serde_json::{Value, json};
@@ -26,8 +26,11 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     let way = Way::find(&context.config_without_secrets()?)?;
     let request = Request::Show { job: wanted(&args.job)? };
     let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
-    let Shown { job, history, paused, is_gone, origin, moved_to } = *shown;
+    let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let next = Next::of(&job, &facts, SystemClock.now());
     let mut object = row(&job);
+    object["next"] = next.words.clone().into();
+    object["facts"] = facts.iter().map(fact).collect();
     let notes = history.iter().map(|note| {
         json!({
             "at": crate::wire::iso::write(note.at), "stage": note.stage.name(), "round": note.round,
@@ -46,7 +49,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
     object["charges"] = job.charges.iter().map(charge).collect();
     context.emit(&object)?;
-    tell(context, &job, &next(&job, paused, way.has_daemon()))?;
+    tell(context, &job, &next.words, service.as_ref())?;
     tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     tell_history(context, &history)?;
     Ok(0)
@@ -56,13 +59,18 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
 ///
 /// # Errors
 /// Of stdout.
-pub fn tell(context: &Context, job: &Job, next: &str) -> io::Result<()> {
+pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
     context.say(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
     context.say(&format!("  stage    {} since {} UTC", job.stage.kind().name(), moment(job.since)))?;
     context.say(&format!("  reason   {}", reason(job)))?;
     context.say(&format!("  next     {next}"))?;
-    if let Some(id) = job.stage.transcription() {
-        context.say(&format!("  service  transcription {id}, round {}", job.round))?;
+    let service = job.stage.order().map(|order| &order.service).or(service);
+    match (service, job.stage.transcription()) {
+        (Some(service), Some(id)) => {
+            context.say(&format!("  service  {service}, transcription {id}, round {}", job.round))?;
+        }
+        (Some(service), None) => context.say(&format!("  service  {service}"))?,
+        (None, _) => {}
     }
     if let Some(sent) = &job.sent {
         context.say(&format!("  sent     {sent}"))?;
@@ -113,28 +121,6 @@ fn charge(charge: &Charge) -> Value {
         "at": at, "round": charge.round, "service": charge.service, "template": charge.template,
         "state": charge.state, "reserved_seconds": seconds(charge.reserved), "billed_seconds": seconds(charge.billed),
     })
-}
-
-/// What happens next to a job, and when.
-pub fn next(job: &Job, paused: Option<Pause>, has_daemon: bool) -> String {
-    match (job.due, paused) {
-        (Some(_), Some(pause)) if is_paused(job) => format!("nothing while it is paused, until {}", until(pause, "")),
-        (due, _) => unpaused(job, due, has_daemon),
-    }
-}
-
-fn unpaused(job: &Job, due: Option<Timestamp>, has_daemon: bool) -> String {
-    match due {
-        Some(_) if !has_daemon => {
-            "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself".to_owned()
-        }
-        Some(due) => format!("at {} UTC or soon after", moment(due)),
-        None if matches!(job.stage.kind(), StageKind::Failed | StageKind::Cancelled) => {
-            format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
-        }
-        None if job.stage.is_end() => "nothing: it has ended".to_owned(),
-        None => "nothing by itself: a person is asked".to_owned(),
-    }
 }
 
 fn tell_history(context: &Context, history: &[Note]) -> io::Result<()> {

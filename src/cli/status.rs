@@ -6,8 +6,8 @@ use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::config::zone::Zone;
-use crate::control::request::{Answer, BudgetUse, Daemon, Received, Request, Served, Status};
+use crate::control::request::{Answer, BudgetUse, Daemon, Received, Request, Served, Status, Windowed};
+use crate::domain::zone::Zone;
 use crate::pipeline::engine::Bears;
 use crate::wire::iso;
 use indicatif::HumanBytes;
@@ -65,6 +65,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
         "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
+        "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
     })
 }
 
@@ -83,10 +84,24 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for frozen in &status.frozen {
         context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
     }
+    status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),
         None => context.say("no daemon runs"),
     }
+}
+
+fn tell_window(context: &Context, windowed: &Windowed) -> io::Result<()> {
+    let Windowed { source, until_shown, windows, .. } = windowed;
+    let how = if windowed.open { "open" } else { "shut: nothing of it is uploaded or submitted" };
+    context.say(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
+}
+
+fn window(windowed: &Windowed) -> Value {
+    json!({
+        "source": windowed.source, "open": windowed.open, "until": windowed.until.map(iso::write),
+        "windows": windowed.windows,
+    })
 }
 
 fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {

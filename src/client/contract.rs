@@ -2,6 +2,7 @@
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId, UploadId};
+use crate::domain::remote::RemoteUrl;
 use crate::domain::stage::Audio;
 use crate::domain::token::Token;
 use crate::wire::page::ListQuery;
@@ -60,11 +61,20 @@ impl Turn {
     }
 }
 
+/// What a create asks to be transcribed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RequestAudio {
+    /// What was uploaded.
+    Upload(UploadId),
+    /// What the service fetches.
+    Url(RemoteUrl),
+}
+
 /// What a create asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateRequest {
     /// The audio.
-    pub upload: UploadId,
+    pub audio: RequestAudio,
     /// The rendered parameters, without `audio_url` and `custom_metadata`.
     pub params: Map<String, Value>,
     /// The rendered metadata, our token included.

@@ -4,8 +4,8 @@
 use crate::client::again::{Again, Tries, again};
 use crate::client::answer::{self, Answer};
 use crate::client::contract::{
-    Client, CreateRequest, Creation, Deletion, Identity, Kind, ListFault, ListPage, PageFault, Reading, Sent, Turn,
-    UploadFile, Whole, WholePage,
+    Client, CreateRequest, Creation, Deletion, Identity, Kind, ListFault, ListPage, PageFault, Reading, RequestAudio,
+    Sent, Turn, UploadFile, Whole, WholePage,
 };
 use crate::client::hearing::Hearing;
 use crate::client::meaning::{Meaning, date, meaning, retry_after};
@@ -645,7 +645,10 @@ impl Leaving {
 impl HttpClient {
     /// The one request of a create.
     async fn create_once(&self, request: CreateRequest) -> Result<Answer, Lost> {
-        let audio = upload::address(&self.base, &request.upload);
+        let audio = match &request.audio {
+            RequestAudio::Upload(id) => upload::address(&self.base, id),
+            RequestAudio::Url(url) => url.expose().to_owned(),
+        };
         let json = record::create_body(request.params, audio, request.metadata, request.callback);
         let late = Arc::new(AtomicBool::new(false));
         let within = self.timeouts.first_byte;

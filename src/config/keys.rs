@@ -24,6 +24,10 @@ pub enum Holds {
     NotYet,
     /// A table with these keys.
     Table(&'static [Key]),
+    /// A table with these keys, or a value that `meant` reads.
+    ValueOrTable(&'static [Key]),
+    /// A table with these keys, or an array of them.
+    TableOrTables(&'static [Key]),
     /// `[[name]]`: tables with these keys.
     Tables(&'static [Key]),
     /// Tables under names of the user's: request parameters, checked by `template`.
@@ -80,16 +84,19 @@ const SERVE: &[Key] = &[
 const SOURCE: &[Key] = &[
     value("name"),
     value("folder"),
+    value("bucket"),
+    table("s3", S3),
     not_yet("manifest"),
     value("include"),
     value("exclude"),
     value("existing"),
     value("settle"),
     value("hold"),
-    value("scan"),
-    not_yet("submit"),
-    not_yet("lane"),
-    not_yet("order"),
+    Key { name: "scan", holds: Holds::ValueOrTable(&[value("at"), value("timezone")]) },
+    Key { name: "submit", holds: Holds::TableOrTables(&[value("from"), value("for"), value("timezone")]) },
+    value("lane"),
+    value("order"),
+    value("priority"),
     value("capture"),
     value("language"),
     value("template"),
@@ -99,6 +106,17 @@ const SOURCE: &[Key] = &[
     value("local_only"),
     value("service"),
     table("budget", &[value("day"), value("month"), value("total")]),
+];
+
+const S3: &[Key] = &[
+    value("endpoint"),
+    value("region"),
+    value("key_id"),
+    value("secret"),
+    value("token"),
+    value("anonymous"),
+    value("path_style"),
+    value("allow_http"),
 ];
 
 const fn value(name: &'static str) -> Key {
@@ -120,6 +138,22 @@ pub fn check(top: &DeTable<'_>) -> Vec<Problem> {
     problems
 }
 
+/// Everything in a sidecar that is not one of its keys. What belongs into `jobs.toml` is told so.
+pub(super) fn check_sidecar(top: &DeTable<'_>, keys: &[Key]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_table(top, keys, "", &mut problems);
+    for problem in &mut problems {
+        let at = problem.span.clone().unwrap_or_default();
+        let written = top.keys().find(|key| key.span() == at).map(|key| key.get_ref().to_string());
+        let elsewhere = |key: &&Key| written.as_deref() == Some(key.name);
+        if FILE.iter().chain(SOURCE).chain(SERVICE).chain(SERVE).any(|key| elsewhere(&key)) {
+            problem.what = format!("`{}` may not be said beside recordings", written.unwrap_or_default());
+            problem.mend = "say it in jobs.toml".to_owned();
+        }
+    }
+    problems
+}
+
 fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec<Problem>) {
     for (written, value) in table {
         let name = written.get_ref().as_ref();
@@ -133,13 +167,16 @@ fn check_table(table: &DeTable<'_>, keys: &[Key], path: &str, problems: &mut Vec
 fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: &str, problems: &mut Vec<Problem>) {
     let path = if path.is_empty() { key.name.to_owned() } else { format!("{path}.{}", key.name) };
     match (&key.holds, value.get_ref()) {
-        (Holds::Value, _) => {}
+        (Holds::ValueOrTable(keys) | Holds::TableOrTables(keys), DeValue::Table(inner)) => {
+            check_table(inner, keys, &path, problems);
+        }
+        (Holds::Value | Holds::ValueOrTable(_), _) => {}
         (Holds::NotYet, _) => problems.push(
             Problem::at(at, format!("`{path}` is not honoured by this build yet"))
                 .mend("take it out; a setting is never ignored silently"),
         ),
         (Holds::Table(keys), DeValue::Table(inner)) => check_table(inner, keys, &path, problems),
-        (Holds::Tables(keys), DeValue::Array(list)) => {
+        (Holds::Tables(keys) | Holds::TableOrTables(keys), DeValue::Array(list)) => {
             for element in list {
                 match element.get_ref() {
                     DeValue::Table(inner) => check_table(inner, keys, &path, problems),
@@ -160,13 +197,22 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
                 }
             }
         }
-        (Holds::Table(_) | Holds::Tables(_) | Holds::Named | Holds::NamedTables(_), other) => {
+        (
+            Holds::Table(_) | Holds::Tables(_) | Holds::TableOrTables(_) | Holds::Named | Holds::NamedTables(_),
+            other,
+        ) => {
             problems.push(no_table(key, at, other));
         }
     }
 }
 
 fn no_table(key: &Key, at: Range<usize>, found: &DeValue<'_>) -> Problem {
+    if let Holds::TableOrTables(keys) = key.holds {
+        let settings: Vec<String> = keys.iter().map(|key| format!("{} = …", key.name)).collect();
+        return Problem::at(at, format!("`{}` has the wrong form", key.name))
+            .label(format!("found {}", article(found)))
+            .mend(format!("write {} = {{ {} }}, or an array of these", key.name, settings.join(", ")));
+    }
     let header = match key.holds {
         Holds::Tables(_) => format!("[[{}]]", key.name),
         Holds::Named | Holds::NamedTables(_) => format!("[{}.NAME]", key.name),

@@ -5,12 +5,14 @@ use super::name_as::NameTemplate;
 use super::schedule::Schedule;
 use super::secret::Secret;
 use super::template::{Template, Templates};
-use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::standing::Standing;
+use crate::domain::window::Windows;
+use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use globset::GlobSet;
@@ -240,8 +242,10 @@ pub struct Source {
     pub service: ServiceName,
     /// Nothing of it ever leaves this machine.
     pub local_only: bool,
-    /// Absolute; need not exist, since a mount may be away.
+    /// Absolute; need not exist, since a mount may be away. Of a bucket its address: `s3://name/prefix`.
     pub folder: PathBuf,
+    /// The bucket that `folder` is the address of; `None`: a folder of this machine.
+    pub bucket: Option<Bucket>,
     /// Matched against paths relative to `folder`, without regard to case.
     pub include: GlobSet,
     /// As `include`, and stronger; holds the state and the service's data where they lie inside.
@@ -256,6 +260,10 @@ pub struct Source {
     pub hold: Duration,
     /// When the whole folder is looked through.
     pub scan: Schedule,
+    /// When its jobs may be uploaded and submitted; `None`: at any time.
+    pub submit: Option<Windows>,
+    /// How it stands among the others.
+    pub standing: Standing,
     /// How much of it may be bought.
     pub budget: Allowance,
     /// What templates may know of a file from its path.
@@ -281,6 +289,39 @@ pub struct Shared {
     pub env: BTreeMap<String, String>,
     /// The days of dates.
     pub zone: Zone,
+}
+
+/// A bucket that media comes from, and how it is spoken to.
+#[derive(Debug, Clone)]
+pub struct Bucket {
+    /// 3 to 63 characters of a host's name.
+    pub name: String,
+    /// What every key begins with, without the slash behind it; may be empty.
+    pub prefix: String,
+    /// Without user, query and fragment; plain http only where that was said, or on this machine. `None`: AWS.
+    pub endpoint: Option<Url>,
+    /// Never empty.
+    pub region: String,
+    /// Whether the bucket's name stands in the path, not in the host's name.
+    pub path_style: bool,
+    /// As whom.
+    pub access: BucketAccess,
+}
+
+/// As whom a bucket is spoken to.
+#[derive(Debug, Clone)]
+pub enum BucketAccess {
+    /// As anybody: requests are not signed.
+    Nobody,
+    /// As the owner of a key.
+    Key {
+        /// Which key.
+        id: Secret,
+        /// What requests are signed with. Empty where it was not fetched.
+        secret: Secret,
+        /// Of a key that ends soon.
+        token: Option<Secret>,
+    },
 }
 
 /// What is done where a subtitle by someone else is there already.

@@ -35,9 +35,22 @@ impl Overlay {
         self.say(shorthand::language(code), line);
     }
 
+    /// The languages that are spoken, where it has no lines: that of a row. One that is named is not looked for
+    /// among others.
+    pub fn say_languages(&mut self, codes: &[String]) {
+        self.language = codes.first().cloned();
+        merge_map(&mut self.parameters, &shorthand::languages(codes));
+    }
+
     /// Words to be heard.
     pub fn say_vocabulary(&mut self, words: Vec<Value>, line: usize) {
         self.say(shorthand::vocabulary(words), line);
+    }
+
+    /// Request parameters, each with its line.
+    pub(super) fn say_at(&mut self, parameters: Map<String, Value>, lines: BTreeMap<String, usize>) {
+        self.lines.extend(lines);
+        merge_map(&mut self.parameters, &parameters);
     }
 
     /// Request parameters.

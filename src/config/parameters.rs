@@ -5,7 +5,7 @@ use super::template::{
     PARSE_MEND, TOKEN_ROOM, always_fails, environment, explain, is_dynamic, names_of, take_metadata,
 };
 use super::variables::{ROOTS, Scope, User};
-use super::written::{Refusal, Section, refusal};
+use super::written::{Found, Refusal, Section, refusal};
 use crate::domain::token::RESERVED_KEY;
 use crate::wire::fields::{Complaint, METADATA, METADATA_LIMIT, PER_REQUEST, Side, Wrong, inspect, text_length};
 use minijinja::Environment;
@@ -28,6 +28,8 @@ pub(super) struct Written<'s, 'a> {
     section: &'s Section<'a>,
     scope: &'s Scope,
     users: Vec<&'s User>,
+    /// Nothing is filled in: marks of a template are a mistake, and what is missing may stand elsewhere.
+    is_plain: bool,
     /// What its texts name of a job, by their dotted paths.
     pub(super) names: BTreeMap<String, BTreeSet<String>>,
 }
@@ -36,7 +38,15 @@ impl<'s, 'a> Written<'s, 'a> {
     /// Nothing is read yet of the template of this name.
     pub(super) fn new(section: &'s Section<'a>, scope: &'s Scope, name: &str) -> Self {
         let users = scope.users.iter().filter(|user| user.template.as_deref() == Some(name)).collect();
-        Self { places: BTreeMap::new(), env: environment(), section, scope, users, names: BTreeMap::new() }
+        Self {
+            places: BTreeMap::new(),
+            env: environment(),
+            section,
+            scope,
+            users,
+            is_plain: false,
+            names: BTreeMap::new(),
+        }
     }
 
     /// The line of each parameter in the file of this text, by its dotted path.
@@ -88,7 +98,10 @@ impl<'s, 'a> Written<'s, 'a> {
     }
 
     fn text(&mut self, path: &str, text: &str) -> Value {
-        if is_dynamic(text) {
+        if is_dynamic(text) && self.is_plain {
+            let mend = "write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`";
+            self.tell(path, refusal("may not be a template here", mend));
+        } else if is_dynamic(text) {
             match self.env.add_template_owned(path.to_owned(), text.to_owned()) {
                 Ok(()) => self.try_out(path),
                 Err(error) => self.tell(path, refusal(format!("does not parse: {}", explain(&error)), PARSE_MEND)),
@@ -122,14 +135,11 @@ impl<'s, 'a> Written<'s, 'a> {
     /// What may not be set in a template.
     pub(super) fn check_rights(&self, value: &Value) {
         for key in PER_REQUEST.iter().filter(|key| value.get(key).is_some()) {
-            self.tell_key(key, refusal("may not be set in a template", "take it out; it is set for each job"));
+            self.tell_key(key, refusal("may not be set here", "take it out; it is set for each job"));
         }
         if value.pointer(&format!("/{METADATA}/{RESERVED_KEY}")).is_some() {
             let key = format!("{METADATA}.{RESERVED_KEY}");
-            self.tell_key(
-                &key,
-                refusal("may not be set in a template", "this key holds scribed's own token; use another"),
-            );
+            self.tell_key(&key, refusal("may not be set here", "this key holds scribed's own token; use another"));
         }
     }
 
@@ -150,7 +160,8 @@ impl<'s, 'a> Written<'s, 'a> {
             }
         }
         for complaint in inspect(&params, Side::Client, is_dynamic).complaints {
-            if !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
+            let elsewhere = self.is_plain && complaint.wrong == Wrong::Missing;
+            if !elsewhere && !PER_REQUEST.iter().any(|key| complaint.field.split('.').next() == Some(key)) {
                 self.complain(&complaint);
             }
         }
@@ -209,6 +220,30 @@ impl<'s, 'a> Written<'s, 'a> {
     fn tell_key(&self, path: &str, refusal: Refusal) {
         let span = self.places.get(path).map_or(self.section.span.clone(), |place| place.key.clone());
         self.section.refuse(path, span, refusal);
+    }
+}
+
+/// Request parameters in which nothing is filled in: those of a sidecar.
+pub(super) struct Plain;
+
+impl Plain {
+    /// Reads a table, with the line of each, and tells all that is wrong with it.
+    pub(super) fn read(section: &Section<'_>, file_text: &str) -> (Map<String, Value>, BTreeMap<String, usize>) {
+        let scope = Scope::default();
+        let mut written = Written { is_plain: true, ..Written::new(section, &scope, "") };
+        let value = section.table().map_or(Value::Null, |table| written.table("", table));
+        written.check_rights(&value);
+        written.check_fields(&value);
+        let lines = written.lines(file_text);
+        (value.as_object().cloned().unwrap_or_default(), lines)
+    }
+
+    /// A value as it stands.
+    pub(super) fn value(value: &DeValue<'_>) -> Value {
+        let (found, scope) = (Found::default(), Scope::default());
+        let empty = DeTable::new();
+        let section = Section::of_file(&empty, &found);
+        Written { is_plain: true, ..Written::new(&section, &scope, "") }.value("", value)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is wrong with a configuration file: everything at once, each with line, caret and mend.
 
 use super::blind::blind;
+pub use crate::domain::nearest::nearest;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
@@ -112,13 +113,6 @@ impl fmt::Debug for Problems {
 }
 
 impl std::error::Error for Problems {}
-
-/// The nearest of the known words, where one is near enough to be a slip of the hand.
-pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
-    let far = word.chars().count().div_ceil(3);
-    let distance = |name: &&str| strsim::osa_distance(&word.to_lowercase(), &name.to_lowercase());
-    known.into_iter().filter(|name| distance(name) <= far).min_by_key(distance)
-}
 
 /// The part of a span that lies in its first line, on character borders: a table's span goes over
 /// many lines, and one is enough to find it.

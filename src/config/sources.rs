@@ -7,10 +7,11 @@ use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{globs, inside, media_glob, set};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
-use super::schedule::Schedule;
 use super::scoping::user_of;
 use super::spending::allowance;
+use super::standings::standing;
 use super::template::{self, Template};
+use super::timing;
 use super::values::{boolean, or, values};
 use super::variables::Scope;
 use super::written::{Refusal, Section, Spot, duration, refusal, text};
@@ -68,26 +69,34 @@ impl Reader<'_> {
         let existing = or(section.get("existing", existing), Existing::Skip);
         let settle = section.get("settle", duration).map(|settle| settle.value);
         let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
-        let scan = or(section.get("scan", scan), Schedule::Every(Duration::from_secs(15 * 60)));
         let template = section.get("template", |value| template::find(&shared.templates, &text(value)?));
         let (service, local_only) = service_of(section, known.services);
         let outputs = outputs(section);
         let capture = section.get("capture", |value| Capture::build(&text(value)?)).map(|spot| spot.value);
         let language = section.get("language", language).map(|spot| spot.value);
         let name_as = name_as(section, known.scope)?;
-        if !table.contains_key("folder") && !table.contains_key("manifest") {
+        let bucket = self.bucket(section);
+        if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
             let problem = Problem::at(section.span.clone(), "this source has no `folder`");
-            section.tell(problem.mend("folder = \"inbox\""));
+            section.tell(problem.mend("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
         }
-        let written = written?;
-        let folder = self.path(&written.value);
+        let (folder, place) = match (written, &bucket) {
+            (Some(_), Some(bucket)) => {
+                let why = "is given beside a `folder`: media comes from one of the two";
+                section.refuse("bucket", bucket.span.clone(), refusal(why, "make two sources of them"));
+                return None;
+            }
+            (Some(written), None) => (self.path(&written.value), written.span),
+            (None, Some(bucket)) => (bucket.value.folder(), bucket.span.clone()),
+            (None, None) => return None,
+        };
         if own.iter().any(|own| folder.starts_with(own)) {
             let why = "lies in the folder of the state or of the service's data";
-            section.refuse("folder", written.span.clone(), refusal(why, "choose a folder of media"));
+            section.refuse("folder", place.clone(), refusal(why, "choose a folder of media"));
         }
         let name = match name {
             Some(name) => name,
-            None => default_name(section, &folder, &written.span)?,
+            None => default_name(section, &folder, &place)?,
         };
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
         let own = own.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
@@ -96,13 +105,16 @@ impl Reader<'_> {
             service,
             local_only,
             folder,
+            bucket: bucket.map(|spot| spot.value),
             include: set(include),
             exclude,
             own,
             existing,
             settle,
             hold,
-            scan,
+            scan: timing::scan(section),
+            submit: timing::submit(section),
+            standing: standing(section),
             budget: allowance(&section.section("budget")),
             capture,
             language,
@@ -111,7 +123,7 @@ impl Reader<'_> {
             name_as,
             shared: Arc::clone(shared),
         };
-        Some(Draft { source, name_span: name.span, folder_span: written.span })
+        Some(Draft { source, name_span: name.span, folder_span: place })
     }
 }
 
@@ -147,10 +159,6 @@ fn existing(value: &DeValue<'_>) -> Result<Existing, Refusal> {
         "transcribe" => Ok(Existing::Transcribe),
         _ => Err(refusal("must be \"skip\" or \"transcribe\"", "the default is \"skip\", which never costs anything")),
     }
-}
-
-fn scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
-    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
 }
 
 fn source_name(value: &DeValue<'_>) -> Result<String, Refusal> {
@@ -216,7 +224,9 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
         let problem = Problem::at(later.name_span.clone(), what).also(earlier.name_span.clone(), "the first");
         file.tell(problem.mend("give one of them another name = \"…\""));
     }
-    if first.starts_with(second) || second.starts_with(first) {
+    let endpoint = |draft: &Draft| draft.source.bucket.as_ref().map(|bucket| bucket.endpoint.clone());
+    let same_machine = endpoint(earlier) == endpoint(later);
+    if same_machine && (first.starts_with(second) || second.starts_with(first)) {
         let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
             .also(earlier.folder_span.clone(), "the first");
         file.tell(

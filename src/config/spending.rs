@@ -3,8 +3,8 @@
 use super::meant::Source;
 use super::values::or;
 use super::written::{Section, refusal, some_time, text};
-use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
+use crate::domain::zone::Zone;
 use std::time::Duration;
 
 pub(super) fn budget(section: &Section<'_>, sources: &[Source]) -> Budget {

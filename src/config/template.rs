@@ -2,9 +2,9 @@
 
 use super::overlay::{Overlay, merge};
 use super::parameters::{Written, in_short, join};
-use super::problem::nearest;
 use super::variables::{Scope, Vars};
 use super::written::{Refusal, Section, refusal};
+use crate::domain::nearest::nearest;
 use crate::wire::fields::{Complaint, METADATA, METADATA_LIMIT, Side, coerce, text_length};
 use crate::wire::params::Params;
 use crate::wire::shorthand;

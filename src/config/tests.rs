@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{Config, Existing, Recogniser, Service, Terms, Upload};
+use super::meant::{BucketAccess, Config, Existing, Recogniser, Service, Terms, Upload};
 use super::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
 use super::overlay::Overlay;
 use super::problem::Problems;
@@ -11,11 +11,11 @@ use super::reading::{load, parse};
 use super::schedule::Schedule;
 use super::starter::starter;
 use super::variables::{Scope, User, Vars};
-use super::zone::Zone;
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use proptest::prelude::*;
@@ -87,9 +87,13 @@ fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
             lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
         }
         (Holds::Tables(inner), Some(value)) => {
-            lacking(value[0].as_table().unwrap(), inner, &format!("{path}{}.", key.name))
+            let every = value.as_array().unwrap().iter().flat_map(|table| table.as_table().unwrap().clone());
+            lacking(&every.collect(), inner, &format!("{path}{}.", key.name))
         }
-        (Holds::Value | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
+        (Holds::TableOrTables(inner), Some(value)) => {
+            lacking(value.as_table().unwrap(), inner, &format!("{path}{}.", key.name))
+        }
+        (Holds::Value | Holds::ValueOrTable(_) | Holds::Named | Holds::NamedTables(_), Some(_)) => vec![],
     };
     keys.iter().flat_map(lacks).collect()
 }
@@ -486,7 +490,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: add `target_languages`
 
-        error: `template.interview.audio_url` may not be set in a template
+        error: `template.interview.audio_url` may not be set here
           --> jobs.toml:13:1
            |
         13 | audio_url = "https://x.example/a.mp4"
@@ -494,7 +498,7 @@ custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
            |
            = help: take it out; it is set for each job
 
-        error: `template.interview.custom_metadata.scribed` may not be set in a template
+        error: `template.interview.custom_metadata.scribed` may not be set here
           --> jobs.toml:14:21
            |
         14 | custom_metadata = { scribed = "x", a = "{{ folder | shout }}", b = "{{ stm }}" }
@@ -1010,7 +1014,7 @@ fn what_is_said_of_a_sources_intake_is_honoured() {
 
 #[test]
 fn an_intake_that_cannot_be_meant() {
-    insta::assert_snapshot!(with_source("existing = \"replace\"\nhold = 24\nscan = \"* * * * 1\"\n"), @r#"
+    insta::assert_snapshot!(with_source("existing = \"replace\"\nhold = 24\nscan = \"* * * * 8\"\n"), @r#"
     error: `source.existing` must be "skip" or "transcribe"
      --> jobs.toml:3:12
       |
@@ -1027,14 +1031,35 @@ fn an_intake_that_cannot_be_meant() {
       |
       = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
 
-    error: `source.scan` must name its weekdays: numbers mean other days here than in crontab
+    error: `source.scan` is no cron line: `8` is no weekday
      --> jobs.toml:5:8
       |
-    5 | scan = "* * * * 1"
+    5 | scan = "* * * * 8"
       |        ^^^^^^^^^^^
       |
-      = help: write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri
+      = help: write a cron line like "0 22 * * Mon-Fri": minute, hour, day, month, weekday
     "#);
+}
+
+#[test]
+fn what_is_said_of_times_is_honoured() {
+    let source = |lines: &str| read(&format!("[[source]]\nfolder = \"inbox\"\n{lines}")).unwrap().sources.remove(0);
+    assert!(source("").submit.is_none());
+    let one = source("submit = { from = \"0 22 * * *\", for = \"8h\", timezone = \"Europe/Paris\" }\n");
+    assert_eq!(one.submit.unwrap().to_string(), "0 22 * * * for 8h (Europe/Paris)");
+    let two = source("submit = [{ from = \"@daily\", for = \"1h\" }, { from = \"0 6 * * 6,0\", for = \"1d\" }]\n");
+    assert_eq!(two.submit.unwrap().to_string(), "@daily for 1h (UTC), 0 6 * * 6,0 for 1day (UTC)");
+    let Schedule::At(line) = source("scan = { at = \"0 22 * * 1-5\", timezone = \"Asia/Tokyo\" }\n").scan else {
+        panic!("no cron line")
+    };
+    assert_eq!((line.text(), line.zone().name()), ("0 22 * * 1-5", "Asia/Tokyo"));
+}
+
+#[test]
+fn times_that_cannot_be_meant() {
+    insta::assert_snapshot!(with_source("submit = { from = \"0 22 * * 8\", for = \"8s\", until = 6 }\n"));
+    insta::assert_snapshot!(with_source("submit = \"0 22 * * *\"\nscan = { timezone = \"Europe/Pariss\" }\n"));
+    insta::assert_snapshot!(with_source("submit = [{ from = \"@reboot\", for = \"8h\" }, {}, 3]\nscan = 3\n"));
 }
 
 #[test]
@@ -1146,6 +1171,40 @@ fn templates_may_not_say_whom_to_call() {
         let text = with_source(&format!("[template.t]\n{key}\n"));
         assert!(text.contains("callback"), "{text}");
     }
+}
+
+#[test]
+fn a_bucket_is_a_source() {
+    let keys = "s3 = { key_id = \"env:SCRIBED_ID\", secret = \"env:SCRIBED_SECRET\" }\n";
+    let source = |lines: &str| read(&format!("[[source]]\n{lines}")).unwrap().sources.remove(0);
+    let here = source(&format!("bucket = \"s3://media/tapes/1974/\"\n{keys}"));
+    assert_eq!((here.name.as_str(), here.folder.as_path()), ("1974", Path::new("s3://media/tapes/1974")));
+    let bucket = here.bucket.unwrap();
+    assert_eq!(
+        (bucket.name.as_str(), bucket.prefix.as_str(), bucket.region.as_str()),
+        ("media", "tapes/1974", "us-east-1")
+    );
+    assert!(bucket.endpoint.is_none() && !bucket.path_style && matches!(bucket.access, BucketAccess::Key { .. }));
+    assert!(!format!("{bucket:?}").contains("hunter2"));
+    let public = "bucket = \"s3://media\"\ns3 = { anonymous = true, endpoint = \"http://127.0.0.1:9000\" }\n";
+    let bucket = source(public).bucket.unwrap();
+    assert!(bucket.path_style && matches!(bucket.access, BucketAccess::Nobody));
+    // One name at two servers is two buckets.
+    let two = format!("[[source]]\nname = \"b\"\n{public}[[source]]\nname = \"a\"\nbucket = \"s3://media\"\n{keys}");
+    assert_eq!(read(&two).unwrap().sources.len(), 2);
+}
+
+#[test]
+fn buckets_that_cannot_be() {
+    insta::assert_snapshot!(told(
+        "[[source]]\nname = \"a\"\nbucket = \"media/tapes\"\n\
+         [[source]]\nname = \"b\"\nbucket = \"s3://media/a//b\"\n\
+         [[source]]\nname = \"c\"\nbucket = \"s3://media/c\"\nfolder = \"c\"\ns3 = { anonymous = true }\n\
+         [[source]]\nname = \"d\"\nbucket = \"s3://media/d\"\ns3 = { key_id = \"AKIAEXAMPLE\", token = \"env:SCRIBED_T\" }\n\
+         [[source]]\nname = \"e\"\nbucket = \"s3://media/e\"\ns3 = { anonymous = true, endpoint = \"http://s3.example.org\" }\n\
+         [[source]]\nname = \"f\"\nfolder = \"f\"\ns3 = { region = \"eu-west-1\" }\n\
+         [[source]]\nname = \"g\"\nbucket = \"s3://media/e/below\"\ns3 = { anonymous = true, endpoint = \"http://s3.example.org\", allow_http = true }\n"
+    ));
 }
 
 const CAPTURING: &str = r#"

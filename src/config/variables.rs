@@ -2,6 +2,7 @@
 
 use super::problem::nearest;
 use super::written::{Refusal, refusal};
+use crate::domain::making::Described;
 use minijinja::{Environment, context};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -28,22 +29,11 @@ pub struct Vars {
     /// Its row of a manifest, by column; empty where it came by no manifest.
     pub row: Map<String, Value>,
     /// What the file says of itself; only where a template names it.
-    pub media: Heard,
+    pub media: Described,
     /// The day of its last change, as `2026-11-21`.
     pub date: String,
     /// What of the environment the configuration allows.
     pub env: BTreeMap<String, String>,
-}
-
-/// What a file says of itself; what it does not say is absent.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Heard {
-    /// Seconds.
-    pub duration: Option<f64>,
-    /// Of its first audio track.
-    pub channels: Option<u32>,
-    /// Of its first audio track, as its container has it.
-    pub language: Option<String>,
 }
 
 /// What may stand in a parameter.
@@ -54,13 +44,13 @@ pub(super) const ROOTS: [&str; 13] =
 pub(super) const NAME_ROOTS: [&str; 12] =
     ["stem", "name", "source", "lang", "ext", "path", "folder", "dir", "capture", "row", "date", "env"];
 
-const HEARD: [&str; 3] = ["duration", "channels", "language"];
+const MEDIA: [&str; 3] = ["duration", "channels", "language"];
 
 impl Vars {
     pub(super) fn context(&self) -> minijinja::Value {
         let Self { path, name, stem, ext, source, folder, date, .. } = self;
         let (capture, row, env) = (shown(&self.capture), shown(&self.row), shown(&self.env));
-        let (language, media) = (said(self.language.as_deref()), self.media.context());
+        let (language, media) = (said(self.language.as_deref()), described(&self.media));
         context! { path, name, stem, ext, source, folder, dir => folder, language, capture, row, media, date, env }
     }
 
@@ -77,19 +67,17 @@ impl Vars {
             language: Some(text("en")),
             capture: groups.iter().map(|group| (group.clone(), text("en"))).collect(),
             row: Map::new(),
-            media: Heard { duration: Some(60.0), channels: Some(1), language: Some(text("en")) },
+            media: Described { millis: Some(60_000), channels: Some(1), language: Some(text("en")) },
             date: text("2026-11-21"),
             env,
         }
     }
 }
 
-impl Heard {
-    fn context(&self) -> minijinja::Value {
-        let Self { duration, channels, language } = self;
-        let language = said(language.as_deref());
-        context! { duration => said(*duration), channels => said(*channels), language }
-    }
+fn described(media: &Described) -> minijinja::Value {
+    let Described { millis, channels, language } = media;
+    let duration = said(millis.map(|millis| millis as f64 / 1e3));
+    context! { duration, channels => said(*channels), language => said(language.as_deref()) }
 }
 
 /// `None` would print itself; what is unknown is undefined.
@@ -140,7 +128,7 @@ impl Scope {
         }
         let field = rest?;
         let known: Vec<&str> = match root {
-            "media" => HEARD.to_vec(),
+            "media" => MEDIA.to_vec(),
             "env" => self.env.keys().map(String::as_str).collect(),
             "capture" => self.users.iter().flat_map(|user| &user.groups).map(String::as_str).collect(),
             _ => return None,

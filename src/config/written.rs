@@ -81,6 +81,22 @@ impl<'a> Section<'a> {
         each.filter_map(section).collect()
     }
 
+    /// The table or the tables of an array under a key: `key = { … }` or `key = [{ … }, { … }]`. Elements of
+    /// another form count as absent; `keys` has told them.
+    pub fn tables(&self, key: &str) -> Vec<Section<'a>> {
+        let one = self.section(key);
+        if one.is_there() {
+            return vec![one];
+        }
+        let list = self.raw(key).and_then(|written| written.get_ref().as_array());
+        let each = list.into_iter().flat_map(|list| list.iter());
+        let section = |element: &'a Spanned<DeValue<'a>>| {
+            let table = element.get_ref().as_table()?;
+            Some(Section { path: self.name(key), span: element.span(), table: Some(table), found: self.found })
+        };
+        each.filter_map(section).collect()
+    }
+
     /// The tables of `[key.NAME]` with their names.
     pub fn named(&self, key: &str) -> Vec<(Spot<String>, Section<'a>)> {
         let under = self.section(key);
@@ -126,6 +142,12 @@ impl<'a> Section<'a> {
     pub fn refuse(&self, key: &str, span: Range<usize>, refusal: Refusal) {
         let what = format!("`{}` {}", self.name(key), refusal.why);
         self.tell(Problem::at(span, what).mend(refusal.mend));
+    }
+
+    /// Tells that a key is missing which this table makes no sense without.
+    pub fn lacks(&self, example: &str) {
+        let key = example.split(' ').next().unwrap_or_default();
+        self.tell(Problem::at(self.span.clone(), format!("`{}` is missing", self.name(key))).mend(example));
     }
 
     /// Tells any problem.

@@ -8,10 +8,10 @@ use crate::clock::Moment;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::Medium;
 use crate::source::choice::{Choice, Kind, choose};
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::Admission;
 use std::ffi::OsStr;
 use std::io;
@@ -34,12 +34,15 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     if hands.store.wrote(&key).await? {
         return Err(Refusal::Usage(format!("{place} is an output that scribed wrote")));
     }
-    let (path, folder, disk) = (key.path.clone(), mount.source().folder.clone(), mount.disk());
-    let looked = blocking(move || {
-        let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
-        (link, look(&full_path(&folder, &path), disk))
-    });
-    let (link, looked) = looked.await;
+    let medium = Medium::below(mount, &key.path);
+    let link = match &medium {
+        Medium::Object { .. } | Medium::Remote(_) => None,
+        Medium::File { .. } => {
+            let (path, folder) = (key.path.clone(), mount.source().folder.clone());
+            blocking(move || behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())))).await
+        }
+    };
+    let looked = medium.look().await;
     if let Some(link) = link {
         let words = format!("{place} lies behind the link {}: links are not followed", link.display());
         return Err(Refusal::Usage(words));

@@ -23,6 +23,7 @@ fn patience(request: &Request) -> Duration {
         | Request::Jobs(_)
         | Request::Cost(_)
         | Request::LookUp { .. }
+        | Request::Bought { .. }
         | Request::Delete { .. } => PATIENCE,
         _ => PATIENCE_DISK,
     }

@@ -2,10 +2,10 @@
 
 use super::hands::Hands;
 use super::request::{By, CostLine, CostPiece, CostQuery, Refusal, Sum};
-use crate::config::zone::Zone;
 use crate::domain::charge::{Charge, State};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp};
+use crate::domain::zone::Zone;
 use crate::store::contract::Filter;
 use std::collections::BTreeMap;
 

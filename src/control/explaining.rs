@@ -1,5 +1,6 @@
 //! Why a file is where it is, and what happens next: also of files that nobody transcribes.
 
+use super::facts::{before_a_job, facts};
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
@@ -8,8 +9,9 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::blocking::blocking;
 use crate::source::choice::{Choice, Kind, Rule, choose};
-use crate::source::folder::full_path;
 use crate::source::mount::{Away, Mount};
+use crate::source::place::full_path;
+use crate::source::stamp::{Look, hash};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -29,6 +31,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         source: None,
         job: None,
         paused: None,
+        facts: Vec::new(),
     };
     let Some((mount, key)) = hands.key(place.path()).await else {
         if let Some(mount) = root(hands, place.path()) {
@@ -47,20 +50,49 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
     let seen = look(mount, &key).await;
     let job = hands.store.find(&key).await?;
     let (verdict, words, next) = match hands.store.wrote(&key).await? {
-        true => (Verdict::PassedOver, Rule::OurOutput.to_string(), after(&Rule::OurOutput)),
+        true => (Verdict::PassedOver, whose(hands, mount, &key, &seen).await?, after(&Rule::OurOutput)),
         false => told(source, &key, &seen),
     };
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
-    Ok(match job {
-        Some(job) => Explained {
-            words: if verdict == Verdict::Taken { String::new() } else { explained.words },
-            verdict: Verdict::Job,
-            next: taken_up(source, &job),
-            job: Some(Box::new(hands.told(job))),
-            paused: hands.store.pauses().await?.of(&key.source, hands.clock.now()),
-            ..explained
-        },
-        None => explained,
+    let Some(job) = job else {
+        let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File));
+        let facts = if is_coming { before_a_job(hands, &source.name).await? } else { Vec::new() };
+        return Ok(Explained { facts, ..explained });
+    };
+    let next = taken_up(source, &job);
+    let job = hands.told(job);
+    Ok(Explained {
+        words: if verdict == Verdict::Taken { String::new() } else { explained.words },
+        verdict: Verdict::Job,
+        next,
+        facts: facts(hands, &job).await?,
+        job: Some(Box::new(job)),
+        paused: hands.store.pauses().await?.of(&key.source, hands.clock.now()),
+        ..explained
+    })
+}
+
+/// Of a file that has the name of an output of ours: whether it is as scribed wrote it.
+async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> Result<String, Refusal> {
+    let ours = Rule::OurOutput.to_string();
+    let Seen::Entry(Kind::File) = seen else { return Ok(ours) };
+    let Some(job) = hands.store.writer(key).await? else { return Ok(ours) };
+    let path = full_path(&mount.source().folder, &key.path);
+    let name = path.file_name().unwrap_or_default().as_bytes().to_vec();
+    let Ok(found) = blocking(move || hash(&path)).await else { return Ok(ours) };
+    let written = job.outputs.iter().find(|output| output.name.as_bytes() == name);
+    if written.is_some_and(|output| output.hash == found) || job.placing.contains(&found) {
+        return Ok(ours);
+    }
+    let of = format!("the recording {}", job.key.path);
+    Ok(match written {
+        Some(_) => format!(
+            "passed over: it stands where scribed wrote an output for {of}, and is another file now: somebody's own work, \
+             or an edit, which is left alone"
+        ),
+        None => format!(
+            "passed over: it is called like the outputs of {of}, and scribed did not write it; it is left alone"
+        ),
     })
 }
 
@@ -86,6 +118,13 @@ enum Seen {
 async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     if let Err(away) = mount.there_now().await {
         return Seen::SourceAway(away);
+    }
+    if let Some(bucket) = mount.bucket() {
+        return match bucket.look(&key.path).await {
+            Ok(Look::File(_)) => Seen::Entry(Kind::File),
+            Ok(_) => Seen::Nothing,
+            Err(error) => Seen::Unknown(error),
+        };
     }
     let (folder, path) = (mount.source().folder.clone(), key.path.clone());
     let looked = blocking(move || {
@@ -161,6 +200,7 @@ pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
     match rule {
         Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
         Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
+        Rule::Line { .. } | Rule::Unread { .. } => false,
         Rule::Marker | Rule::OwnFolder | Rule::OurOutput | Rule::NotAFile(_) | Rule::TooLong => false,
     }
 }

@@ -3,8 +3,10 @@
 use super::hands::Hands;
 use super::request::{Known, Refusal};
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::JobId;
 use crate::domain::reason::reason;
 use crate::domain::stage::{Stage, StageKind};
+use crate::domain::token::Order;
 
 /// What becomes of a file that a source takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +25,13 @@ pub enum Forecast {
     Done,
     /// Nothing would be done about it; why.
     Skipped(String),
+}
+
+impl Forecast {
+    /// Whether something would be sent for it.
+    pub fn is_sent(&self) -> bool {
+        matches!(self, Self::New | Self::Changed | Self::OnTheWay)
+    }
 }
 
 /// Foretells it from the file's job, if it has one, and from the file as it is.
@@ -57,11 +66,29 @@ const EMPTY: &str = "the file is empty (0 bytes)";
 ///
 /// # Errors
 /// The store's.
-pub async fn look_up(hands: &Hands, keys: &[JobKey]) -> Result<Vec<Known>, Refusal> {
+pub async fn look_up(hands: &Hands, keys: &[JobKey], sizes: &[u64]) -> Result<Vec<Known>, Refusal> {
     let mut known = Vec::with_capacity(keys.len());
-    for key in keys {
+    for (number, key) in keys.iter().enumerate() {
         let (job, is_output) = (hands.store.find(key).await?, hands.store.wrote(key).await?);
-        known.push(Known { job, is_output });
+        // No job has the last number.
+        let id = job.as_ref().map_or(JobId(u64::MAX), |job| job.id);
+        let alike = match sizes.get(number) {
+            Some(size) => hands.store.alike(*size, id).await?,
+            None => false,
+        };
+        known.push(Known { job, is_output, alike });
     }
     Ok(known)
+}
+
+/// Whether these were bought already; in the same order.
+///
+/// # Errors
+/// The store's.
+pub async fn bought(hands: &Hands, orders: &[Order]) -> Result<Vec<bool>, Refusal> {
+    let mut bought = Vec::with_capacity(orders.len());
+    for order in orders {
+        bought.push(hands.store.bought(order).await?.is_some());
+    }
+    Ok(bought)
 }

@@ -14,6 +14,7 @@ use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
 use crate::pipeline::purse::Purse;
+use crate::pipeline::windows;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use crate::web::receiver::Counts;
@@ -77,9 +78,11 @@ impl Hands {
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
             Request::Explain { path } => Answer::Explained(Box::new(explaining::explain(self, &path).await?)),
-            Request::LookUp { keys } => Answer::LookedUp(forecast::look_up(self, &keys).await?),
+            Request::LookUp { keys, sizes } => Answer::LookedUp(forecast::look_up(self, &keys, &sizes).await?),
+            Request::Bought { orders } => Answer::Bought(forecast::bought(self, &orders).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
             Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
+            Request::Bump { job } => Answer::Bumped(Box::new(steering::bump(self, &job).await?)),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
             Request::Delete { job } => Answer::Deleted(Box::new(deleting::delete(self, &job).await?)),
             Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),
@@ -161,7 +164,8 @@ impl Hands {
     /// its row cannot know that.
     pub fn told(&self, job: Job) -> Job {
         if job.stage.is_end() || self.homes.knows(&job) {
-            return self.purse.told(job, self.clock.now());
+            let job = self.purse.told(job, self.clock.now());
+            return windows::told(&self.mounts, job, self.clock.moment());
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \

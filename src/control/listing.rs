@@ -1,11 +1,13 @@
 //! Jobs, page by page, and one job whole.
 
+use super::facts::facts;
 use super::hands::Hands;
 use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
-use crate::domain::job::{Job, JobKey};
+use crate::domain::job::Job;
 use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
-use crate::source::folder::full_path;
+use crate::pipeline::medium::Medium;
+use crate::source::stamp::Look;
 use crate::store::contract::Filter;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -47,9 +49,12 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let history = hands.store.history(job.id).await?;
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
     let origin = origin(hands, &job).await?;
-    let is_gone = is_gone(hands, &job.key).await;
+    let is_gone = is_gone(hands, &job).await;
     let moved_to = if is_gone { moved_to(hands, &job).await? } else { None };
-    Ok(Shown { paused, job: hands.told(job), history, is_gone, origin, moved_to })
+    let service = Some(hands.homes.of(&job.group()).clone());
+    let job = hands.told(job);
+    let facts = facts(hands, &job).await?;
+    Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
 }
 
 /// The job of a file that is there and has the transcription of one that is gone. Every row is looked at: a
@@ -66,7 +71,7 @@ async fn moved_to(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
         let Some(last) = jobs.last() else { return Ok(None) };
         filter.after = Some(last.id);
         for other in jobs.into_iter().filter(shares) {
-            if !is_gone(hands, &other.key).await {
+            if !is_gone(hands, &other).await {
                 return Ok(Some(Origin { job: other.id, key: other.key, is_gone: false }));
             }
         }
@@ -79,13 +84,23 @@ async fn origin(hands: &Hands, job: &Job) -> Result<Option<Origin>, Refusal> {
     let bought = hands.store.bought(order).await?.filter(|bought| bought.transcription == *transcription);
     let Some(by) = bought.and_then(|bought| bought.by).filter(|by| *by != job.id) else { return Ok(None) };
     let Some(first) = hands.store.job(by).await? else { return Ok(None) };
-    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first.key).await, key: first.key }))
+    Ok(Some(Origin { job: first.id, is_gone: is_gone(hands, &first).await, key: first.key }))
 }
 
 /// Whether a recording is seen not to be there. A folder that is away, or hangs, tells nothing.
-async fn is_gone(hands: &Hands, key: &JobKey) -> bool {
-    let Some(mount) = hands.mounts.get(&key.source).map(Arc::clone) else { return false };
-    let path = full_path(&mount.source().folder, &key.path);
+async fn is_gone(hands: &Hands, job: &Job) -> bool {
+    let Some(mount) = hands.mounts.get(&job.key.source).map(Arc::clone) else { return false };
+    let path = match Medium::of(&mount, job) {
+        Medium::File { path, .. } => path,
+        Medium::Remote(_) => return false,
+        medium @ Medium::Object { .. } => {
+            return tokio::select! {
+                biased;
+                looked = medium.look() => matches!(looked, Ok(Look::Nothing)) && mount.there().await.is_ok(),
+                () = hands.clock.sleep(ANSWERS_WITHIN) => false,
+            };
+        }
+    };
     let look = move || {
         let looked = std::fs::symlink_metadata(path);
         looked.is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok()

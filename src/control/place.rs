@@ -1,4 +1,4 @@
-//! A path on this machine, byte for byte, on its way between a command and the daemon.
+//! A path on this machine, or the address of an object, byte for byte, on its way between a command and the daemon.
 
 use crate::domain::path::RelPath;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// An absolute path; links in it are not resolved.
+/// An absolute path, links in it not resolved; or `s3://bucket/key`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(PathBuf);
 
@@ -18,6 +18,9 @@ impl Place {
     /// # Errors
     /// For an empty path, or where that folder is gone.
     pub fn typed(path: &Path) -> io::Result<Self> {
+        if is_in_a_bucket(path) {
+            return Ok(Self(path.to_owned()));
+        }
         // Not `canonicalize`: a link is a thing of its own, and what was asked about may be gone.
         Ok(Self(std::path::absolute(path)?))
     }
@@ -26,6 +29,10 @@ impl Place {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
+
+fn is_in_a_bucket(path: &Path) -> bool {
+    path.as_os_str().as_bytes().starts_with(b"s3://")
 }
 
 /// As [`RelPath::shown`]: a name cannot forge a line.
@@ -44,7 +51,7 @@ impl Serialize for Place {
 impl<'de> Deserialize<'de> for Place {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let path = PathBuf::from(OsStr::from_bytes(RelPath::deserialize(from)?.as_bytes()));
-        let whole = path.is_absolute();
+        let whole = path.is_absolute() || is_in_a_bucket(&path);
         if whole { Ok(Self(path)) } else { Err(serde::de::Error::custom("not an absolute path")) }
     }
 }

@@ -7,6 +7,8 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::StageKind;
+use crate::domain::token::Order;
+use crate::domain::turnaround::Usual;
 use crate::pipeline::engine::Bears;
 use crate::store::contract::{Note, StoreError};
 use serde::{Deserialize, Serialize};
@@ -39,6 +41,14 @@ pub enum Request {
     LookUp {
         /// At most [`LOOKED_UP_AT_ONCE`].
         keys: Vec<JobKey>,
+        /// The sizes of their files, in the same order; empty where nobody asks for others of a size.
+        #[serde(default)]
+        sizes: Vec<u64>,
+    },
+    /// Whether these were bought already. Answered by [`Answer::Bought`].
+    Bought {
+        /// At most [`LOOKED_UP_AT_ONCE`].
+        orders: Vec<Order>,
     },
     /// A file is taken, whatever the patterns say. Answered by [`Answer::Added`].
     Add {
@@ -51,6 +61,11 @@ pub enum Request {
         job: Wanted,
         /// The person's word that it may be paid for a second time.
         pay_again: bool,
+    },
+    /// A job comes before all others. Answered by [`Answer::Bumped`].
+    Bump {
+        /// Which.
+        job: Wanted,
     },
     /// A job is given up. Answered by [`Answer::Cancelled`].
     Cancel {
@@ -125,10 +140,14 @@ pub enum Answer {
     Explained(Box<Explained>),
     /// See [`Request::LookUp`]; in the order of the names.
     LookedUp(Vec<Known>),
+    /// See [`Request::Bought`]; in the same order.
+    Bought(Vec<bool>),
     /// See [`Request::Add`].
     Added(Box<Added>),
     /// See [`Request::Retry`].
     Retried(Retried),
+    /// See [`Request::Bump`].
+    Bumped(Box<Job>),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
     /// See [`Request::Delete`].
@@ -278,6 +297,24 @@ pub struct Status {
     /// How much of every budget is used.
     #[serde(default)]
     pub budget: Vec<BudgetUse>,
+    /// The sources that may be sent at certain times only.
+    #[serde(default)]
+    pub windows: Vec<Windowed>,
+}
+
+/// A source that may be sent at certain times only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Windowed {
+    /// Which.
+    pub source: SourceName,
+    /// Whether it may be sent now.
+    pub open: bool,
+    /// When that changes; `None`: no more.
+    pub until: Option<Timestamp>,
+    /// The same for people, by the clock of its time zone.
+    pub until_shown: String,
+    /// Its windows, as written.
+    pub windows: String,
 }
 
 /// How it stands with one service.
@@ -295,6 +332,9 @@ pub struct Served {
     pub trouble: Option<String>,
     /// What the daemon has found it to bear.
     pub bears: Option<Bears>,
+    /// How long it takes, as the daemon has learned.
+    #[serde(default)]
+    pub usual: Option<Usual>,
 }
 
 /// A source of which nothing changes until its folder is back.
@@ -379,6 +419,12 @@ pub struct Shown {
     /// The job whose transcription it shares.
     #[serde(default)]
     pub origin: Option<Origin>,
+    /// As in [`Explained::facts`].
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+    /// The service whose business it is.
+    #[serde(default)]
+    pub service: Option<ServiceName>,
     /// Where its recording is not at its place any more: the job of a file that is there and shares its
     /// transcription, likely the same file under its new name.
     #[serde(default)]
@@ -403,6 +449,9 @@ pub struct Known {
     pub job: Option<Job>,
     /// Whether it is an output that was written for a job.
     pub is_output: bool,
+    /// Whether another job has a file of this size, so that its content may have been bought.
+    #[serde(default)]
+    pub alike: bool,
 }
 
 /// What there is to say of a path.
@@ -423,6 +472,58 @@ pub struct Explained {
     /// By which order nothing new of its source is uploaded or submitted now.
     #[serde(default)]
     pub paused: Option<Pause>,
+    /// What is true of it beside that; what keeps it comes first.
+    #[serde(default)]
+    pub facts: Vec<Fact>,
+}
+
+/// Something that is true of a file beside its stage: what keeps it, or how it goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Of which kind.
+    pub kind: FactKind,
+    /// In words: a clause that stands after "because", or by itself.
+    pub words: String,
+    /// Whether it keeps the file from going on.
+    pub holds: bool,
+    /// When it ends by itself; `None`: not, or nobody knows.
+    #[serde(default)]
+    pub until: Option<Timestamp>,
+    /// What a person can do about it.
+    #[serde(default)]
+    pub mend: Option<String>,
+}
+
+/// Kinds of facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FactKind {
+    /// No daemon runs.
+    NoDaemon,
+    /// The folder of its source is away.
+    Frozen,
+    /// A person's order.
+    Pause,
+    /// Its source's window is shut.
+    Window,
+    /// Its place among the others.
+    Turn,
+    /// It looks unfinished.
+    Hold,
+    /// What it costs does not fit.
+    Budget,
+    /// The service does no more at once.
+    Limit,
+    /// The service is out, or refuses.
+    Outage,
+    /// The queue does not know what was bought.
+    Suspect,
+    /// Its service is not in `jobs.toml` any more.
+    Removed,
+    /// The service says when it is done.
+    Callback,
+    /// A person is asked.
+    Person,
 }
 
 /// What a path is to scribed.

@@ -1,9 +1,10 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{BudgetUse, Daemon, Frozen, Received, Refusal, Served, Status, Waiting};
+use super::request::{BudgetUse, Daemon, Frozen, Received, Refusal, Served, Status, Waiting, Windowed};
 use crate::clock::Clock;
 use crate::domain::budget::Period;
+use crate::domain::cron_line::NEVER;
 use crate::domain::job::Job;
 use crate::domain::names::JobId;
 use crate::domain::reason::{is_paused, waits_for};
@@ -30,6 +31,7 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         frozen: frozen(hands).await,
         services: services(hands).await?,
         budget: budget(hands).await?,
+        windows: windows(hands),
     })
 }
 
@@ -45,6 +47,20 @@ async fn budget(hands: &Hands) -> Result<Vec<BudgetUse>, StoreError> {
     Ok(each.collect())
 }
 
+/// Each source that has windows.
+fn windows(hands: &Hands) -> Vec<Windowed> {
+    let wall = hands.clock.wall();
+    let each = hands.mounts.values().filter_map(|mount| {
+        let windows = mount.source().submit.as_ref()?;
+        let opening = windows.at(wall);
+        let until = Some(opening.until()).filter(|until| *until != NEVER);
+        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| windows.shown(until));
+        let source = mount.source().name.clone();
+        Some(Windowed { source, open: opening.is_open(), until, until_shown, windows: windows.to_string() })
+    });
+    each.collect()
+}
+
 /// Each service that the configuration has.
 async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
     let mut services = Vec::new();
@@ -57,7 +73,8 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
             running: counts.running(),
             suspect: hands.store.suspect(name).await?,
             trouble: engine.as_ref().and_then(|engine| engine.trouble()),
-            bears: engine.map(|engine| engine.bears()),
+            bears: engine.as_ref().map(|engine| engine.bears()),
+            usual: engine.and_then(|engine| engine.usual()),
         });
     }
     Ok(services)

@@ -41,6 +41,21 @@ pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
     Ok(job)
 }
 
+/// A job comes before all others, also over restarts. What it waits for beside its turn it goes on to wait for.
+///
+/// # Errors
+/// [`Refusal::Declined`] where it has ended.
+pub async fn bump(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
+    let job = hands.job(wanted).await?;
+    if !hands.store.bump(job.id, hands.clock.now()).await? {
+        let words = format!("job {} has ended ({}): there is nothing to be brought forward", job.id, reason(&job));
+        return Err(Refusal::Declined(words));
+    }
+    tracing::info!(job = %job.id, path = %job.key.path, "a person has put a job before all others");
+    hands.nudge();
+    Ok(hands.told(hands.job(&Wanted::Number(job.id)).await?))
+}
+
 /// Weighs and tells, again where the job has moved in between.
 async fn told(hands: &Hands, wanted: &Wanted, weigh: &(dyn Fn(&Job) -> Step + Sync)) -> Result<(Job, Cost), Refusal> {
     for _ in 0..TRIES {
@@ -153,7 +168,7 @@ mod tests {
     use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::{Hash, ServiceName, SourceName, Timestamp, UploadId};
     use crate::domain::path::RelPath;
-    use crate::domain::stage::{Audio, Intent, Upload};
+    use crate::domain::stage::{Audio, AudioAt, Intent, Upload};
     use crate::domain::token::{Order, Token};
 
     fn unknown(due: Option<Timestamp>) -> Job {
@@ -164,7 +179,7 @@ mod tests {
         let token = Token::new(&order, key.tag(), 0);
         let (origin, key_hash) = ("https://stt.example.org".to_owned(), String::new());
         let intent = Intent { token, origin, key: key_hash, service_date: None, sent_at: now };
-        let upload = Upload { id: UploadId::new("u"), at: now, origin: None };
+        let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: now, origin: None });
         let stage = Stage::Submitting { order, audio: Audio::default(), upload, intent };
         let asks = Fault::new(FaultKind::Asks, "the list was asked under another key", now);
         Job { stage, ..Job::found(JobId(1), key, stamp, now, now) }.resting(due, Some(asks))

@@ -119,7 +119,7 @@ pub fn carried(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Ve
             of(&mut charges, gone).for_each(|charge| charge.transcription = Some(transcription.clone()));
         }
         // A person's word overruled that nobody knows whether it was accepted.
-        (S::Submitting { .. }, S::Probed { .. }) => spend(&mut charges, None),
+        (S::Submitting { .. }, S::Probed { .. } | S::Settled) => spend(&mut charges, None),
         (S::Probed { .. } | S::Uploaded { .. } | S::Following { .. }, S::Submitted { order, transcription }) => {
             give_back(&mut charges);
             match paid {

@@ -60,6 +60,8 @@ pub enum FaultKind {
     Unreadable,
     /// The template does not render, or not to what the interface takes.
     Template,
+    /// What is said beside the recording cannot be understood: somebody has to mend it.
+    Sidecar,
     /// An output cannot be written now: disk full, folder read-only or away.
     Unwritable,
     /// The source's folder is not there: a mount that is away, not a deletion.
@@ -67,10 +69,16 @@ pub enum FaultKind {
     /// The file looks unfinished, or changed after it was written: it goes on only when it has been quiet
     /// for `hold`.
     Held,
+    /// The file that a row of a manifest names is not there yet.
+    Awaited,
+    /// The file is not what its checksum says: nothing is bought for it.
+    Altered,
     /// The spool has no room for its sound track now: others of ours have it, and give it back.
     NoRoom,
     /// It does not fit into what is left of a budget.
     Budget,
+    /// Its source's window is shut. Told, and not kept: the clock knows it.
+    Window,
     /// A person has to decide; the words say what.
     Asks,
     /// A state that scribed should never be in.
@@ -92,18 +100,22 @@ impl FaultKind {
             Self::Stuck => "stuck",
             Self::Unreadable => "unreadable",
             Self::Template => "template",
+            Self::Sidecar => "sidecar",
             Self::Unwritable => "unwritable",
             Self::FolderAway => "folder_away",
             Self::Held => "held",
+            Self::Awaited => "awaited",
+            Self::Altered => "altered",
             Self::NoRoom => "no_room",
             Self::Budget => "budget",
+            Self::Window => "window",
             Self::Asks => "asks",
             Self::Bug => "bug",
         }
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 18] = [
+    pub const NAMES: [&str; 22] = [
         "refused",
         "barred",
         "throttled",
@@ -115,11 +127,15 @@ impl FaultKind {
         "stuck",
         "unreadable",
         "template",
+        "sidecar",
         "unwritable",
         "folder_away",
         "held",
+        "awaited",
+        "altered",
         "no_room",
         "budget",
+        "window",
         "asks",
         "bug",
     ];
@@ -140,7 +156,9 @@ impl Fault {
     /// Who is to blame for it.
     pub fn blame(&self) -> Blame {
         match self.kind {
-            FaultKind::Refused { .. } | FaultKind::Template | FaultKind::Gone | FaultKind::Bug => Blame::Job,
+            FaultKind::Refused { .. } | FaultKind::Template | FaultKind::Altered | FaultKind::Gone | FaultKind::Bug => {
+                Blame::Job
+            }
             FaultKind::Dead { code } if code < 500 => Blame::Job,
             FaultKind::Dead { .. } | FaultKind::Unreadable => Blame::Passing,
             FaultKind::Barred { .. } => Blame::Key,
@@ -151,9 +169,11 @@ impl Fault {
             | FaultKind::Unwritable
             | FaultKind::FolderAway
             | FaultKind::Held
+            | FaultKind::Awaited
             | FaultKind::NoRoom
-            | FaultKind::Budget => Blame::World,
-            FaultKind::Asks => Blame::Person,
+            | FaultKind::Budget
+            | FaultKind::Window => Blame::World,
+            FaultKind::Asks | FaultKind::Sidecar => Blame::Person,
         }
     }
 

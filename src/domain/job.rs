@@ -2,8 +2,10 @@
 
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::making::Making;
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::row::Row;
 use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, IllegalMove, Stage};
 use crate::domain::token::Order;
@@ -36,7 +38,7 @@ impl JobKey {
 pub struct JobTag(pub [u8; 16]);
 
 /// What tells one state of a file from another without reading it. Times in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     /// Bytes.
     pub size: u64,
@@ -90,12 +92,21 @@ pub struct Job {
     /// again, whatever the template says by then (design, promise 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_from: Option<Order>,
+    /// What it is made with; `None` before that is settled, and in what an older release has made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub making: Option<Box<Making>>,
     /// The file as a person has said that it is whole: it is held no longer, until it changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vouched: Option<Stamp>,
     /// What was last sent for it; `None`: the file, or nothing yet, or another job did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Sent>,
+    /// When a person put it before all others. Kept by the store, as its charges are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bumped: Option<Timestamp>,
+    /// The row of a manifest that orders it; `None` for what was found in a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<Box<Row>>,
     /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
     /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
     /// it down.
@@ -122,8 +133,11 @@ impl Job {
             outputs: Vec::new(),
             placing: Vec::new(),
             made_from: None,
+            making: None,
             vouched: None,
             sent: None,
+            bumped: None,
+            row: None,
             bought_at: None,
             charges: Vec::new(),
         }
@@ -141,9 +155,27 @@ impl Job {
                 self.vouched = None;
                 self.sent = None;
                 self.attempts = 0;
+                if let Some(making) = &mut self.making {
+                    making.described = None;
+                }
+                // What a person wanted was its earlier content.
+                self.bumped = self.bumped.filter(|_| !self.stage.is_end());
                 if let Stage::Written { order, .. } = &self.stage {
                     self.made_from = Some(order.clone());
                 }
+            }
+            Event::Probed { making: Some(making), .. } | Event::Remade { making, .. } => {
+                self.making = Some(making.clone());
+            }
+            Event::Intended { .. } => {
+                if let Some(making) = &mut self.making {
+                    making.is_sent = true;
+                }
+            }
+            Event::Fresh => {
+                (self.made_from, self.making, self.sent, self.attempts) = (None, None, None, 0);
+                self.round += 1;
+                self.vouched = Some(self.seen); // it was weighed by a person
             }
             Event::Uploaded { sent, .. } => self.sent.clone_from(sent),
             Event::Followed { .. } => self.sent = None,
@@ -168,6 +200,14 @@ impl Job {
             Event::Revived => {
                 self.attempts = 0;
                 self.round += u32::from(self.stage.revival_buys());
+            }
+            Event::Reordered { row } => {
+                // What it has bought keeps the tokens of that round.
+                self.round += u32::from(self.stage.transcription().is_some());
+                self.row = Some(row.clone());
+                // A person has ordered it as it is: no stalled recorder.
+                self.vouched = Some(self.seen);
+                (self.sent, self.made_from, self.attempts) = (None, None, 0);
             }
             Event::Fetched { .. } => self.attempts = 0,
             Event::Written { outputs } => {

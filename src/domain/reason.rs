@@ -56,8 +56,11 @@ pub fn waits_for(job: &Job) -> &'static str {
     };
     match fault.kind {
         F::Asks => "person",
+        F::Sidecar => "sidecar",
         F::Held => "hold",
+        F::Awaited => "missing file",
         F::Budget => "budget",
+        F::Window => "window",
         F::Unknown => "unknown create",
         F::Stuck => "stuck",
         F::Unwritable => "disk",
@@ -67,6 +70,6 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Refused { .. } | F::Barred { .. } | F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => {
             "service"
         }
-        F::Gone | F::Template | F::Bug => "retry",
+        F::Gone | F::Template | F::Altered | F::Bug => "retry",
     }
 }

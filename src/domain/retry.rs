@@ -89,6 +89,7 @@ mod tests {
             Just(FaultKind::FolderAway),
             Just(FaultKind::Held),
             Just(FaultKind::Budget),
+            Just(FaultKind::Window),
             Just(FaultKind::Asks),
             Just(FaultKind::Bug),
         ]

@@ -2,7 +2,9 @@
 
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
+use crate::domain::making::Making;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
+use crate::domain::row::Row;
 use crate::domain::sent::Sent;
 use crate::domain::token::{Order, Token};
 use serde::{Deserialize, Serialize};
@@ -27,20 +29,20 @@ pub enum Stage {
     Uploaded {
         /// What would be bought.
         order: Order,
-        /// What the service says of the audio.
+        /// What is known of the audio.
         audio: Audio,
-        /// The audio at the service.
-        upload: Upload,
+        /// Where the service has the audio from.
+        upload: AudioAt,
     },
     /// The intent: a create may have left. Whoever finds a job here does not know whether money was
     /// spent, and asks the list.
     Submitting {
         /// What would be bought.
         order: Order,
-        /// What the service says of the audio.
+        /// What is known of the audio.
         audio: Audio,
-        /// The audio at the service.
-        upload: Upload,
+        /// Where the service has the audio from.
+        upload: AudioAt,
         /// When and as whom.
         intent: Intent,
     },
@@ -115,6 +117,27 @@ impl Audio {
     }
 }
 
+/// Where the service has the audio from. Stored as an upload always was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AudioAt {
+    /// It was uploaded.
+    Upload(Upload),
+    /// It lies elsewhere, and the service fetches it. Its address is the job's to tell when it is created: it
+    /// may hold a signature that does not last.
+    Remote {
+        /// When that was settled.
+        remote_since: Timestamp,
+    },
+}
+
+impl AudioAt {
+    /// Whether it was uploaded.
+    pub fn is_upload(&self) -> bool {
+        matches!(self, Self::Upload(_))
+    }
+}
+
 /// Audio at the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
@@ -160,12 +183,14 @@ pub enum Skip {
     NoSound,
     /// Most of it is not there, and did not come within `hold`.
     Holes,
+    /// A line of a `.scribedignore` takes it out.
+    Ignored,
 }
 
 impl Skip {
-    /// Whether it ends when a regular file is there, just as it was before.
+    /// Whether it ends when a scan takes a file there, just as it was before.
     pub fn is_lifted_by_a_file(self) -> bool {
-        matches!(self, Self::Vanished | Self::NotAFile)
+        matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored)
     }
 
     /// For people.
@@ -179,6 +204,9 @@ impl Skip {
                  existing = \"transcribe\" at its source"
             }
             Self::OurOutput => "an output that scribed itself wrote",
+            Self::Ignored => {
+                "a line of a .scribedignore passes it over (`scribed explain` says which); it is taken up when that is gone"
+            }
             Self::NoSound => "the file has no audio track: nothing to transcribe",
             Self::Holes => {
                 "most of the file are holes (it is sparse, or a copy that never ended): nothing to transcribe"
@@ -203,15 +231,24 @@ pub enum Event {
         params: Hash,
         /// The content's, where it was taken early.
         content: Option<Hash>,
+        /// What else it is made with; `None`: as it was before.
+        making: Option<Box<Making>>,
+    },
+    /// What is said of it has changed since (back door: before the first create).
+    Remade {
+        /// The hash of its parameters now.
+        params: Hash,
+        /// What else it is made with now.
+        making: Box<Making>,
     },
     /// The service has the audio.
     Uploaded {
         /// What would be bought.
         order: Order,
-        /// What the service says of it.
+        /// What is known of it.
         audio: Audio,
-        /// It, at the service.
-        upload: Upload,
+        /// It, at the service, or where the service fetches it.
+        upload: AudioAt,
         /// What was sent, where that was not simply the file.
         sent: Option<Sent>,
     },
@@ -277,6 +314,14 @@ pub enum Event {
     Revived,
     /// A person's order to buy again what may have been bought already (back door).
     PaidAgain,
+    /// The row that orders it was edited: a person's order for another transcription, or for the same in
+    /// another place (back door).
+    Reordered {
+        /// As it is now.
+        row: Box<Row>,
+    },
+    /// A person's order to make it anew, with what is said of it now, in a new round (back door).
+    Fresh,
     /// A person's order to give it up.
     Cancelled,
 }
@@ -302,7 +347,10 @@ impl Stage {
         let illegal = IllegalMove { stage: self.kind(), event: event.name() };
         Ok(match (self, event) {
             (S::Found, E::Settled) => S::Settled,
-            (S::Settled, E::Probed { params, content }) => S::Probed { params, content },
+            (S::Settled, E::Probed { params, content, .. }) => S::Probed { params, content },
+            (S::Uploaded { order, audio, upload }, E::Remade { params, .. }) => {
+                S::Uploaded { order: Order { params, ..order }, audio, upload }
+            }
             (S::Probed { .. }, E::Uploaded { order, audio, upload, .. }) => S::Uploaded { order, audio, upload },
             (S::Uploaded { order, audio, upload }, E::Intended { intent })
             | (S::Submitting { order, audio, upload, .. }, E::Intended { intent }) => {
@@ -333,10 +381,11 @@ impl Stage {
             (S::Uploaded { order, .. }, E::UploadLost) => S::probed(order),
             (S::Submitted { order, .. }, E::Anew) => S::probed(order),
             (S::Fetched { order, transcription, .. }, E::ResultLost) => S::Submitted { order, transcription },
-            (before, E::Grew { .. }) if before.may_start_over() => S::Found,
+            (before, E::Grew { .. } | E::Reordered { .. }) if before.may_start_over() => S::Found,
             (S::Failed { from, fault }, E::Revived) => from.revived(&fault),
             (S::Cancelled { from }, E::Revived) => *from,
             (S::Submitting { order, .. } | S::Submitted { order, .. }, E::PaidAgain) => S::probed(order),
+            (before, E::Fresh) if before.may_be_made_anew() => S::Settled,
             (S::Failed { from, .. }, E::PaidAgain) if from.kind() == StageKind::Submitted => from.bought_anew(),
 
             // Ends.
@@ -370,6 +419,12 @@ impl Stage {
             Self::Failed { from, .. } => !matches!(from.kind(), StageKind::Fetched),
             Self::Submitting { .. } | Self::Submitted { .. } | Self::Fetched { .. } | Self::Following { .. } => false,
         }
+    }
+
+    /// Everything that was rendered, but what is being fetched or written: that is paid for, and comes. Where
+    /// something may be paid for twice, whoever gives the order asks the person first.
+    fn may_be_made_anew(&self) -> bool {
+        !matches!(self, Self::Found | Self::Settled | Self::Fetched { .. } | Self::Skipped { .. })
     }
 
     /// What was bought is bought again only if it is worth nothing; else it is asked for again.
@@ -587,6 +642,7 @@ impl Event {
             Self::Grew { .. } => "grew",
             Self::Settled => "settled",
             Self::Probed { .. } => "probed",
+            Self::Remade { .. } => "remade",
             Self::Uploaded { .. } => "uploaded",
             Self::UploadLost => "upload_lost",
             Self::Intended { .. } => "intended",
@@ -603,6 +659,8 @@ impl Event {
             Self::Failed { .. } => "failed",
             Self::Revived => "revived",
             Self::PaidAgain => "paid_again",
+            Self::Reordered { .. } => "reordered",
+            Self::Fresh => "fresh",
             Self::Cancelled => "cancelled",
         }
     }

@@ -36,6 +36,17 @@ pub struct Turnaround {
     fit: Option<Fit>,
 }
 
+/// How long one usually takes.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Usual {
+    /// Milliseconds that it takes however short it is.
+    pub base: u64,
+    /// Seconds that a second of audio takes beside it.
+    pub each_second: f64,
+    /// Seconds that each one beside it takes.
+    pub each_beside: f64,
+}
+
 /// The usual time is `base + each_second × audio + each_beside × beside`; the ratios say how far real
 /// times are from it, in order.
 #[derive(Debug, Clone)]
@@ -61,6 +72,13 @@ impl Turnaround {
             self.fresh = 0;
             self.fit = Fit::of(self.ended.make_contiguous());
         }
+    }
+
+    /// How long one usually takes; `None` before anything is learned.
+    pub fn usual(&self) -> Option<Usual> {
+        let Fit { base, each_second, each_beside, .. } = self.fit.as_ref()?;
+        let base = u64::try_from(Duration::try_from_secs_f64(*base).ok()?.as_millis()).ok()?;
+        Some(Usual { base, each_second: *each_second, each_beside: *each_beside })
     }
 
     /// The ages at which one of this load is worth a look, in order; empty before anything is learned.

@@ -181,7 +181,7 @@ fn mp4<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Promise> {
 }
 
 /// A box's kind and whole length, `None` for "to the end". Nothing where no box is.
-fn mp4_box<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<([u8; 4], Option<u64>)>> {
+pub(super) fn mp4_box<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<([u8; 4], Option<u64>)>> {
     let Some([a, b, c, d, kind @ ..]) = read::<8, R>(file, at)? else { return Ok(None) };
     if !kind.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || *byte == 0xA9) {
         return Ok(None);
@@ -229,7 +229,7 @@ fn exact(end: Option<u64>, size: u64) -> Promise {
 }
 
 /// A number of variable length and its width in bytes; `None` in it for "unknown" (all ones).
-fn vint<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<(Option<u64>, u64)>> {
+pub(super) fn vint<R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<(Option<u64>, u64)>> {
     let mut bytes = [0; 8];
     let n = file.read_at(at, &mut bytes)?;
     let width = bytes[0].leading_zeros() as usize + 1;

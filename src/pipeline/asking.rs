@@ -5,7 +5,7 @@
 use crate::config::meant::Poll;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::stage::Audio;
-use crate::domain::turnaround::{Load, Turnaround};
+use crate::domain::turnaround::{Load, Turnaround, Usual};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -140,6 +140,11 @@ impl Asking {
             Some(_) if calls => known.callbacks.did_not_come(job),
             _ => {}
         }
+    }
+
+    /// How long the service takes, as far as that was learned.
+    pub fn usual(&self) -> Option<Usual> {
+        self.known().turnaround.usual()
     }
 
     /// It is not on its way any more, however it ended.

@@ -8,6 +8,7 @@ use crate::config::meant::{self, Limits, Terms};
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
+use crate::domain::turnaround::Usual;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
@@ -22,7 +23,7 @@ use crate::pipeline::write::Writing;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
-use lanes::{Busy, Lane};
+use lanes::{Busy, Task};
 use memory::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,9 +35,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 mod bearing;
+mod claiming;
 mod creates;
 mod glance;
 mod gone;
+mod headroom;
 mod hints;
 mod idle;
 mod lanes;
@@ -215,7 +218,7 @@ pub struct Tally {
     pub audio_millis: u64,
 }
 
-type Walked = (Lane, Result<(), StoreError>);
+type Walked = (Task, Result<(), StoreError>);
 
 impl Engine {
     /// An engine at rest.
@@ -350,7 +353,9 @@ impl Engine {
         let clock = Arc::clone(&self.parts().clock);
         let began = clock.now();
         let _listening = self.hints.listen();
+        let mut arranged = None;
         loop {
+            self.arrange(&mut arranged).await?;
             // Registered before looking, so that no nudge is lost between look and sleep.
             let nudged = self.nudge.notified();
             let next = self.tick(&mut walks, &mut busy, until).await?;
@@ -410,8 +415,8 @@ impl Engine {
 
     fn joined(&self, joined: Result<Walked, tokio::task::JoinError>, busy: &mut Busy) -> Result<(), StoreError> {
         match joined {
-            Ok((lane, result)) => {
-                busy.end(lane);
+            Ok((task, result)) => {
+                busy.end(task);
                 match result {
                     Err(StoreError::LeaseLost(job)) => {
                         // A person's order, or a machine that slept for longer than the lease.
@@ -440,6 +445,11 @@ impl Engine {
                 .filter(|rate| rate.is_finite())
                 .map(|rate| (f64::from(agreed.requests_per_second), rate)),
         }
+    }
+
+    /// How long its service takes, as far as that was learned.
+    pub fn usual(&self) -> Option<Usual> {
+        self.asking.usual()
     }
 
     fn found(&self) -> MutexGuard<'_, Found> {

@@ -11,12 +11,11 @@ use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::source::disk::Disk;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
 use crate::source::stamp::{Look, look, open};
 use humantime::format_duration;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A file that looks unfinished is looked at again at the latest after so long.
@@ -38,7 +37,7 @@ enum Opened {
 
 /// A file that has been quiet for `settle`: goes on, unless it looks unfinished and has not been quiet
 /// for `hold`. It is opened once for as long as it does not change.
-pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> Result<Outcome, Fault> {
+pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, path: PathBuf, stamp: Stamp) -> Result<Outcome, Fault> {
     if job.vouched == Some(stamp) {
         return Ok(Outcome::Step(Event::Settled));
     }
@@ -49,13 +48,12 @@ pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, stamp: Stamp) -> R
     {
         return Ok(waits(job, known.words.clone(), quiet, hold, mount.settle(), now));
     }
-    let path = full_path(&mount.source().folder, &job.key.path);
     let (disk, opened) = (mount.disk(), path.clone());
     let doubt = match blocking(move || inspect(&opened, disk, stamp)).await {
         Ok(Opened::Same(None)) => return Ok(Outcome::Step(Event::Settled)),
         Ok(Opened::Same(Some(doubt))) => doubt,
         Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(mount.settle()), now).await,
-        Err(error) => return unreadable(mount, &path, &error, now).await,
+        Err(error) => return unreadable(mount, job, &path, &error, now).await,
     };
     if quiet < hold {
         let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));
@@ -110,14 +108,20 @@ fn inspect(path: &Path, disk: Disk, expected: Stamp) -> io::Result<Opened> {
 }
 
 /// It was there a moment ago.
-async fn unreadable(mount: &Mount, path: &Path, error: &io::Error, now: Timestamp) -> Result<Outcome, Fault> {
+async fn unreadable(
+    mount: &Mount,
+    job: &Job,
+    path: &Path,
+    error: &io::Error,
+    now: Timestamp,
+) -> Result<Outcome, Fault> {
     let (disk, path) = (mount.disk(), path.to_owned());
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(_)) => {
             mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;
             Err(Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))
         }
-        other => missing(mount, other, now).await,
+        other => missing(mount, job, other, now).await,
     }
 }
 

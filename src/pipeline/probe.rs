@@ -3,21 +3,26 @@
 
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
+use crate::config::template::Rendered;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
+use crate::domain::making::Making;
 use crate::domain::names::{Hash, ServiceName, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
-use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::making;
+use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
-use crate::pipeline::vars;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
-use crate::source::ours::says_it_is_ours;
-use crate::source::stamp::{Look, hash, look};
+use crate::source::place::outputs_beside;
+use crate::source::stamp::Look;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,25 +41,26 @@ pub async fn run(
     clock: &dyn Clock,
     job: &Job,
 ) -> Result<Outcome, Fault> {
-    let source = mount.source();
-    let path = full_path(&source.folder, &job.key.path);
     let now = clock.now();
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(content) = medium {
+        return remote(store, service, params, mount, clock, job, content).await;
+    }
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (disk, seen, wants_hash) = (mount.disk(), job.seen, alike || !job.outputs.is_empty());
+    let (seen, wants_hash) = (job.seen, alike || !job.outputs.is_empty());
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
-    let looked = within(clock, limit, move || {
-        let looked = look(&path, disk);
-        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
-        let content = (is_same && wants_hash).then(|| hash(&path)).transpose();
-        (looked, content)
-    });
-    let Some((looked, content)) = looked.await else {
+    let looked = tokio::select! {
+        biased;
+        looked = medium.looked_into(seen, wants_hash) => Some(looked),
+        () = clock.sleep(limit) => None,
+    };
+    let Some((looked, content)) = looked else {
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
     let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
-        other => return missing(mount, other, now).await,
+        other => return missing(mount, job, other, now).await,
     };
     if stamp != job.seen {
         return grew(mount, stamp, now.after(mount.settle()), now).await;
@@ -64,16 +70,65 @@ pub async fn run(
     }
     let content =
         content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
-    // Only another content opens a new round: with the parameters that it was bought under, it is found.
-    let params = match &job.made_from {
-        Some(made) if Some(made.content) == content => made.params,
-        _ => keep_params(params, source, job, now)?,
+    let (params, making) = match made(params, mount, clock, job, content).await? {
+        Ok(made) => made,
+        Err(outcome) => return Ok(outcome),
     };
     let order = content.map(|content| Order { service: service.clone(), content, params });
     if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), now).await? {
         return Ok(outcome);
     }
-    Ok(Outcome::Step(Event::Probed { params, content }))
+    Ok(Outcome::Step(Event::Probed { params, content, making }))
+}
+
+type MadeOf = (Hash, Option<Box<Making>>);
+
+/// Under which parameters it is asked for, and what else it is made with. Only another content opens a new round:
+/// under the parameters that it was bought with, the same is found.
+async fn made(
+    files: &ParamFiles,
+    mount: &Mount,
+    clock: &dyn Clock,
+    job: &Job,
+    content: Option<Hash>,
+) -> Result<Result<MadeOf, Outcome>, Fault> {
+    let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
+    let made = match making::make(mount, clock, job).await {
+        // What was paid for is not lost by what somebody has written beside it since.
+        Err(_) if let Some(bought) = bought => return Ok(Ok((bought.params, None))),
+        made => made?,
+    };
+    let made = match made {
+        Ok(made) => made,
+        Err(outcome) => return Ok(Err(outcome)),
+    };
+    let params = match bought {
+        Some(bought) => bought.params,
+        None => keep_params(files, &made.rendered, clock.now())?,
+    };
+    Ok(Ok((params, Some(Box::new(made.making)))))
+}
+
+/// Nobody here can read it: what stands for its content is known from the start.
+async fn remote(
+    store: &dyn Store,
+    service: &ServiceName,
+    params: &ParamFiles,
+    mount: &Arc<Mount>,
+    clock: &dyn Clock,
+    job: &Job,
+    content: Hash,
+) -> Result<Outcome, Fault> {
+    let now = clock.now();
+    let (params, making) = match made(params, mount, clock, job, Some(content)).await? {
+        Ok(made) => made,
+        Err(outcome) => return Ok(outcome),
+    };
+    let order = Order { service: service.clone(), content, params };
+    if let Some(outcome) = subtitled(store, service, mount, job, Some(&order), now).await? {
+        return Ok(outcome);
+    }
+    Ok(Outcome::Step(Event::Probed { params, content: Some(content), making }))
 }
 
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
@@ -90,9 +145,13 @@ async fn subtitled(
         return Ok(None);
     }
     let fault = |error| store_fault(&error, now);
-    let (theirs, path) = (Arc::clone(mount), job.key.path.clone());
-    let found = blocking(move || theirs.beside().subtitles(&theirs.source().folder, &path)).await;
-    let found = found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now))?;
+    let (folder, path) = beside(mount.source(), job);
+    let found = match subtitles(mount, &folder, &path).await {
+        Ok(found) => found,
+        // It is made when something is written into it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && job.row.is_some() => return Ok(None),
+        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
+    };
     let mut foreign = Vec::new();
     for path in found {
         let key = JobKey { path, ..job.key.clone() };
@@ -103,8 +162,7 @@ async fn subtitled(
     if foreign.is_empty() {
         return Ok(None);
     }
-    let folder = mount.source().folder.clone();
-    if blocking(move || foreign.iter().all(|path| says_it_is_ours(&folder, path))).await {
+    if say_they_are_ours(mount, &folder, foreign).await {
         return Ok(None);
     }
     if store.suspect(service).await.map_err(fault)? {
@@ -119,6 +177,16 @@ async fn subtitled(
     Ok(Some(Outcome::Step(Event::Skipped { why: Skip::Subtitled })))
 }
 
+/// Where subtitles would lie, as a folder and the path below it that they would be named after.
+fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
+    if job.row.is_none() {
+        return (source.folder.clone(), job.key.path.clone());
+    }
+    let path = outputs_beside(source, job);
+    let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
+    (path.parent().unwrap_or(Path::new("")).to_owned(), name)
+}
+
 const UNLISTED: &str = "cannot look for subtitles beside the file";
 
 /// How soon, and how late, it is looked whether the service's list has been walked.
@@ -126,9 +194,7 @@ const SUSPECT_MIN: Duration = Duration::from_millis(200);
 const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
-fn keep_params(files: &ParamFiles, source: &Source, job: &Job, now: Timestamp) -> Result<Hash, Fault> {
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let rendered = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
+pub fn keep_params(files: &ParamFiles, rendered: &Rendered, now: Timestamp) -> Result<Hash, Fault> {
     files.keep(&rendered.params.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })

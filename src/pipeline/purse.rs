@@ -3,25 +3,29 @@
 //! that a backlog that waits for tomorrow is not looked at over and over.
 
 use crate::clock::Clock;
-use crate::config::zone::Zone;
 use crate::domain::budget::{Budget, Limit, Over, Period, judge};
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::job::Job;
+use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::stage::{Audio, StageKind};
+use crate::domain::zone::Zone;
+use crate::pipeline::chosen::Chosen;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::probe::store_fault;
-use crate::source::folder::full_path;
+use crate::pipeline::remote::announced;
 use crate::source::mount::Mount;
+use crate::source::place::{Recording, recording};
 use crate::store::contract::{Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How much audio a file holds, as far as that can be told without sending it.
-pub type Measure = Arc<dyn Fn(PathBuf) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
+/// How much audio the file at this path holds, which has this name and is in this state, as far as that can be
+/// told without sending it.
+pub type Measure = Arc<dyn Fn(PathBuf, JobKey, Stamp) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
 
 /// A file that is not measured in so long tells nothing; the upload's answer will.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,6 +39,8 @@ pub struct Purse {
     zone: Zone,
     measure: Measure,
     refused: Mutex<BTreeMap<JobId, Refused>>,
+    /// Where a person has chosen by a plan what may be bought.
+    chosen: OnceLock<Chosen>,
 }
 
 /// A job that did not fit.
@@ -72,12 +78,27 @@ impl Shut {
 impl Purse {
     /// With nobody refused yet.
     pub fn new(budget: Budget, zone: Zone, measure: Measure) -> Self {
-        Self { budget, zone, measure, refused: Mutex::default() }
+        Self { budget, zone, measure, refused: Mutex::default(), chosen: OnceLock::new() }
     }
 
     /// The days that it counts in.
     pub fn zone(&self) -> Zone {
         self.zone
+    }
+
+    /// From now on nothing is bought but for these. The first word counts.
+    pub fn keep_to(&self, chosen: Chosen) {
+        drop(self.chosen.set(chosen));
+    }
+
+    /// What a person has chosen by a plan.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.chosen.get()
+    }
+
+    /// Whether a job may move on: nothing is chosen, or it is among that.
+    pub fn lets(&self, job: &Job) -> bool {
+        self.chosen().is_none_or(|chosen| chosen.lets(job))
     }
 
     /// Every limit as it is now.
@@ -115,6 +136,10 @@ impl Purse {
         let now = clock.now();
         let reserved = match need {
             Some(need) => self.reserve(store, lease, job, charge(mount, job, service, Some(need), now)).await,
+            // Its length comes with the bill: then it is too late.
+            None if matches!(recording(mount.source(), job), Recording::Remote(_)) => {
+                return Ok(Some(unknown(mount, job, now)));
+            }
             None => self.anything_left(store, job, now).await,
         };
         let refused = reserved.map_err(|error| store_fault(&error, now))?.err();
@@ -135,9 +160,9 @@ impl Purse {
         now: Timestamp,
     ) -> Result<Option<Rest>, StoreError> {
         let said = job.stage.audio().and_then(|audio| audio.to_reserve());
-        let need = said.or_else(|| job.held().and_then(|held| held.reserved));
+        let need = said.or_else(|| job.held().and_then(|held| held.reserved)).or_else(|| announced(job));
         if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
-            return Ok(Some(unknown(now)));
+            return Ok(Some(unknown(mount, job, now)));
         }
         let charge = charge(mount, job, service, need, now);
         let refused = self.reserve(store, lease, job, charge).await?.err();
@@ -170,10 +195,14 @@ impl Purse {
     }
 
     async fn measured(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<u64> {
-        let path = full_path(&mount.source().folder, &job.key.path);
+        let path = match Medium::of(mount, job) {
+            Medium::File { path, .. } => path,
+            Medium::Object { .. } => return None, // the upload's answer tells
+            Medium::Remote(_) => return announced(job),
+        };
         tokio::select! {
             biased;
-            audio = (self.measure)(path) => audio?.to_reserve(),
+            audio = (self.measure)(path, job.key.clone(), job.seen) => audio?.to_reserve(),
             () = clock.sleep(PATIENCE) => None,
         }
     }
@@ -273,7 +302,9 @@ impl Purse {
 }
 
 fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, now: Timestamp) -> Charge {
-    let template = Some(mount.source().template.name()).filter(|name| !name.is_empty()).map(str::to_owned);
+    let made = job.making.as_ref().map(|making| making.template.as_str());
+    let template = made.unwrap_or(mount.source().template.name());
+    let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
     Charge {
         at: now,
         run: now,
@@ -287,10 +318,13 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
     }
 }
 
-fn unknown(now: Timestamp) -> Rest {
-    let words = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
+fn unknown(mount: &Mount, job: &Job, now: Timestamp) -> Rest {
+    let remote = "the service fetches it by itself, and says how long it is when it has been bought, so that nothing \
+                  can be reserved for it in the budget: give its row a `duration`, or take the budget out";
+    let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
                  budget: convert it (`ffmpeg -i` with another name), or take the budget out";
-    Rest { until: None, fault: Fault::new(FaultKind::Budget, words, now) }
+    let is_remote = matches!(recording(mount.source(), job), Recording::Remote(_));
+    Rest { until: None, fault: Fault::new(FaultKind::Budget, if is_remote { remote } else { file }, now) }
 }
 
 /// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an

@@ -4,36 +4,51 @@ use crate::clock::{Clock, Moment};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, Skip};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::hold;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::source::disk::Disk;
-use crate::source::folder::full_path;
 use crate::source::mount::{Away, Mount};
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::Store;
 use std::time::Duration;
 
 /// Looks a second time, or a first where the disk itself tells how long the file has been quiet; then
 /// at what the file says of its own length.
 pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job) -> Result<Outcome, Fault> {
-    let path = full_path(&mount.source().folder, &job.key.path);
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(_) = medium {
+        // Nobody here can look at it; it is what it is.
+        return Ok(Outcome::Step(Event::Settled));
+    }
     let (disk, settle, at) = (mount.disk(), mount.settle(), clock.moment());
-    let (now, looked) = (at.now, path.clone());
-    let stamp = match blocking(move || look(&looked, disk)).await {
+    let now = at.now;
+    // An object appears whole: where nothing is to be waited for, the listing was look enough.
+    let is_whole = matches!(medium, Medium::Object { .. }) && settle.is_zero();
+    let looked = if is_whole { Ok(Look::File(job.seen)) } else { medium.look().await };
+    let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
-        other => return missing(mount, other, now).await,
+        other => return missing(mount, job, other, now).await,
     };
     // It was admitted in the moment in which it was written, before that was written down.
-    if store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
+    if job.row.is_none() && store.wrote(&job.key).await.map_err(|error| store_fault(&error, now))? {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::OurOutput }));
     }
     match settled(job, stamp, disk, settle, at) {
-        Outcome::Step(Event::Settled) => hold::run(mount, clock, job, stamp).await,
+        Outcome::Step(Event::Settled) => held(mount, clock, job, medium, stamp).await,
         Outcome::StepThen(Event::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
         other => Ok(other),
+    }
+}
+
+/// An object in a bucket is as whole as whoever put it there had it.
+async fn held(mount: &Mount, clock: &dyn Clock, job: &Job, medium: Medium, stamp: Stamp) -> Result<Outcome, Fault> {
+    match medium {
+        Medium::File { path, .. } => hold::run(mount, clock, job, path, stamp).await,
+        Medium::Object { .. } | Medium::Remote(_) => Ok(Outcome::Step(Event::Settled)),
     }
 }
 
@@ -62,17 +77,29 @@ pub async fn grew(mount: &Mount, stamp: Stamp, due: Timestamp, now: Timestamp) -
 /// What becomes of a job before its create whose file is not there as a file.
 ///
 /// # Errors
-/// A fault where the source's folder is away, or nothing can be told.
-pub async fn missing(mount: &Mount, seen: std::io::Result<Look>, now: Timestamp) -> Result<Outcome, Fault> {
+/// A fault where the source's folder is away, the file of a row is not there yet, or nothing can be told.
+pub async fn missing(mount: &Mount, job: &Job, seen: std::io::Result<Look>, now: Timestamp) -> Result<Outcome, Fault> {
     if !matches!(seen, Ok(Look::File(_))) {
         mount.is_gone_from().await.map_err(|away| folder_away(&away, now))?;
     }
     match seen {
         Ok(Look::File(_)) => Ok(Outcome::Sleep { until: now, reason: None }),
         Ok(Look::Other) => Ok(Outcome::Step(Event::Skipped { why: Skip::NotAFile })),
-        Ok(Look::Nothing) => Ok(Outcome::Step(Event::Skipped { why: Skip::Vanished })),
+        Ok(Look::Nothing) => match &job.row {
+            Some(row) => Err(awaited(row, now)),
+            None => Ok(Outcome::Step(Event::Skipped { why: Skip::Vanished })),
+        },
         Err(error) => Err(Fault::new(FaultKind::Unreadable, format!("cannot look at the file: {error}"), now)),
     }
+}
+
+/// A person ordered it: its file may still come.
+fn awaited(row: &Row, now: Timestamp) -> Fault {
+    let words = format!(
+        "the file that row {} of {} names is not there yet; it is taken up when it comes",
+        row.number, row.manifest
+    );
+    Fault::new(FaultKind::Awaited, words, now)
 }
 
 /// The job waits until its folder is back.

@@ -1,28 +1,30 @@
 //! Uploaded ▷ Submitting ▷ Submitted: the one move that spends money. The intent is durable before the
 //! create leaves; what became of the create decides where the job rests (design, section 5).
 
-use crate::client::contract::{Client, CreateRequest, Creation};
+use crate::client::contract::{Client, CreateRequest, Creation, RequestAudio};
 use crate::clock::Clock;
-use crate::config::meant::Source;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent::Sent;
-use crate::domain::stage::{Event, Intent, Upload};
+use crate::domain::stage::{AudioAt, Event, Intent};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
-use crate::pipeline::blocking::blocking;
 use crate::pipeline::callbacks::Callbacks;
+use crate::pipeline::making;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::probe::keep_params;
 use crate::pipeline::purse::{Purse, Rest};
+use crate::pipeline::remote::{self, hushed};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
-use crate::pipeline::vars;
-use crate::source::folder::full_path;
+use crate::pipeline::windows;
 use crate::source::mount::Mount;
-use crate::source::stamp::{Look, look};
+use crate::source::stamp::Look;
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
+use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,7 +73,7 @@ pub async fn run(
     lease: &Lease,
     job: &Job,
     order: &Order,
-    upload: &Upload,
+    upload: &AudioAt,
 ) -> Result<Submission, Stop> {
     let now = doors.clock.now();
     // Only this may hang in the folder; what follows must not be dropped half-way.
@@ -83,16 +85,23 @@ pub async fn run(
     if let Some(outcome) = unfit? {
         return Ok(Submission::Unsent(outcome));
     }
+    if let Some(outcome) = remade(doors, mount, job, order, now).await? {
+        return Ok(Submission::Unsent(outcome));
+    }
     if let Some(outcome) = without_buying(doors.store, order, job, now).await? {
         return Ok(Submission::Unsent(outcome));
     }
     let token = Token::new(order, job.key.tag(), job.round);
-    let request = request(doors, mount.source(), job, order, upload, &token, now).await?;
+    let request = request(doors, job, order, upload, &token, now)?;
     loop {
         // The turn first: waiting for it must not make the intent old.
         let turn = doors.client.turn().await;
         let until = doors.clock.now();
         if doors.store.pauses().await.map_err(Stop::Store)?.of(&job.key.source, until).is_some() {
+            return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
+        }
+        // What is sent at the last moment could leave after it.
+        if let Some(until) = windows::not_before(mount.source(), FRESH, doors.clock.moment()) {
             return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
         }
         let written = doors.clock.uptime();
@@ -106,7 +115,8 @@ pub async fn run(
         crash::point(Point::Intending);
         doors.store.commit(lease, &intended, Hold::Keep).await.map_err(Stop::Store)?;
         crash::point(Point::Intended);
-        if doors.clock.uptime().since(written) > FRESH {
+        let shut = || windows::not_before(mount.source(), Duration::ZERO, doors.clock.moment()).is_some();
+        if doors.clock.uptime().since(written) > FRESH || shut() {
             continue; // nothing was sent under it
         }
         let intended = Box::new(intended);
@@ -114,8 +124,14 @@ pub async fn run(
         crash::point(Point::CreateAnswered);
         return Ok(match creation {
             Creation::Accepted(transcription) => Submission::Accepted(intended, transcription),
-            Creation::NotAccepted(fault) => Submission::NotAccepted(intended, fault),
-            Creation::Unknown(fault) => Submission::Unknown(intended, fault),
+            Creation::NotAccepted(fault) => {
+                let fault = hushed(job, fault);
+                Submission::NotAccepted(intended, fault)
+            }
+            Creation::Unknown(fault) => {
+                let fault = hushed(job, fault);
+                Submission::Unknown(intended, fault)
+            }
         });
     }
 }
@@ -124,19 +140,47 @@ pub async fn run(
 async fn unfit(
     mount: &Mount,
     job: &Job,
-    (upload, origin): (&Upload, &String),
+    (upload, origin): (&AudioAt, &String),
     now: Timestamp,
 ) -> Result<Option<Outcome>, Fault> {
-    let elsewhere = upload.origin.as_ref().is_some_and(|place| place != origin);
-    if elsewhere || now.since(upload.at) > UPLOAD_LASTS {
+    if let AudioAt::Upload(upload) = upload
+        && (upload.origin.as_ref().is_some_and(|place| place != origin) || now.since(upload.at) > UPLOAD_LASTS)
+    {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
-    match blocking(move || look(&path, disk)).await {
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(_) = medium {
+        return Ok(None);
+    }
+    match medium.look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
         Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle()), now).await.map(Some),
-        other => missing(mount, other, now).await.map(Some),
+        other => missing(mount, job, other, now).await.map(Some),
     }
+}
+
+/// What is said of the recording is not what its request was made of.
+async fn remade(
+    doors: &Doors<'_>,
+    mount: &Mount,
+    job: &Job,
+    order: &Order,
+    now: Timestamp,
+) -> Result<Option<Outcome>, Fault> {
+    let asked = tokio::select! {
+        biased;
+        asked = making::remade(mount, doors.clock, job) => asked?,
+        away = mount.lost() => return Err(folder_away(&away, now)),
+    };
+    let made = match asked {
+        None => return Ok(None),
+        Some(Err(outcome)) => return Ok(Some(outcome)),
+        Some(Ok(made)) => made,
+    };
+    let params = keep_params(doors.params, &made.rendered, now)?;
+    let is_alike = job.making.as_ref().is_some_and(|making| making.is_alike(&made.making));
+    let changed = Event::Remade { params, making: Box::new(made.making) };
+    Ok((params != order.params || !is_alike).then_some(Outcome::Step(changed)))
 }
 
 fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
@@ -156,12 +200,11 @@ fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
     Ok(intended.resting(Some(now), Some(waits)))
 }
 
-async fn request(
+fn request(
     doors: &Doors<'_>,
-    source: &Source,
     job: &Job,
     order: &Order,
-    upload: &Upload,
+    upload: &AudioAt,
     token: &Token,
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
@@ -171,10 +214,17 @@ async fn request(
         let words = format!("cannot read the parameters {hash} in the state directory: {error}");
         Fault::new(FaultKind::Unreadable, words, now)
     })?;
-    let rendered = source.template.render(&vars::of_job(source, job), &[]);
-    let mut metadata = rendered.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?.metadata;
+    let mut metadata = match &job.making {
+        Some(making) => making.metadata.clone(),
+        // Nothing is sent before it is made: see `remade`.
+        None => Map::new(),
+    };
     let cut = job.sent.as_ref().and_then(Sent::cut);
     metadata.insert(RESERVED_KEY.to_owned(), token.carrying(cut).into());
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
-    Ok(CreateRequest { upload: upload.id.clone(), params: (*params).clone(), metadata, callback })
+    let audio = match upload {
+        AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
+        AudioAt::Remote { .. } => RequestAudio::Url(remote::url(job, now)?),
+    };
+    Ok(CreateRequest { audio, params: (*params).clone(), metadata, callback })
 }

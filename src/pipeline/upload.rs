@@ -8,25 +8,27 @@ use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::sent::{Sent, Track};
-use crate::domain::stage::{Event, Upload};
+use crate::domain::stage::{AudioAt, Event, Upload};
 use crate::domain::token::Order;
 use crate::media::extract::reopened;
-use crate::pipeline::blocking::{begin, blocking};
+use crate::pipeline::blocking::begin;
 use crate::pipeline::extract::{Extractor, Given, Taken};
+use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::{grew, missing};
+use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
-use crate::source::stamp::{Look, look, open};
+use crate::source::stamp::{Look, open};
 use crate::store::contract::{Bought, Store, Twin};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use futures_util::{FutureExt, StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -36,6 +38,9 @@ use std::time::Duration;
 
 /// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
 const PIECE: usize = 256 * 1024;
+
+/// Why the sound track of an object is not taken out.
+const WHOLE_OBJECT: &str = "it lies in a bucket, and goes to the service as it is read";
 
 /// Uploads, unless what is known of the content says that it is bought already, or being bought, or
 /// `reserving`, which is begun only then, says that it does not fit into a budget.
@@ -68,11 +73,12 @@ pub async fn run(
     if let Some(Rest { until, fault }) = reserving.await? {
         return Ok(Outcome::Rest(until, fault));
     }
-    let path = full_path(&mount.source().folder, &job.key.path);
-    let (before, disk) = (job.seen, mount.disk());
-    let given = match extractor {
-        Some(extractor) => extractor.run(&path, disk, job, clock.now()).await,
-        None => Ok(Given::AsIs(None)),
+    let (before, medium) = (job.seen, Medium::of(mount, job));
+    let given = match (extractor, &medium) {
+        (_, Medium::Remote(_)) => return Err(nothing_to_send(clock.now())),
+        (Some(extractor), Medium::File { path, disk }) => extractor.run(path, *disk, job, clock.now()).await,
+        (Some(_), Medium::Object { .. }) => Ok(Given::AsIs(Some(WHOLE_OBJECT.to_owned()))),
+        (None, _) => Ok(Given::AsIs(None)),
     };
     let given = match given {
         // It is due as soon as there is room: then it is looked for again.
@@ -82,8 +88,8 @@ pub async fn run(
         given => given?,
     };
     let passage = match &given {
-        Given::AsIs(_) => Passage::new(path.clone(), disk, before, Arc::clone(sent_bytes)),
-        Given::Track(taken) => Passage::spooled(&path, taken, Arc::clone(sent_bytes)),
+        Given::AsIs(_) => Passage::of(&medium, before, Arc::clone(sent_bytes)),
+        Given::Track(taken) => Passage::spooled(&medium, taken, Arc::clone(sent_bytes)),
         Given::Nothing(why) => {
             let skipped = Outcome::Step(Event::Skipped { why: *why });
             return Ok(changed(mount, clock, job).await?.unwrap_or(skipped));
@@ -103,7 +109,7 @@ pub async fn run(
     crash::point(Point::UploadAnswered);
     drop(uplink);
     // A file that changed on its way may have broken the upload off: that is no fault of anybody's.
-    match blocking(move || look(&path, disk)).await {
+    match medium.look().await {
         Ok(Look::File(after)) if after == before => {}
         Ok(Look::File(after)) => {
             // But what the service says of itself is heard; the change is seen at the next try.
@@ -112,7 +118,7 @@ pub async fn run(
                 _ => anew(mount, clock, after).await,
             };
         }
-        other => return missing(mount, other, clock.now()).await,
+        other => return missing(mount, job, other, clock.now()).await,
     }
     let answer = sent?;
     let hash = checked(&passage, &answer, &given, clock.now())?;
@@ -122,8 +128,12 @@ pub async fn run(
     }
     let order = Order { service, content: hash, params };
     let origin = Some(client.identity().origin.clone());
-    let upload = Upload { id: answer.upload, at: clock.now(), origin };
+    let upload = AudioAt::Upload(Upload { id: answer.upload, at: clock.now(), origin });
     Ok(Outcome::Step(Event::Uploaded { order, audio: answer.audio, upload, sent }))
+}
+
+fn nothing_to_send(now: Timestamp) -> Fault {
+    Fault::new(FaultKind::Bug, "audio that the service fetches was to be uploaded", now)
 }
 
 /// The content's hash, and what was sent where that is not simply the file.
@@ -140,11 +150,14 @@ fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
 
 /// What becomes of a job whose file has changed since it was looked at.
 async fn changed(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Outcome>, Fault> {
-    let (path, disk) = (full_path(&mount.source().folder, &job.key.path), mount.disk());
-    match blocking(move || look(&path, disk)).await {
+    let medium = Medium::of(mount, job);
+    if let Medium::Remote(_) = medium {
+        return Ok(None);
+    }
+    match medium.look().await {
         Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
         Ok(Look::File(stamp)) => anew(mount, clock, stamp).await.map(Some),
-        other => missing(mount, other, clock.now()).await.map(Some),
+        other => missing(mount, job, other, clock.now()).await.map(Some),
     }
 }
 
@@ -205,13 +218,20 @@ fn agree(theirs: u64, ours: u64) -> bool {
 pub struct Passage {
     name: String,
     size: u64,
-    open: Opener,
+    from: From,
     state: Arc<Mutex<Passed>>,
     total: Arc<AtomicU64>,
 }
 
 /// Opens a file at its beginning. Blocks.
 type Opener = Arc<dyn Fn() -> io::Result<File> + Send + Sync>;
+
+/// Where the bytes come from.
+#[derive(Clone)]
+enum From {
+    File(Opener),
+    Object { bucket: Arc<Bucket>, path: RelPath, expected: Stamp },
+}
 
 /// What was handed over so far.
 #[derive(Debug, Default, Clone, Copy)]
@@ -225,18 +245,27 @@ pub struct Passed {
 impl Passage {
     /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
     pub fn new(path: PathBuf, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let open = Arc::new(move || opened(&path, disk, expected));
-        Self { name, size: expected.size, open, state: Arc::default(), total }
+        Self::of(&Medium::File { path, disk }, expected, total)
     }
 
-    /// A sound track of the file at `path`.
-    fn spooled(path: &Path, taken: &Taken, total: Arc<AtomicU64>) -> Self {
-        let name = path.with_extension(taken.track.cut.codec.extension());
-        let name = name.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    /// As [`Passage::new`], wherever it lies.
+    pub fn of(medium: &Medium, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+        let name = medium.name().to_string_lossy().into_owned();
+        let from = match medium.clone() {
+            Medium::File { path, disk } => From::File(Arc::new(move || opened(&path, disk, expected))),
+            Medium::Object { bucket, path } => From::Object { bucket, path, expected },
+            Medium::Remote(_) => From::File(Arc::new(|| Err(io::ErrorKind::Unsupported.into()))),
+        };
+        Self { name, size: expected.size, from, state: Arc::default(), total }
+    }
+
+    /// A sound track of a medium.
+    fn spooled(medium: &Medium, taken: &Taken, total: Arc<AtomicU64>) -> Self {
+        let name = Path::new(&medium.name()).with_extension(taken.track.cut.codec.extension());
+        let name = name.to_string_lossy().into_owned();
         let file = Arc::clone(&taken.file);
-        let open = Arc::new(move || reopened(&file));
-        Self { name, size: taken.track.bytes, open, state: Arc::default(), total }
+        let from = From::File(Arc::new(move || reopened(&file)));
+        Self { name, size: taken.track.bytes, from, state: Arc::default(), total }
     }
 
     /// In the last attempt.
@@ -246,11 +275,35 @@ impl Passage {
 
     /// As the client takes it; each attempt reads it anew.
     pub fn file(&self) -> UploadFile {
-        let (opener, size) = (Arc::clone(&self.open), self.size);
+        let (from, size) = (self.from.clone(), self.size);
         let (state, total) = (Arc::clone(&self.state), Arc::clone(&self.total));
-        let open = Arc::new(move || pieces(Arc::clone(&opener), size, Arc::clone(&state), Arc::clone(&total)));
+        let open = Arc::new(move || match &from {
+            From::File(opener) => pieces(Arc::clone(opener), size, Arc::clone(&state), Arc::clone(&total)),
+            From::Object { bucket, path, expected } => {
+                through(bucket.read(path, *expected), size, Arc::clone(&state), Arc::clone(&total))
+            }
+        });
         UploadFile { name: self.name.clone(), size, open }
     }
+}
+
+/// The pieces of an object as they come.
+fn through(
+    pieces: BoxStream<'static, io::Result<Bytes>>,
+    size: u64,
+    state: Arc<Mutex<Passed>>,
+    total: Arc<AtomicU64>,
+) -> BoxStream<'static, io::Result<Bytes>> {
+    let note = move |passed| *state.lock().unwrap_or_else(PoisonError::into_inner) = passed;
+    note(Passed::default());
+    let (mut hasher, mut bytes) = (blake3::Hasher::new(), 0);
+    let passes = move |piece: &Bytes| {
+        hasher.update(piece);
+        bytes += piece.len() as u64;
+        note(Passed { bytes, hash: (bytes == size).then(|| Hash(*hasher.finalize().as_bytes())) });
+        total.fetch_add(piece.len() as u64, Ordering::Relaxed);
+    };
+    pieces.inspect_ok(passes).boxed()
 }
 
 /// The pieces of a file. While one is sent the next is read and hashed.

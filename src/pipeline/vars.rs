@@ -6,26 +6,58 @@ use crate::config::variables::Vars;
 use crate::domain::format::Format;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
+use crate::domain::row::{Row, RowMedia};
+use serde_json::Value;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// For the request's parameters; without what only the file itself can tell (`media`).
 pub fn of_job(source: &Source, job: &Job) -> Vars {
-    let path = Path::new(OsStr::from_bytes(job.key.path.as_bytes()));
-    let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
-    let lossy = job.key.path.lossy().into_owned();
+    let vars = of_recording(job);
+    let columns = job.row.iter().flat_map(|row| &row.columns);
     Vars {
-        name: text(path.file_name()),
-        stem: text(path.file_stem()),
-        ext: text(path.extension()),
         source: job.key.source.to_string(),
-        folder: text(path.parent().map(Path::as_os_str)),
         language: source.language.clone(),
-        capture: source.capture.as_ref().map(|capture| capture.of(&lossy)).unwrap_or_default(),
+        capture: source.capture.as_ref().map(|capture| capture.of(&vars.path)).unwrap_or_default(),
         date: source.shared.zone.date(Timestamp(job.seen.mtime_ns.div_euclid(1_000_000))),
         env: source.shared.env.clone(),
-        path: lossy,
+        row: columns.map(|(name, text)| (name.clone(), Value::from(text.as_str()))).collect(),
+        ..vars
+    }
+}
+
+/// The recording's own path, as templates have it.
+pub fn path_of(job: &Job) -> String {
+    of_recording(job).path
+}
+
+fn of_recording(job: &Job) -> Vars {
+    match job.row.as_deref() {
+        Some(row) => of_row(row),
+        None => of_path(job.key.path.as_bytes()),
+    }
+}
+
+fn of_row(row: &Row) -> Vars {
+    match &row.media {
+        RowMedia::File(path) => of_path(path.as_bytes()),
+        RowMedia::Url(url) => {
+            let named = of_path(url.file_name().as_bytes());
+            Vars { path: url.name(), folder: String::new(), ..named }
+        }
+    }
+}
+
+fn of_path(path: &[u8]) -> Vars {
+    let whole = Path::new(OsStr::from_bytes(path));
+    let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
+    Vars {
+        path: String::from_utf8_lossy(path).into_owned(),
+        name: text(whole.file_name()),
+        stem: text(whole.file_stem()),
+        ext: text(whole.extension()),
+        folder: text(whole.parent().map(Path::as_os_str)),
         ..Vars::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::meant::Source;
+use crate::config::variables::Vars;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
@@ -13,19 +14,20 @@ use crate::domain::stage::Event;
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
-use crate::output::placing::{Names, Ours, PlaceError, Wanted, place};
+use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
 use crate::output::shifting::later;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::deposit;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
-use crate::source::folder::full_path;
 use crate::source::mount::Mount;
+use crate::source::place::{Recording, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
@@ -94,13 +96,18 @@ pub async fn run(
     let Some(placing_now) = doors.writing.begin(job.id) else {
         return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
     };
-    let placed = own_outputs(doors.store, mount.source(), job, now).await?;
+    let placed = own_outputs(doors.store, mount, job, now).await?;
     let Some(wanted) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
     let placing = announce(doors.store, lease, job, &wanted).await?;
     let ours = Ours { placed, placing };
+    if let Some(bucket) = mount.bucket() {
+        let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
+        drop(placing_now);
+        return Ok(Outcome::Step(Event::Written { outputs: outputs? }));
+    }
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
         let _placing = placing_now;
@@ -193,14 +200,17 @@ fn wanted(
     let transcript = transcription.transcript();
     let subtitles = transcription.own_subtitles();
     let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
-    let path = full_path(&source.folder, &job.key.path);
-    let vars = vars::of_job(source, job);
+    let path = outputs_beside(source, job);
+    let [name, stem] =
+        [path.file_name(), path.file_stem()].map(|part| part.unwrap_or_default().to_string_lossy().into_owned());
+    let vars = Vars { name, stem, ..vars::of_job(source, job) };
     let one = |format: &Format| {
         let name = source.name_as.render(&vars::of_output(&vars, language(&transcript), *format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         Ok(Wanted { candidates: candidates(&path, &name), bytes: render(*format, &finished) })
     };
-    source.outputs.iter().map(one).collect()
+    let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
+    outputs.iter().map(one).collect()
 }
 
 fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {
@@ -209,7 +219,7 @@ fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: 
         transcription_id: transcription.to_string(),
         request_id: record.request_id.clone(),
         source_name: job.key.source.to_string(),
-        source_path: job.key.path.lossy().into_owned(),
+        source_path: vars::path_of(job),
         content_hash: order.content.to_string(),
         created: record.created_at.clone().unwrap_or_default(),
         program: format!("scribed {}", env!("CARGO_PKG_VERSION")),
@@ -220,7 +230,7 @@ fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: 
 /// their outputs; when one of them changes, the other's must stay.
 async fn own_outputs(
     store: &dyn Store,
-    source: &Arc<Source>,
+    mount: &Mount,
     job: &Job,
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
@@ -228,8 +238,18 @@ async fn own_outputs(
     if own.is_empty() {
         return Ok(Vec::new());
     }
-    let (folder, path) = (source.folder.clone(), job.key.path.clone());
-    let siblings = blocking(move || siblings(&folder, &path)).await.map_err(|error| {
+    // Rows say where their outputs go: none of them takes another's place by its stem.
+    if job.row.is_some() {
+        return Ok(named(own));
+    }
+    let siblings = match mount.bucket() {
+        Some(bucket) => bucket.of_stem(&job.key.path).await,
+        None => {
+            let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
+            blocking(move || siblings(&folder, &path)).await
+        }
+    };
+    let siblings = siblings.map_err(|error| {
         let words = format!("cannot list the folder of the recording, to spare what other recordings share: {error}");
         Fault::new(FaultKind::Unwritable, words, now)
     })?;
@@ -239,7 +259,11 @@ async fn own_outputs(
             own.retain(|output| other.outputs.iter().all(|shared| shared.name != output.name));
         }
     }
-    Ok(own.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect())
+    Ok(named(own))
+}
+
+fn named(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
+    outputs.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect()
 }
 
 /// The files of the same stem beside this one.
@@ -262,8 +286,11 @@ fn put(
     syncs: &Syncs,
     now: Timestamp,
 ) -> Result<Vec<Output>, Fault> {
-    let path = full_path(&mount.source().folder, &job.key.path);
+    let path = outputs_beside(mount.source(), job);
     let folder = path.parent().unwrap_or(Path::new("."));
+    if job.row.is_some() {
+        row_folder(mount, job, folder, now)?;
+    }
     // Asked with the folder open: what is written then goes where it belongs, even if the share is
     // unmounted under way, and never into its bare mount point.
     let is_there = || mount.there_blocking().is_ok();
@@ -272,6 +299,22 @@ fn put(
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })
         .collect())
+}
+
+/// The folder that a row's outputs go to is there: made, or known to be no bare mount point.
+fn row_folder(mount: &Mount, job: &Job, folder: &Path, now: Timestamp) -> Result<(), Fault> {
+    mount.there_blocking().map_err(|away| folder_away(&away, now))?;
+    let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
+    make_folder(mount.source(), folder)
+        .map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}; {KEPT}", folder.display())))?;
+    let Recording::File(path) = recording(mount.source(), job) else { return Ok(()) };
+    let beside = path.parent() == Some(folder) && !folder.starts_with(&mount.source().folder);
+    let is_bare = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if beside && std::fs::symlink_metadata(&path).is_err() && is_bare() {
+        let shown = folder.display();
+        return Err(failed(format!("{shown} is empty: it may be the bare mount point of a share; {KEPT}")));
+    }
+    Ok(())
 }
 
 fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {

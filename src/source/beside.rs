@@ -140,9 +140,9 @@ fn ending(name: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// `talk.srt`, `talk.en.srt`, `talk.pt-BR.forced.vtt`, `talk.mp4.en.srt` for `talk.mp4`; not
-/// `talk.part2.srt`, which is another recording's.
-fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
+/// Whether a name is that of a recording's subtitle: `talk.srt`, `talk.en.srt`, `talk.pt-BR.forced.vtt`,
+/// `talk.mp4.en.srt` for `talk.mp4`; not `talk.part2.srt`, which is another recording's.
+pub fn is_subtitle_of(subtitle: &[u8], recording: &OsStr) -> bool {
     let Some(stem) = ending(subtitle) else { return false };
     let recording_stem = Path::new(recording).file_stem().unwrap_or_default().as_bytes();
     let between = [recording.as_bytes(), recording_stem].into_iter().find_map(|start| {

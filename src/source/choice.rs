@@ -72,6 +72,22 @@ pub enum Rule {
     OurOutput,
     /// No regular file.
     NotAFile(Kind),
+    /// A line of a `.scribedignore` takes it out. [`choose`] does not know it: see [`crate::source::ignoring`].
+    Line {
+        /// The file, relative to the source's folder.
+        file: PathBuf,
+        /// From 1.
+        line: usize,
+        /// As it is written there.
+        pattern: String,
+    },
+    /// There is a `.scribedignore` above it that cannot be read: nobody knows whether it is to be taken.
+    Unread {
+        /// The file, relative to the source's folder.
+        file: PathBuf,
+        /// In words that stand after its path.
+        why: String,
+    },
     /// None of the source's `include` patterns takes it.
     NotIncluded,
     /// The source's `exclude` takes it out.
@@ -89,6 +105,12 @@ impl fmt::Display for Rule {
             Self::OwnFolder => f.write_str("passed over: scribed's own state, or its service's data"),
             Self::OurOutput => f.write_str("passed over: an output that scribed wrote"),
             Self::NotAFile(kind) => write!(f, "passed over: {}, not a regular file", kind.words()),
+            Self::Line { file, line, pattern } => {
+                write!(f, "passed over: line {line} of {} ({pattern})", file.display())
+            }
+            Self::Unread { file, why } => {
+                write!(f, "passed over, to be safe: {} {why}", file.display())
+            }
             Self::NotIncluded => f.write_str("passed over: no pattern of the source's `include` takes it"),
             Self::Excluded => f.write_str("passed over: the source's `exclude` takes it out"),
             Self::TooLong => write!(f, "passed over: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),

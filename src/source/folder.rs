@@ -6,19 +6,14 @@ use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::path::RelPath;
 use crate::source::mount::Mount;
+use crate::source::objects;
+pub use crate::source::place::full_path;
 use crate::source::tree::{OnFolder, Seen, walk};
 use crate::store::contract::{Admission, Store, StoreError};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-
-/// The whole path of a file below a source's folder.
-pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
-    folder.join(OsStr::from_bytes(path.as_bytes()))
-}
 
 /// What a scan came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,8 +70,13 @@ impl Scan<'_> {
         }
         let (to, mut found) = mpsc::channel(4 * PORTION);
         let (source, disk, on_folder) = (Arc::clone(self.mount.source()), self.mount.disk(), self.on_folder.clone());
-        // On a thread of its own: a slow mount must not hold up the rest.
-        drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
+        // On a thread or a task of its own: a slow mount must not hold up the rest.
+        match self.mount.bucket().cloned() {
+            Some(bucket) => drop(tokio::spawn(async move { objects::walk(&bucket, &source, &to).await })),
+            None => {
+                drop(tokio::task::spawn_blocking(move || walk(&source, disk, &paths, on_folder.as_ref(), &to)));
+            }
+        }
         let mut is_marked = false;
         loop {
             let mut portion = Vec::new();
@@ -84,8 +84,11 @@ impl Scan<'_> {
                 more = found.recv_many(&mut portion, PORTION) => more,
                 _ = self.mount.lost() => 0,
             };
-            // What was seen may have been seen in the bare mount point of a share that has just gone.
-            if self.mount.there_now().await.is_err() {
+            // What was seen may have been seen in the bare mount point of a share that has just gone. A bucket
+            // has none.
+            let there =
+                if self.mount.bucket().is_some() { self.mount.there().await } else { self.mount.there_now().await };
+            if there.is_err() {
                 return Ok(Scanned { there: false, troubles: Vec::new(), leftovers: BTreeSet::new(), ..scanned });
             }
             if more == 0 {
@@ -119,7 +122,11 @@ impl Scan<'_> {
         Ok(())
     }
 
-    async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
+    /// Admits a file that was seen in this state.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn admit(&self, path: RelPath, stamp: Stamp, scanned: &mut Scanned) -> Result<(), StoreError> {
         let key = JobKey { source: self.mount.source().name.clone(), path };
         if self.store.wrote(&key).await? {
             return Ok(()); // an output of ours, whatever the patterns say

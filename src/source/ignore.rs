@@ -58,6 +58,9 @@ const fn named(name: &'static str, whose: &'static str) -> Pattern {
 const PATTERNS: &[Pattern] = &[
     // Our own.
     files(MARKER, Shape::Whole(MARKER), "the marker by which scribed knows this folder again"),
+    files(".scribed.toml", Shape::Whole(".scribed.toml"), "settings for the recordings of this folder, no recording"),
+    files(".scribedignore", Shape::Whole(".scribedignore"), "what is to be passed over, no recording"),
+    files("*.toml", Shape::Ends(".toml"), "settings for the recording beside it, no recording"),
     files("*.scribed-tmp", Shape::Ends(LEFTOVER), "an output of scribed that is not whole yet"),
     // Before rsync's: `icloud` has six letters.
     files(".*.icloud", Shape::Ends(".icloud"), "iCloud's placeholder of a file that is not on this disk"),
@@ -217,6 +220,10 @@ mod tests {
             (".nfs000000000000a1b2", "another machine"),
             (".hidden.mp4", "hidden"),
             (".scribed", "marker"),
+            (".scribed.toml", "of this folder"),
+            (".scribedignore", "passed over"),
+            ("talk.toml", "beside it"),
+            ("talk.TOML", "beside it"),
             (".0123456789abcdef0123456789abcdef.scribed-tmp", "not whole"),
         ];
         for (name, words) in known {

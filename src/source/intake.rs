@@ -125,6 +125,8 @@ impl Intake<'_> {
         let network = self.mount.disk().is_network();
         let watch = match unwatched {
             Some(_) => None,
+            // It tells of nothing, and each listing may cost: `scan` alone says how often.
+            None if self.mount.bucket().is_some() => None,
             None if network => {
                 self.polls("it lies on a network mount, which tells of no changes".to_owned(), unwatched);
                 None
@@ -136,6 +138,9 @@ impl Intake<'_> {
 
     /// Its folder was there a moment ago, so that it is known where it really lies: it is not touched.
     fn around(&self) -> Vec<u8> {
+        if self.mount.bucket().is_some() {
+            return Vec::new();
+        }
         let real = self.mount.real();
         mount_table::around(real.as_deref().unwrap_or(&self.mount.source().folder))
     }
@@ -194,7 +199,8 @@ impl Intake<'_> {
     }
 
     fn due(&self, followed: &Followed, took: Duration) -> Due {
-        let poll = followed.watch.is_none().then(|| self.poll(took));
+        let polls = followed.watch.is_none() && self.mount.bucket().is_none();
+        let poll = polls.then(|| self.poll(took));
         Due::after(&self.mount.source().scan, poll, self.clock)
     }
 

@@ -3,6 +3,7 @@
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
 use crate::source::beside::Beside;
+use crate::source::bucket::Bucket;
 use crate::source::disk::{Disk, NETWORK_SETTLE};
 use crate::source::marker::{self, Known, Memory, Stranger};
 use std::path::{Path, PathBuf};
@@ -15,6 +16,9 @@ use tokio::sync::watch;
 /// A folder that was there is not asked again for so long.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// The same for a bucket: each question is a request, and may cost.
+const BUCKET_FRESH: Duration = Duration::from_secs(10);
+
 /// A folder that does not answer for so long is away: a dead server hangs for ever.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -23,8 +27,9 @@ const WHILE_WORKING: Duration = Duration::from_secs(10);
 
 /// A source's folder is away; what is done in it waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the folder {} {why}; nothing is changed until it is back", folder.display())]
+#[error("the {what} {} {why}; nothing is changed until it is back", folder.display())]
 pub struct Away {
+    what: &'static str,
     folder: PathBuf,
     why: String,
 }
@@ -34,6 +39,7 @@ type Look = Arc<dyn Fn(&Path, Option<&Known>) -> Result<Disk, Stranger> + Send +
 /// A source and whether its folder is there.
 pub struct Mount {
     source: Arc<Source>,
+    bucket: Option<Arc<Bucket>>,
     memory: Memory,
     beside: Beside,
     clock: Arc<dyn Clock>,
@@ -66,6 +72,7 @@ impl Mount {
             None
         });
         Self {
+            bucket: source.bucket.as_ref().map(|bucket| Arc::new(Bucket::new(bucket))),
             source,
             memory,
             beside: Beside::new(Arc::clone(&clock)),
@@ -83,6 +90,11 @@ impl Mount {
         &self.source
     }
 
+    /// The bucket that stands for its folder, where it has one.
+    pub fn bucket(&self) -> Option<&Arc<Bucket>> {
+        self.bucket.as_ref()
+    }
+
     /// The subtitles in its folder.
     pub fn beside(&self) -> &Beside {
         &self.beside
@@ -98,9 +110,13 @@ impl Mount {
         self.state().real.clone()
     }
 
-    /// How long a file must be quiet here: as set, or as the disk needs it.
+    /// How long a file must be quiet here: as set, or as the disk needs it. An object appears whole.
     pub fn settle(&self) -> Duration {
-        self.source.settle.unwrap_or_else(|| self.state().disk.map_or(NETWORK_SETTLE, Disk::settle))
+        let by_nature = || match self.bucket {
+            Some(_) => Duration::ZERO,
+            None => self.state().disk.map_or(NETWORK_SETTLE, Disk::settle),
+        };
+        self.source.settle.unwrap_or_else(by_nature)
     }
 
     /// Why it is away, if it was when it was last looked at.
@@ -108,7 +124,7 @@ impl Mount {
         self.away.borrow().clone()
     }
 
-    /// Whether the folder is there. A good answer holds for a second, a bad one is asked again.
+    /// Whether the folder is there. A good answer holds for a second (a bucket's for ten), a bad one is asked again.
     ///
     /// # Errors
     /// [`Away`].
@@ -122,8 +138,8 @@ impl Mount {
     }
 
     fn is_fresh(&self) -> bool {
-        let now = self.clock.uptime();
-        self.state().there_at.is_some_and(|at| now.since(at) < FRESH)
+        let (now, fresh) = (self.clock.uptime(), if self.bucket.is_some() { BUCKET_FRESH } else { FRESH });
+        self.state().there_at.is_some_and(|at| now.since(at) < fresh)
     }
 
     /// Whether the folder is there now: for whoever is about to conclude something from what is not in it.
@@ -141,11 +157,14 @@ impl Mount {
     }
 
     /// Whether something may be put into the folder now: it is there, and no bare mount point as far as can
-    /// be told. In place, for whoever blocks already.
+    /// be told. In place, for whoever blocks already. A bucket is as it was last seen.
     ///
     /// # Errors
     /// [`Away`].
     pub fn there_blocking(&self) -> Result<(), Away> {
+        if self.bucket.is_some() {
+            return self.away().map_or(Ok(()), Err);
+        }
         let known = self.state().known.clone();
         let looked = (self.look)(&self.source.folder, known.as_ref());
         self.note(looked)?;
@@ -159,7 +178,7 @@ impl Mount {
     /// [`Away`].
     pub async fn is_gone_from(&self) -> Result<(), Away> {
         self.there_now().await?;
-        if self.state().known.is_some() {
+        if self.bucket.is_some() || self.state().known.is_some() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
@@ -173,15 +192,20 @@ impl Mount {
 
     fn bare(&self) -> Away {
         let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
-        Away { folder: self.source.folder.clone(), why: why.to_owned() }
+        self.away_because(why.to_owned())
+    }
+
+    fn away_because(&self, why: String) -> Away {
+        let what = if self.bucket.is_some() { "bucket" } else { "folder" };
+        Away { what, folder: self.source.folder.clone(), why }
     }
 
     /// Learns what the folder is known by, unless that is known. To be called when something of the
     /// user's was seen in it: the bare mount point of a share that is away has nothing in it. Blocks.
     pub fn mark(&self) {
         let folder = &self.source.folder;
-        if self.state().known.is_some() && !marker::is_blank(folder) {
-            return;
+        if self.bucket.is_some() || self.state().known.is_some() && !marker::is_blank(folder) {
+            return; // a bucket is known by its name
         }
         let learnt = marker::learn(folder).and_then(|known| self.memory.keep(&known).map(|()| known));
         match learnt {
@@ -215,6 +239,13 @@ impl Mount {
     }
 
     async fn looked(&self) -> Result<Disk, Stranger> {
+        if let Some(bucket) = &self.bucket {
+            return tokio::select! {
+                biased;
+                said = bucket.there() => said.map(|()| Disk::Remote).map_err(Stranger::Away),
+                () = self.clock.sleep(ANSWERS_WITHIN) => Err(hangs()),
+            };
+        }
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.state().known.clone());
         let asked = self.asked(move || (look(&folder, known.as_ref()), folder.canonicalize().ok())).await?;
         let (looked, real) = asked;
@@ -256,12 +287,12 @@ impl Mount {
                 drop(state);
                 let was_away = self.away.send_if_modified(|away| away.take().is_some());
                 if was_away {
-                    tracing::info!(source = %name, folder = %folder.display(), "the source's folder is back");
+                    tracing::info!(source = %name, folder = %folder.display(), "what the source lies in is back");
                 }
                 Ok(())
             }
             Err(stranger) => {
-                let away = Away { folder: folder.clone(), why: stranger.to_string() };
+                let away = self.away_because(stranger.to_string());
                 self.state().there_at = None;
                 let is_news = self.away.send_if_modified(|known| known.replace(away.clone()).is_none());
                 if is_news {

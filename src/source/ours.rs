@@ -7,19 +7,29 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The note is near the start of a `.vtt` …
-const HEAD: u64 = 4 * 1024;
+/// The note is near the start of a `.vtt`, within so many bytes …
+pub const HEAD: u64 = 4 * 1024;
 
 /// … and the provenance at the end of a `.json`, with a path in it.
-const TAIL: u64 = 16 * 1024;
+pub const TAIL: u64 = 16 * 1024;
 
 /// Whether a subtitle, or the `.vtt` or `.json` of its name that was written with it, says that scribed
 /// made it. What cannot be read says nothing. Blocks.
 pub fn says_it_is_ours(root: &Path, subtitle: &RelPath) -> bool {
     let path = root.join(OsStr::from_bytes(subtitle.as_bytes()));
-    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| holds(&text, b"\nmade by: scribed "));
-    let json = || end_of(&path.with_extension("json")).is_ok_and(|text| holds(&text, b"\"program\":\"scribed "));
+    let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| is_in_vtt(&text));
+    let json = || end_of(&path.with_extension("json")).is_ok_and(|text| is_in_json(&text));
     vtt() || json()
+}
+
+/// Whether the start of a `.vtt` says it.
+pub fn is_in_vtt(start: &[u8]) -> bool {
+    holds(start, b"\nmade by: scribed ")
+}
+
+/// Whether the end of a `.json` says it.
+pub fn is_in_json(end: &[u8]) -> bool {
+    holds(end, b"\"program\":\"scribed ")
 }
 
 fn holds(text: &[u8], words: &[u8]) -> bool {

@@ -60,6 +60,9 @@ pub async fn subtitled(mount: &Arc<Mount>, store: &dyn Store, clock: &dyn Clock)
 
 /// A subtitle whoever wrote it, or nobody knows.
 async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
+    if let Some(bucket) = mount.bucket() {
+        return !matches!(bucket.subtitles(&job.key.path).await, Ok(subtitles) if subtitles.is_empty());
+    }
     let (mount, path) = (Arc::clone(mount), job.key.path.clone());
     let look = move || mount.beside().subtitles(&mount.source().folder, &path);
     let found = tokio::task::spawn_blocking(look).await;

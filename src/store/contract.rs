@@ -18,7 +18,9 @@ use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, StageKind};
+use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +95,15 @@ pub type Of<'o> = &'o (dyn Fn(&Group) -> bool + Send + Sync);
 
 /// All of them.
 pub const ALL: Of<'static> = &|_| true;
+
+/// How many jobs are claimed at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Of all lanes together.
+    pub all: usize,
+    /// Of these, of the backlog. What a person has bumped is not of the backlog.
+    pub backlog: usize,
+}
 
 /// How many jobs are where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -186,8 +197,20 @@ pub trait Store: Send + Sync {
     /// seen. A crash before it is kept costs a rescan.
     async fn admit(&self, key: &JobKey, seen: Stamp, now: Timestamp, due: Timestamp) -> Result<Admission, StoreError>;
 
-    /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, the longest due
-    /// first, held until `until`.
+    /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
+    /// over, where nothing is being bought for it, and is passed over until then. For the rest as
+    /// [`Store::admit`]. `seen`: the row's file; `None` where it is not there yet, or lies elsewhere.
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError>;
+
+    /// Up to `n` jobs of these groups at these stages that are due and that nobody holds, held until `until`.
+    /// The longest due come first, unless [`Store::arrange`] says otherwise.
     async fn claim(
         &self,
         kinds: &[StageKind],
@@ -195,14 +218,35 @@ pub trait Store: Send + Sync {
         now: Timestamp,
         until: Timestamp,
         n: usize,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.claim_within(kinds, of, now, until, Room { all: n, backlog: n }).await
+    }
+
+    /// As [`Store::claim`], with less room for the backlog than for all.
+    async fn claim_within(
+        &self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+        until: Timestamp,
+        room: Room,
     ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// How the sources stand from now on: what a person has bumped comes first, then the live lane, then higher
+    /// priorities; sources of one rank take turns; within a source its order counts. From the intent on the
+    /// longest due come first within a lane. Not kept: said anew by each process, and whenever it changes.
+    async fn arrange(&self, standings: Standings) -> Result<(), StoreError>;
+
+    /// A person's order that a job comes before all others, the later order before the earlier one. `false` if
+    /// it has ended, or there is no such job. Durable when it returns.
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
 
     /// Holds longer.
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError>;
 
     /// Puts the job as it now is. See the head of this file for what is durable when this returns.
     /// A crash before: the job is as it was. After: as committed. Its charges are not taken from `job`:
-    /// they follow from the step ([`crate::domain::charge::carried`]).
+    /// they follow from the step ([`crate::domain::charge::carried`]); nor is its place in the line.
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError>;
 
     /// Claims an order for a job, unless another one has it: there is one owner of an order that is
@@ -267,6 +311,10 @@ pub trait Store: Send + Sync {
     /// When the next of these is due, leases that run out included.
     async fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Result<Option<Timestamp>, StoreError>;
 
+    /// When the next of these is due that is not due yet, leases that run out included.
+    async fn due_after(&self, kinds: &[StageKind], of: Of<'_>, now: Timestamp)
+    -> Result<Option<Timestamp>, StoreError>;
+
     /// A job.
     async fn job(&self, id: JobId) -> Result<Option<Job>, StoreError>;
 
@@ -275,6 +323,9 @@ pub trait Store: Send + Sync {
 
     /// Whether this is the name of a file that was written for a job.
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError>;
+
+    /// The job that wrote outputs of this name, whatever their endings are.
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
     /// Jobs by number.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;

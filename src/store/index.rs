@@ -6,9 +6,11 @@ use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, JobTag};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Stage, StageKind};
+use crate::domain::standing::{Lane, Mark, Standings, is_bought};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
 use crate::store::spending::Spending;
+use crate::store::turns::{By, Turns, Waiting};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lookups of a queue.
@@ -27,6 +29,10 @@ pub struct Index {
     /// What jobs cost.
     pub spending: Spending,
     on_settings: BTreeSet<JobId>,
+    standings: Standings,
+    /// How many were claimed.
+    served: u64,
+    last_bump: Option<Timestamp>,
     fence: u64,
     last: u64,
 }
@@ -34,7 +40,7 @@ pub struct Index {
 /// What is known of one group.
 #[derive(Debug, Default)]
 struct Part {
-    due: BTreeMap<StageKind, BTreeSet<(Timestamp, JobId)>>,
+    due: BTreeMap<StageKind, Turns>,
     counts: Counts,
 }
 
@@ -45,6 +51,7 @@ struct Held {
     until: Timestamp,
     kind: StageKind,
     due: Option<Timestamp>,
+    mark: Mark,
     hint: Option<Timestamp>,
 }
 
@@ -58,6 +65,7 @@ impl Index {
     /// Takes a job in.
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
+        self.last_bump = self.last_bump.max(job.bumped);
         self.by_tag.insert(job.key.tag(), job.id);
         for output in &job.outputs {
             let (folder, _) = split(job.key.path.as_bytes());
@@ -69,7 +77,7 @@ impl Index {
             self.on_settings.insert(job.id);
         }
         *self.sizes.entry(job.seen.size).or_default() += 1;
-        self.add_due(job.id, job.group(), job.stage.kind(), job.due);
+        self.add_due(job.id, job.group(), job.stage.kind(), job.due, Mark::of(job));
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
                 self.waiting.insert(id_hash(transcription), job.id);
@@ -96,7 +104,7 @@ impl Index {
             }
         }
         if let Some(due) = job.due {
-            self.remove_due(&job.group(), job.stage.kind(), (due, job.id));
+            self.remove_due(&job.group(), job.stage.kind(), job.id, Waiting { due, mark: Mark::of(job) });
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
@@ -134,51 +142,91 @@ impl Index {
         }
     }
 
-    fn add_due(&mut self, id: JobId, group: Group, kind: StageKind, due: Option<Timestamp>) {
+    fn add_due(&mut self, id: JobId, group: Group, kind: StageKind, due: Option<Timestamp>, mark: Mark) {
         match self.leases.get_mut(&id) {
             Some(held) => {
                 held.group = group;
                 held.kind = kind;
                 held.due = due;
+                held.mark = mark;
             }
             None => {
                 if let Some(due) = due {
-                    self.parts.entry(group).or_default().due.entry(kind).or_default().insert((due, id));
+                    self.parts.entry(group).or_default().due.entry(kind).or_default().put(id, Waiting { due, mark });
                 }
             }
         }
     }
 
-    fn remove_due(&mut self, group: &Group, kind: StageKind, entry: (Timestamp, JobId)) {
-        if let Some(set) = self.parts.get_mut(group).and_then(|part| part.due.get_mut(&kind)) {
-            set.remove(&entry);
+    fn remove_due(&mut self, group: &Group, kind: StageKind, id: JobId, one: Waiting) {
+        let by = By { standing: self.standings.get(&group.source), kind };
+        if let Some(turns) = self.parts.get_mut(group).and_then(|part| part.due.get_mut(&kind)) {
+            turns.take_out(id, one, by);
         }
     }
 
-    /// The longest due of these that nobody holds; held from now on until `until`.
-    pub fn claim(&mut self, kinds: &[StageKind], of: Of<'_>, now: Timestamp, until: Timestamp) -> Option<Lease> {
+    /// From now on the sources stand so.
+    pub fn arrange(&mut self, standings: Standings) {
+        if self.standings == standings {
+            return;
+        }
+        for part in self.parts.values_mut() {
+            part.due.values_mut().for_each(Turns::sort_anew);
+        }
+        self.standings = standings;
+    }
+
+    /// Whose turn it is of these that are due and that nobody holds; held from now on until `until`.
+    /// `backlog`: those of the backlog too.
+    pub fn claim(
+        &mut self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+        until: Timestamp,
+        backlog: bool,
+    ) -> Option<Lease> {
         self.expire(now);
-        let (due, job, kind, group) = self.firsts(kinds, of).min()?;
-        if due > now {
-            return None;
+        let Self { parts, standings, .. } = self;
+        let mut firsts = Vec::new();
+        for (group, part) in parts.iter_mut().filter(|(group, _)| of(group)) {
+            let standing = standings.get(&group.source);
+            for (kind, turns) in part.due.iter_mut().filter(|(kind, _)| kinds.contains(kind)) {
+                turns.ripen(now, By { standing, kind: *kind });
+                let Some((turn, job)) = turns.first() else { continue };
+                let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
+                if lane == Lane::Live || backlog {
+                    // Sources take turns, but for what is bought, and where nobody has said how they stand.
+                    let served = if standing.is_some() && !is_bought(*kind) { turns.served } else { 0 };
+                    firsts.push(((lane, turn.rank(), served, turn, job), *kind, group));
+                }
+            }
         }
+        let ((.., job), kind, group) = firsts.into_iter().min_by_key(|(place, ..)| *place)?;
         let group = group.clone();
-        self.remove_due(&group, kind, (due, job));
-        self.fence += 1;
-        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None });
-        Some(Lease { job, fence: self.fence })
+        self.hold(job, kind, group, until)
     }
 
-    /// The longest due of each group and stage.
-    fn firsts(&self, kinds: &[StageKind], of: Of<'_>) -> impl Iterator<Item = (Timestamp, JobId, StageKind, &Group)> {
-        let meant = self.parts.iter().filter(move |(group, _)| of(group));
-        meant.flat_map(move |(group, part)| {
-            let first = move |kind: &StageKind| {
-                let (due, id) = *part.due.get(kind)?.first()?;
-                Some((due, id, *kind, group))
-            };
-            kinds.iter().filter_map(first)
-        })
+    /// The moment of an order that comes before all earlier ones: turns go by whole seconds.
+    pub fn bump_at(&self, now: Timestamp) -> Timestamp {
+        self.last_bump.map_or(now, |last| now.max(Timestamp(last.0.saturating_add(1000))))
+    }
+
+    /// Whether a job is of the backlog, and nobody has put it before the others.
+    pub fn is_backlog(&self, job: &Job) -> bool {
+        let of_source = self.standings.get(&job.key.source).is_some_and(|standing| standing.lane == Lane::Backlog);
+        of_source && job.bumped.is_none()
+    }
+
+    /// Takes the first of a group.
+    fn hold(&mut self, job: JobId, kind: StageKind, group: Group, until: Timestamp) -> Option<Lease> {
+        let turns = self.parts.get_mut(&group)?.due.get_mut(&kind)?;
+        let Waiting { due, mark } = turns.take_first()?;
+        self.served += 1;
+        turns.served = self.served;
+        self.fence += 1;
+        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), mark, hint: None });
+        Some(Lease { job, fence: self.fence })
     }
 
     fn expire(&mut self, now: Timestamp) {
@@ -219,7 +267,7 @@ impl Index {
     /// Whoever held it holds it no more.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
-            self.add_due(id, held.group, held.kind, held.due);
+            self.add_due(id, held.group, held.kind, held.due, held.mark);
         }
     }
 
@@ -278,9 +326,20 @@ impl Index {
 
     /// When the next of these is due or its lease runs out.
     pub fn next_due(&self, kinds: &[StageKind], of: Of<'_>) -> Option<Timestamp> {
-        let first = self.firsts(kinds, of).map(|(due, ..)| due).min();
         let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
-        leased.map(|held| held.until).chain(first).min()
+        leased.map(|held| held.until).chain(self.turns(kinds, of).filter_map(Turns::next_due)).min()
+    }
+
+    /// When the next of these is due that is not yet, or the next lease runs out.
+    pub fn due_after(&self, kinds: &[StageKind], of: Of<'_>, now: Timestamp) -> Option<Timestamp> {
+        let leased = self.leases.values().filter(|held| kinds.contains(&held.kind) && of(&held.group));
+        let ends = leased.map(|held| held.until).filter(|until| *until > now);
+        ends.chain(self.turns(kinds, of).filter_map(|turns| turns.due_after(now))).min()
+    }
+
+    fn turns(&self, kinds: &[StageKind], of: Of<'_>) -> impl Iterator<Item = &Turns> {
+        let meant = self.parts.iter().filter(move |(group, _)| of(group));
+        meant.flat_map(move |(_, part)| kinds.iter().filter_map(|kind| part.due.get(kind)))
     }
 }
 

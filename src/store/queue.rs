@@ -7,12 +7,15 @@ use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::row::Row;
 use crate::domain::stage::{Event, Stage, StageKind};
+use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Twin,
 };
 use crate::store::index::{Index, split};
+use crate::store::ordered::{Weighed, weigh};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Where the rows are: memory or sled.
@@ -188,7 +191,8 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
-        let was_away = old.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway);
+        let was_away =
+            old.fault.as_ref().is_some_and(|fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited));
         if !old.stage.is_end() {
             if was_away && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
@@ -205,16 +209,54 @@ impl Queue {
         Ok(Admission::Reopened(id))
     }
 
+    fn admit_row(
+        &mut self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        let Some(id) = self.index.find(&key.tag()) else {
+            let found = Job::found(self.index.next_id(), key.clone(), seen.unwrap_or_default(), now, due);
+            let job = Job { row: Some(Box::new(row.clone())), ..found };
+            self.put(None, &job)?;
+            return Ok(Admission::New(job.id));
+        };
+        let old = self.load(id)?;
+        match weigh(&old, row, seen, now, due) {
+            Weighed::Reordered(new) => {
+                self.settle_purchase(&old, &new)?;
+                // First: whoever holds the job may not put back what was ordered before.
+                self.index.release(id);
+                self.put(Some(&old), &new)?;
+                self.wake_followers(&new)?;
+                return Ok(Admission::Reopened(id));
+            }
+            Weighed::Noted(new) => self.put(Some(&old), &new)?,
+            Weighed::Same | Weighed::Later => {}
+        }
+        match seen {
+            Some(seen) => self.admit(key, seen, now, due),
+            None => Ok(Admission::Known(id)),
+        }
+    }
+
     /// The index knows who may have written it; the row knows for sure. What a job wrote in an earlier
     /// round under another language is still ours.
     fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
-        let Some(id) = self.index.writer(key) else { return Ok(false) };
-        let Some(job) = self.rows.load(id)? else { return Ok(false) };
-        let (folder, name) = split(key.path.as_bytes());
-        let beside = job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        let Some(job) = self.writer(key)? else { return Ok(false) };
+        let (_, name) = split(key.path.as_bytes());
         let is_output = |output: &Output| output.name.as_bytes() == name;
         let has_format = Format::ALL.iter().any(|format| name.ends_with(format!(".{}", format.ext()).as_bytes()));
-        Ok(beside && (has_format || job.outputs.iter().any(is_output)))
+        Ok(has_format || job.outputs.iter().any(is_output))
+    }
+
+    fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        let Some(id) = self.index.writer(key) else { return Ok(None) };
+        let (folder, _) = split(key.path.as_bytes());
+        let beside = |job: &Job| job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        Ok(self.rows.load(id)?.filter(beside))
     }
 
     fn claim(
@@ -223,14 +265,24 @@ impl Queue {
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        mut room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut claimed = Vec::new();
-        while claimed.len() < n {
-            let Some(lease) = self.index.claim(kinds, of, now, until) else { break };
-            claimed.push(Claimed { lease, job: self.load(lease.job)? });
+        while claimed.len() < room.all {
+            let Some(lease) = self.index.claim(kinds, of, now, until, room.backlog > 0) else { break };
+            let job = self.load(lease.job)?;
+            room.backlog = room.backlog.saturating_sub(usize::from(self.index.is_backlog(&job)));
+            claimed.push(Claimed { lease, job });
         }
         Ok(claimed)
+    }
+
+    /// Something is said of a job that its holder knows nothing of, and goes on.
+    fn amend(&mut self, id: JobId, amend: impl FnOnce(Job) -> Option<Job>) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(id)? else { return Ok(false) };
+        let Some(new) = amend(old.clone()) else { return Ok(false) };
+        self.replace(Some(&old), &new)?;
+        Ok(true)
     }
 
     fn commit(&mut self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
@@ -249,7 +301,7 @@ impl Queue {
 
     /// A hint that came during the look at a job is not undone by the commit of that look.
     fn hinted(&mut self, old: &Job, new: &Job) -> Job {
-        let mut job = new.clone();
+        let mut job = Job { bumped: old.bumped, ..new.clone() };
         let hint = self.index.take_hint(job.id);
         if let (Some(hint), Some(due)) = (hint, job.due)
             && old.stage == job.stage
@@ -281,6 +333,14 @@ impl Queue {
                 }
             }
             Stage::Probed { .. } => self.forget_worthless(old),
+            // By a person's order. What is good is shared still, if it comes to the same.
+            Stage::Settled => {
+                self.index.disown(new.id);
+                match old.stage.kind() {
+                    StageKind::Submitted | StageKind::Failed => self.forget_worthless(old),
+                    _ => Ok(()),
+                }
+            }
             Stage::Uploaded { .. } | Stage::Submitting { .. } => Ok(()),
             _ => {
                 self.index.disown(new.id);
@@ -407,15 +467,52 @@ impl Store for QueueStore {
         self.queue().admit(key, seen, now, due)
     }
 
-    async fn claim(
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.queue().admit_row(key, row, seen, now, due)
+    }
+
+    async fn claim_within(
         &self,
         kinds: &[StageKind],
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.queue().claim(kinds, of, now, until, n)
+        self.queue().claim(kinds, of, now, until, room)
+    }
+
+    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
+        self.queue().index.arrange(standings);
+        Ok(())
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let done = {
+            let mut queue = self.queue();
+            let at = queue.index.bump_at(now);
+            queue.amend(job, |job| (!job.stage.is_end()).then_some(Job { bumped: Some(at), ..job }))?
+        };
+        if done {
+            self.barrier.durable().await?;
+        }
+        Ok(done)
+    }
+
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.queue().index.due_after(kinds, of, now))
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
@@ -524,6 +621,10 @@ impl Store for QueueStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.queue().wrote(key)
+    }
+
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.queue().writer(key)
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {

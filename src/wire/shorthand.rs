@@ -7,6 +7,15 @@ pub fn language(code: &str) -> Map<String, Value> {
     object(json!({ "language_config": { "languages": [code] } }))
 }
 
+/// The parameters that ask for these; alone, one is not looked for among others.
+pub fn languages(codes: &[String]) -> Map<String, Value> {
+    let mut config = json!({ "languages": codes });
+    if codes.len() == 1 {
+        config["code_switching"] = Value::Null;
+    }
+    object(json!({ "language_config": config }))
+}
+
 /// Whether parameters say which languages are spoken, be it none.
 pub fn says_language(parameters: &Value) -> bool {
     parameters.pointer("/language_config/languages").is_some_and(|languages| !languages.is_null())

@@ -8,7 +8,7 @@ use scribed::clock::{Clock, Uptime};
 use scribed::config::reading;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::names::{Timestamp, UploadId};
-use scribed::domain::stage::{Audio, Event, StageKind, Upload};
+use scribed::domain::stage::{Audio, AudioAt, Event, StageKind, Upload};
 use scribed::pipeline::purse::{Measure, Purse, Rest};
 use scribed::source::mount::Mount;
 use scribed::store::contract::{ALL, Claimed, Hold, Store};
@@ -391,7 +391,7 @@ impl Day {
         let mut config = reading::parse(&dir.path().join("jobs.toml"), text, &|_| None).unwrap();
         let clock = Arc::new(Hand(iso::read(now).unwrap().0.into()));
         let mount = Mount::new(Arc::new(config.sources.remove(0)), dir.path(), Arc::<Hand>::clone(&clock));
-        let measure: Measure = Arc::new(|_| Box::pin(async { Some(AUDIO) }));
+        let measure: Measure = Arc::new(|_, _, _| Box::pin(async { Some(AUDIO) }));
         let purse = Purse::new(config.budget, config.zone, measure);
         Self { _dir: dir, clock, store: memory::empty(), mount, purse }
     }
@@ -439,7 +439,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
 
     day.set("2026-11-21T23:10:00Z");
     assert_eq!((day.used().await, day.before_upload(&second).await, day.used().await), (0, None, 180_000));
-    let upload = Upload { id: UploadId::new("u"), at: day.clock.now(), origin: None };
+    let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: day.clock.now(), origin: None });
     let uploaded = Event::Uploaded { order: order(0), audio: AUDIO, upload, sent: None };
     first.job = first.job.on(uploaded, day.clock.now()).unwrap();
     day.store.commit(&first.lease, &first.job, Hold::Keep).await.unwrap();

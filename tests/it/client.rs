@@ -3,7 +3,9 @@
 use crate::support::scripted::{Scripted, Seen, Step, http, json};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use scribed::client::contract::{Client, CreateRequest, Creation, Identity, ListFault, Reading, Turn, UploadFile};
+use scribed::client::contract::{
+    Client, CreateRequest, Creation, Identity, ListFault, Reading, RequestAudio, Turn, UploadFile,
+};
 use scribed::client::http::{HttpClient, Key, Options, Timeouts};
 use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::fault::{Fault, FaultKind};
@@ -84,7 +86,7 @@ fn hasty(url: &str) -> HttpClient {
 fn request() -> CreateRequest {
     let map = |value: Value| value.as_object().unwrap().clone();
     CreateRequest {
-        upload: UploadId::new("file-1"),
+        audio: RequestAudio::Upload(UploadId::new("file-1")),
         params: map(value!({"diarization": true})),
         metadata: map(value!({RESERVED_KEY: token().to_string()})),
         callback: None,

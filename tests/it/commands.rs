@@ -70,7 +70,7 @@ fn check_has_a_verdict_on_everything() {
     let verdicts = checked.objects();
     assert!(verdicts.iter().all(|verdict| verdict["good"] == true), "{verdicts:?}");
     let whats: Vec<&str> = verdicts.iter().map(|verdict| verdict["what"].as_str().unwrap()).collect();
-    for what in ["configuration", "source inbox", "tools", "state", "service"] {
+    for what in ["configuration", "source inbox", "tools", "state", "service default"] {
         assert!(whats.contains(&what), "{what} is not in {whats:?}");
     }
     fs::remove_dir(bed.path("inbox")).unwrap();
@@ -239,6 +239,9 @@ fn the_help_is_what_it_was() {
         "upgrade",
         "harvest",
         "reconcile",
+        "schema",
+        "completions",
+        "man",
     ];
     for command in commands {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);
@@ -258,7 +261,7 @@ fn a_person_releases_a_file_that_is_held() {
     assert_eq!([&planned["files"], &planned["held"], &planned["paused"]], [&json!(0), &json!(1), &json!(true)]);
     bed.run(["resume"]);
     let explained = bed.run(["explain", "--json", "inbox/talk.wav"]).last_object();
-    assert!(explained["next"].as_str().unwrap().starts_with("at the next `scribed run`"), "{explained}");
+    assert!(explained["next"].as_str().unwrap().contains("the next `scribed run`"), "{explained}");
     let retried = bed.run(["retry", "inbox/talk.wav"]);
     assert!(retried.code == 0 && retried.stdout.starts_with("1 go on now"), "{retried:?}");
     assert_eq!(bed.once(0)["done"], 1);
@@ -269,4 +272,35 @@ fn a_person_releases_a_file_that_is_held() {
     bed.run(["retry", "inbox/talk.wav"]);
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.desk().bought(), 2);
+}
+
+#[test]
+fn editors_shells_and_man_are_told_what_there_is() {
+    let bed = Bed::new("");
+    let schema: Value = serde_json::from_str(&bed.run(["schema"]).stdout).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let settle = &schema["properties"]["source"]["items"]["properties"]["settle"];
+    assert!(settle["description"].as_str().unwrap().contains("quiet"), "{settle}");
+    for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef scribed"), ("fish", "complete -c scribed")] {
+        let told = bed.run(["completions", shell]);
+        assert!(told.code == 0 && told.stdout.contains(word), "{shell}: {told:?}");
+    }
+    let page = bed.run(["man"]).stdout;
+    assert!(page.contains(".TH scribed") && page.contains("once"), "{page}");
+    assert_eq!(bed.run(["man", "--to", "pages"]).code, 0);
+    assert!(fs::read_to_string(bed.path("pages/scribed-plan.1")).unwrap().contains("save"));
+}
+
+#[test]
+fn a_callback_port_that_is_taken_is_told_under_callbacks() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let bed = Bed::new(&format!(
+        "[callback]\nlisten = \"127.0.0.1:{port}\"\npublic_url = \"https://hook.example.org\"\n{QUICK}"
+    ));
+    let checked = bed.run(["check", "--json"]);
+    assert_eq!(checked.code, 1, "{checked:?}");
+    let bad: Vec<Value> = checked.objects().into_iter().filter(|verdict| verdict["good"] == false).collect();
+    assert_eq!((bad.len(), &bad[0]["what"]), (1, &json!("callbacks")), "{bad:?}");
+    assert!(bad[0]["words"].as_str().unwrap().contains("choose another `listen`"), "{bad:?}");
 }

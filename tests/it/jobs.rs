@@ -4,7 +4,8 @@ use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Output, Stamp};
 use scribed::domain::names::{Hash, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::path::RelPath;
-use scribed::domain::stage::{Audio, Event, Intent, Skip, StageKind, Upload};
+use scribed::domain::row::{Row, RowMedia};
+use scribed::domain::stage::{Audio, AudioAt, Event, Intent, Skip, StageKind, Upload};
 use scribed::domain::token::{Order, Token};
 
 /// The moment at which tests begin: 2026-11-18.
@@ -58,7 +59,7 @@ pub fn uploaded(n: u64) -> Event {
     Event::Uploaded {
         order: order(n),
         audio: AUDIO,
-        upload: Upload { id: UploadId::new(format!("u-{n}")), at: START, origin: None },
+        upload: AudioAt::Upload(Upload { id: UploadId::new(format!("u-{n}")), at: START, origin: None }),
         sent: None,
     }
 }
@@ -82,7 +83,7 @@ pub fn outputs() -> Vec<Output> {
 pub fn next(job: &Job, n: u64) -> Option<Event> {
     Some(match job.stage.kind() {
         StageKind::Found => Event::Settled,
-        StageKind::Settled => Event::Probed { params: Hash::of(b"parameters"), content: None },
+        StageKind::Settled => Event::Probed { params: Hash::of(b"parameters"), content: None, making: None },
         StageKind::Probed => uploaded(n),
         StageKind::Uploaded => intended(job, n),
         StageKind::Submitting => created(n),
@@ -110,4 +111,21 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
         job = job.on(event, now).unwrap();
     }
     job
+}
+
+/// A row that names the first file.
+pub fn row() -> Row {
+    Row {
+        manifest: RelPath::new("lists/2024.csv"),
+        number: 2,
+        media: RowMedia::File(key(0).path),
+        template: None,
+        languages: Vec::new(),
+        vocabulary: Vec::new(),
+        output: None,
+        priority: 0,
+        checksum: None,
+        billed: None,
+        columns: Default::default(),
+    }
 }

@@ -5,13 +5,14 @@ use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service,
 use scribed::domain::budget::{Limit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::FaultKind;
-use scribed::domain::job::{Job, Stamp};
+use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::stage::{Audio, Event, Skip, StageKind};
+use scribed::domain::standing::{Lane, Order, Standing};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Store, StoreError, Twin,
+    ALL, Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError, Twin,
 };
 use std::ops::Deref;
 use std::sync::Arc;
@@ -208,6 +209,11 @@ laws! {
     an_ended_job_starts_over_when_its_file_changed
     a_job_on_its_way_does_not_start_over
     the_longest_due_is_claimed_first
+    the_live_lane_comes_first_then_priority_then_sources_in_turn
+    the_backlog_has_room_of_its_own
+    a_source_has_an_order_of_its_own
+    what_a_person_bumped_comes_first_whoever_holds_it
+    the_next_that_is_due_later_is_known_while_others_wait
     nothing_is_claimed_before_it_is_due
     at_most_n_are_claimed
     only_the_kinds_asked_for_are_claimed
@@ -294,6 +300,95 @@ async fn a_job_on_its_way_does_not_start_over(case: &mut Case) {
         assert_eq!(case.admit(&key(n), stamp(7), at(9), at(9)).await.unwrap(), Admission::Known(job.id));
         assert_eq!(case.job(job.id).await.unwrap(), Some(job));
     }
+}
+
+fn of_source(source: &str, n: u64) -> JobKey {
+    JobKey { source: SourceName::new(source), ..key(n) }
+}
+
+/// Files of sources, with the seconds at which they were last written.
+async fn seen(case: &Case, files: &[(&str, u64, i64)]) {
+    for (source, n, written) in files {
+        let stamp = Stamp { mtime_ns: written * 1_000_000_000, ..stamp(1000 + n) };
+        case.admit(&of_source(source, *n), stamp, at(0), at(0)).await.unwrap();
+    }
+}
+
+async fn arranged(case: &Case, standings: &[(&str, Standing)]) {
+    let standings = standings.iter().map(|(source, standing)| (SourceName::new(*source), *standing));
+    case.arrange(standings.collect()).await.unwrap();
+}
+
+/// The sources of those that are claimed one after the other.
+async fn in_turn(case: &Case, n: usize) -> Vec<String> {
+    let mut sources = Vec::new();
+    for _ in 0..n {
+        let claimed = case.claim_one(&[StageKind::Found], at(1)).await;
+        sources.push(claimed.job.key.source.to_string());
+    }
+    sources
+}
+
+fn backlog(priority: i16) -> Standing {
+    Standing { lane: Lane::Backlog, priority, ..Standing::default() }
+}
+
+async fn the_live_lane_comes_first_then_priority_then_sources_in_turn(case: &mut Case) {
+    seen(case, &[("a", 1, 1), ("a", 2, 2), ("a", 3, 3), ("b", 4, 9), ("b", 5, 9), ("c", 6, 9), ("clips", 7, 9)]).await;
+    arranged(case, &[("a", backlog(0)), ("b", backlog(0)), ("c", backlog(5)), ("clips", Standing::default())]).await;
+    let turns = in_turn(case, 7).await;
+    assert_eq!(turns, ["clips", "c", "a", "b", "a", "b", "a"]);
+}
+
+async fn the_backlog_has_room_of_its_own(case: &mut Case) {
+    seen(case, &[("a", 1, 1), ("a", 2, 2), ("clips", 3, 9)]).await;
+    arranged(case, &[("a", backlog(0)), ("clips", Standing::default())]).await;
+    let claim = async |room| {
+        let claimed = case.claim_within(&[StageKind::Found], ALL, at(1), at(60), room).await.unwrap();
+        claimed.iter().map(|claimed| claimed.job.id.0).collect::<Vec<_>>()
+    };
+    assert_eq!(claim(Room { all: 3, backlog: 1 }).await, [3, 1]);
+    assert_eq!(claim(Room { all: 3, backlog: 0 }).await, [0; 0]);
+    case.bump(JobId(2), at(1)).await.unwrap();
+    assert_eq!(claim(Room { all: 3, backlog: 0 }).await, [2], "a person's word is live");
+}
+
+async fn a_source_has_an_order_of_its_own(case: &mut Case) {
+    seen(case, &[("a", 1, 10), ("a", 2, 30), ("a", 3, 20), ("a", 4, 40)]).await;
+    let newest = Standing { order: Order::Newest, ..Standing::default() };
+    arranged(case, &[("a", newest)]).await;
+    assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(4));
+    assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(2));
+    arranged(case, &[("a", Standing::default())]).await;
+    assert_eq!(case.claim_one(&[StageKind::Found], at(1)).await.job.id, JobId(1), "another order counts at once");
+}
+
+async fn what_a_person_bumped_comes_first_whoever_holds_it(case: &mut Case) {
+    seen(case, &[("a", 1, 1), ("a", 2, 2), ("a", 3, 3)]).await;
+    arranged(case, &[("a", backlog(0))]).await;
+    let held = case.claim_one(&[StageKind::Found], at(1)).await;
+    assert!(case.bump(held.job.id, at(1)).await.unwrap() && case.bump(JobId(3), at(1)).await.unwrap());
+    assert!(!case.bump(JobId(99), at(1)).await.unwrap());
+    case.commit(&held.lease, &held.job, Hold::Release).await.unwrap();
+    case.reopen();
+    let turns = case.claim(&[StageKind::Found], ALL, at(1), at(60), 3).await.unwrap();
+    let ids: Vec<u64> = turns.iter().map(|claimed| claimed.job.id.0).collect();
+    assert_eq!(ids, [3, 1, 2], "the later order first, kept over the holder's step and a restart");
+    let ended = turns[0].job.clone().on(Event::Skipped { why: Skip::Vanished }, at(2)).unwrap();
+    case.commit(&turns[0].lease, &ended, Hold::Release).await.unwrap();
+    assert!(!case.bump(JobId(3), at(3)).await.unwrap(), "it has ended");
+}
+
+async fn the_next_that_is_due_later_is_known_while_others_wait(case: &mut Case) {
+    for (n, due) in [(1, 10), (2, 30), (3, 50)] {
+        case.admit(&key(n), stamp(n), at(0), at(due)).await.unwrap();
+    }
+    assert!(case.claim(&StageKind::ALL, ALL, at(20), at(90), 0).await.unwrap().is_empty());
+    let kinds = [StageKind::Found];
+    assert_eq!(case.next_due(&kinds, ALL).await.unwrap(), Some(at(10)));
+    assert_eq!(case.due_after(&kinds, ALL, at(20)).await.unwrap(), Some(at(30)));
+    assert_eq!(case.due_after(&kinds, ALL, at(30)).await.unwrap(), Some(at(50)));
+    assert_eq!(case.due_after(&kinds, ALL, at(50)).await.unwrap(), None);
 }
 
 async fn the_longest_due_is_claimed_first(case: &mut Case) {

@@ -1,16 +1,16 @@
 //! The machine as a table, and its laws over every way through it.
 
-use crate::jobs::{AUDIO, at, fault, key, order, outputs, stamp, transcription};
+use crate::jobs::{AUDIO, at, fault, key, order, outputs, row, stamp, transcription};
 use proptest::prelude::*;
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::Job;
 use scribed::domain::names::{Hash, JobId, UploadId};
-use scribed::domain::stage::{Event, Intent, Lead, Skip, Stage, StageKind, Upload};
+use scribed::domain::stage::{AudioAt, Event, Intent, Lead, Skip, Stage, StageKind, Upload};
 use scribed::domain::token::Token;
 use std::fmt::Write;
 
-fn upload() -> Upload {
-    Upload { id: UploadId::new("u"), at: at(0), origin: None }
+fn upload() -> AudioAt {
+    AudioAt::Upload(Upload { id: UploadId::new("u"), at: at(0), origin: None })
 }
 
 fn intent() -> Intent {
@@ -60,7 +60,8 @@ fn events() -> Vec<Event> {
     vec![
         Event::Grew { stamp: stamp(9) },
         Event::Settled,
-        Event::Probed { params: Hash::of(b"p"), content: None },
+        Event::Probed { params: Hash::of(b"p"), content: None, making: None },
+        Event::Remade { params: Hash::of(b"q"), making: Box::default() },
         Event::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
         Event::UploadLost,
         Event::Intended { intent: intent() },
@@ -77,7 +78,9 @@ fn events() -> Vec<Event> {
         Event::Failed { fault: fault(FaultKind::Broken, "words") },
         Event::Revived,
         Event::PaidAgain,
+        Event::Fresh,
         Event::Cancelled,
+        Event::Reordered { row: Box::new(row()) },
     ]
 }
 
@@ -135,7 +138,7 @@ proptest! {
         for event in way {
             let ended = stage.is_end();
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
-            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain);
+            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Reordered { .. });
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;
         }

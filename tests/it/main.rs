@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod abuse;
+mod buckets;
 mod budget;
 mod callbacks;
 mod calls;
@@ -14,6 +15,7 @@ mod daemon;
 mod desk;
 mod document;
 mod elsewhere;
+mod explained;
 mod extract;
 mod faults;
 mod floors;
@@ -28,8 +30,10 @@ mod intake;
 mod jobs;
 mod kill;
 mod killed;
+mod lanes;
 mod laws;
 mod ledger;
+mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod lists;
@@ -46,6 +50,7 @@ mod producers;
 mod recogniser;
 mod reconcile;
 mod reload;
+mod remote;
 mod renamed;
 mod results;
 mod samples;
@@ -61,6 +66,7 @@ mod storm;
 mod storms;
 mod systemd;
 mod walking;
+mod windows;
 
 use support::scripted;
 
@@ -68,6 +74,7 @@ mod support {
     pub mod bed;
     pub mod proxy;
     pub mod receiver;
+    pub mod s3;
     pub mod scripted;
     pub mod stub;
 }

@@ -8,14 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Every file with its bytes and when it was written.
+/// Every file with its bytes and when it was written; without what plans keep of lengths.
 fn contents(folder: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
     let read = |path: PathBuf| {
         let written = path.metadata().unwrap().modified().unwrap();
         let bytes = fs::read(&path).unwrap();
         (path, (written, bytes))
     };
-    files(folder).into_iter().map(read).collect()
+    files(folder).into_iter().filter(|path| !path.ends_with("measured")).map(read).collect()
 }
 
 fn plan(bed: &Bed) -> Value {
@@ -34,7 +34,7 @@ fn a_plan_tells_what_once_would_do_and_changes_nothing() {
     fs::write(bed.path("inbox/notes.txt"), "text").unwrap();
     fs::write(bed.path("inbox/.talk.wav.a8Xk2P"), "half").unwrap();
     let before = plan(&bed);
-    assert!(!bed.path("state").exists(), "no queue is made");
+    assert_eq!(contents(&bed.path("state")), BTreeMap::new(), "no queue is made");
     let numbers = ["files", "new", "done", "unknown_length", "bytes"].map(|name| before[name].as_u64().unwrap());
     let bytes = 2 * fs::metadata(bed.path("inbox/talk.wav")).unwrap().len() + 12;
     assert_eq!(numbers, [3, 3, 0, 1, bytes]);
@@ -164,8 +164,159 @@ fn what_was_skipped_for_a_subtitle_is_planned_as_it_stands_now() {
     assert_eq!(bed.run(["retry", "inbox/a.wav"]).code, 0);
     assert_eq!(bed.once(0)["done"], 1);
     bed.configure(&QUICK.replace("settle", "existing = \"transcribe\"\nsettle"));
-    assert_eq!(plan(&bed)["files"], 1);
+    assert_eq!(plan(&bed)["twins"], 1, "its content was bought for the other");
     let said = bed.run(["explain", "inbox/b.wav"]).stdout;
     assert!(said.contains("next     the next scan takes it up"), "{said}");
     assert_eq!(bed.once(0)["done"], 1);
+}
+
+/// A plan that is kept.
+fn save(bed: &Bed) -> Value {
+    let ran = bed.run(["plan", "--json", "--save", "today.plan"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.last_object()
+}
+
+fn once_plan(bed: &Bed, code: i32) -> Value {
+    let ran = bed.run(["once", "--json", "--plan", "today.plan"]);
+    assert_eq!(ran.code, code, "{ran:?}");
+    ran.last_object()
+}
+
+#[test]
+fn a_plan_that_is_kept_is_carried_out_and_nothing_else() {
+    let bed = Bed::new(QUICK);
+    for (n, name) in ["a.wav", "b.wav", "changes.wav", "goes.wav"].into_iter().enumerate() {
+        bed.drop_in(n, name);
+    }
+    assert_eq!(save(&bed)["files"], 4);
+    // It comes to the queue before the plan is carried out, and is none of its business.
+    bed.drop_in(4, "later.wav");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    assert_eq!(bed.once(1)["waiting"], 5);
+    assert_eq!(bed.run(["resume"]).code, 0);
+    bed.drop_in(5, "changes.wav");
+    fs::remove_file(bed.path("inbox/goes.wav")).unwrap();
+    bed.drop_in(6, "later still.wav");
+    let done = once_plan(&bed, 1);
+    assert_eq!((&done["done"], &done["left_out"]), (&json!(2), &json!(2)), "{done}");
+    let left: BTreeMap<&str, &str> = done["left_out_files"].as_array().unwrap().iter().map(named).collect();
+    assert!(left["changes.wav"].contains("changed") && left["goes.wav"].contains("nothing is there"), "{left:?}");
+    assert_eq!(bed.desk().bought(), 2, "nothing is bought that nobody planned");
+    assert_eq!(bed.jobs()["later.wav"]["stage"], "probed");
+    assert!(!bed.jobs().contains_key("later still.wav"), "it was not even looked for");
+    bed.assert_written("a.wav");
+    bed.assert_written("b.wav");
+    // The rest is as if nobody had looked.
+    fs::remove_file(bed.path("today.plan")).unwrap();
+    assert_eq!(bed.once(0)["done"], 3);
+    assert_eq!(bed.desk().bought(), 5);
+}
+
+fn named(row: &Value) -> (&str, &str) {
+    (row["path"].as_str().unwrap(), row["why"].as_str().unwrap())
+}
+
+#[test]
+fn a_plan_of_something_else_is_refused() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    save(&bed);
+    let refused = |words: &str| {
+        let ran = bed.run(["once", "--plan", "today.plan"]);
+        assert!(ran.code == 2 && ran.stderr.contains(words) && ran.stderr.contains("nothing was begun"), "{ran:?}");
+    };
+    bed.configure(&format!("# A remark changes nothing.\n{QUICK}"));
+    let kept = fs::read_to_string(bed.path("today.plan")).unwrap();
+    bed.configure(&QUICK.replace("200ms", "300ms"));
+    refused("another configuration");
+    bed.configure(&format!("[state]\nstore = \"sled:elsewhere\"\n{QUICK}"));
+    refused("another queue");
+    bed.configure(QUICK);
+    for (text, words) in [
+        (kept.lines().take(2).collect::<Vec<_>>().join("\n") + "\n", "breaks off"),
+        (kept.replace("talk.wav", "tall.wav"), "was changed"),
+        ("{}\n".to_owned(), "no plan"),
+        (kept.replace("\"scribed_plan\":1", "\"scribed_plan\":2"), "newer release"),
+    ] {
+        fs::write(bed.path("today.plan"), text).unwrap();
+        refused(words);
+    }
+    assert!(!bed.path("state/queue").exists());
+    fs::write(bed.path("today.plan"), kept).unwrap();
+    bed.configure(&format!("# A remark changes nothing.\n{QUICK}"));
+    assert_eq!(once_plan(&bed, 0)["done"], 1);
+    assert_eq!(bed.run(["once", "--plan", "nowhere.plan"]).code, 2);
+}
+
+#[test]
+fn copies_are_taken_out_and_each_source_is_told_with_its_price() {
+    let second = "[[source]]\nfolder = \"second\"\nsettle = \"200ms\"\n";
+    let bed = Bed::new(&format!("[service]\nprice_per_hour = 3600\n{QUICK}{second}"));
+    fs::create_dir(bed.path("second")).unwrap();
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(0, "shelf/copy.wav");
+    bed.drop_in(1, "other.wav");
+    fs::copy(bed.path("inbox/talk.wav"), bed.path("second/talk.wav")).unwrap();
+    let planned = plan(&bed);
+    assert_eq!((&planned["files"], &planned["twins"], &planned["new"]), (&json!(2), &json!(2), &json!(4)), "{planned}");
+    assert_eq!((&planned["audio_seconds"], &planned["price"]), (&json!(2.8), &json!(2.8)), "{planned}");
+    let sources = planned["sources"].as_array().unwrap();
+    let of = |n: usize, what: &str| &sources[n][what];
+    assert_eq!((of(0, "source"), of(0, "twins"), of(1, "twins")), (&json!("inbox"), &json!(1), &json!(1)), "{planned}");
+    assert!(planned["assumed"].to_string().contains("8 places"), "{planned}");
+    assert_eq!(save(&bed)["files"], 2);
+    let done = once_plan(&bed, 0);
+    assert_eq!((&done["done"], bed.desk().bought()), (&json!(4), 2), "{done}");
+    // What was bought is known by its content, whatever is new beside it.
+    fs::copy(bed.path("inbox/talk.wav"), bed.path("second/again.wav")).unwrap();
+    let planned = plan(&bed);
+    assert_eq!((&planned["files"], &planned["twins"]), (&json!(0), &json!(1)), "{planned}");
+    let said = bed.run(["plan"]).stdout;
+    assert!(said.contains("1  of these are copies of others"), "{said}");
+}
+
+#[test]
+fn the_end_is_foretold_and_what_holds_it_up() {
+    let bed = Bed::new(&format!("[budget]\nday = \"2s\"\n{QUICK}"));
+    for n in 0..4 {
+        bed.drop_in(n, format!("{n}.wav"));
+    }
+    let planned = plan(&bed);
+    let at = planned["finish"]["at"].as_str().unwrap();
+    let today = bed.run(["plan", "--json"]).last_object()["finish"]["at"].as_str().unwrap().to_owned();
+    assert_eq!(at[..10], today[..10], "the same question has the same answer");
+    assert_eq!(planned["finish"]["held_up_by"], "`budget.day`", "{planned}");
+    assert!(planned["assumed"].to_string().contains("nothing is learned yet"), "{planned}");
+    assert_eq!(bed.run(["pause", "--for", "3h"]).code, 0);
+    let paused = plan(&bed);
+    assert_eq!(paused["paused"], true);
+    assert!(paused["finish"]["at"].as_str().unwrap() >= at, "{paused}");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    assert_eq!(plan(&bed)["finish"]["at"], Value::Null);
+    let said = bed.run(["plan"]).stdout;
+    assert!(said.contains("the source inbox, which may not submit"), "{said}");
+}
+
+#[test]
+fn what_was_measured_once_is_known_without_any_tool() {
+    let bed = Bed::new(QUICK);
+    ffmpeg(["-f", "lavfi", "-i", "sine=duration=2"], &bed.path("inbox/only.aac"));
+    bed.drop_in(0, "talk.wav");
+    let without_tools = || {
+        let mut command = bed.command(["plan", "--json"]);
+        command.env("PATH", bed.path("inbox"));
+        Running::start(command).wait().last_object()
+    };
+    let told = without_tools();
+    assert_eq!((&told["files"], &told["unknown_length"]), (&json!(2), &json!(1)), "a header needs no tool: {told}");
+    let by_tool = plan(&bed);
+    assert_eq!(by_tool["unknown_length"], 0);
+    assert_eq!(without_tools()["audio_seconds"], by_tool["audio_seconds"]);
+    // Another state is another file.
+    ffmpeg(["-f", "lavfi", "-i", "sine=duration=3"], &bed.path("inbox/only.aac"));
+    assert_eq!(without_tools()["unknown_length"], 1);
+    // What is kept may be lost, or damaged.
+    fs::write(bed.path("state/measured"), vec![0xAA; 100_000]).unwrap();
+    assert!(plan(&bed)["audio_seconds"].as_f64().unwrap() > 4.0);
 }

@@ -10,7 +10,7 @@ use crate::sim::mutants::{Mutant, Mutation};
 use crate::sim::plan::{FilePlan, Happening, LAG, Plan, secs};
 use crate::sim::service::{End, Record};
 use crate::sim::store::SimStore;
-use crate::sim::world::World;
+use crate::sim::world::{World, key};
 use reqwest::Url;
 use scribed::clock::{Clock, Steady};
 use scribed::config::meant::{self, Config};
@@ -203,7 +203,7 @@ impl Sim {
     fn purse(&self) -> Arc<Purse> {
         let seconds = self.plan.budget.measured;
         let audio = seconds.map(|seconds| Audio { millis: seconds * 1000, channels: 1, billed: None });
-        let measure: Measure = Arc::new(move |_| Box::pin(async move { audio }));
+        let measure: Measure = Arc::new(move |_, _, _| Box::pin(async move { audio }));
         Arc::new(Purse::new(self.config.budget.clone(), self.config.zone, measure))
     }
 
@@ -515,10 +515,6 @@ fn seals() -> Seals {
     Seals::new("the simulation's")
 }
 
-fn key(file: &FilePlan) -> JobKey {
-    JobKey { source: SourceName::new(file.source), path: RelPath::new(file.path.as_bytes()) }
-}
-
 /// It has ended, or waits for a person or for a transcription that does not end, and says so.
 fn rests(job: &Job, by_id: &BTreeMap<JobId, &Job>) -> bool {
     let asks = |kind: &FaultKind| matches!(kind, FaultKind::Asks | FaultKind::Stuck);
@@ -563,10 +559,17 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         plan.uploads,
         plan.running,
         minutes("day", plan.budget.day) + &minutes("total", plan.budget.total),
-        minutes("budget.total", plan.budget.of_media),
+        minutes("budget.total", plan.budget.of_media) + &submit(plan, mutation),
     );
     let env = |_: &str| Some("secret".into());
     reading::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn submit(plan: &Plan, mutation: Mutation) -> String {
+    let window = plan.window.filter(|_| mutation != Mutation::NoWindow);
+    window.map_or(String::new(), |(hour, hours)| {
+        format!("submit = {{ from = \"0 {hour} * * *\", for = \"{hours}h\", timezone = \"Europe/Paris\" }}\n")
+    })
 }
 
 fn minutes(key: &str, minutes: Option<u64>) -> String {
@@ -674,13 +677,13 @@ fn the_worlds_are_eventful() {
 /// A simulation that does not find these would not find what we fear.
 #[test]
 fn every_mutation_is_caught() {
-    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, NoWall, SuspectBelieved};
-    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall] {
+    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, NoWall, NoWindow, SuspectBelieved};
+    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow] {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
         println!("{mutation:?} was caught at seed {seed}");
         // Or bought though nobody wrote it down, or beyond the budget.
-        let marks = ["paid twice", "are written down", "over the budget"];
+        let marks = ["paid twice", "are written down", "over the budget", "outside its window"];
         let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
         assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);
     }

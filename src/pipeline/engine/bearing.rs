@@ -37,7 +37,7 @@ impl Engine {
 
     /// What an upload that got through says of it.
     pub(super) fn bore(&self, event: &Event) {
-        if matches!(event, Event::Uploaded { .. }) {
+        if matches!(event, Event::Uploaded { upload, .. } if upload.is_upload()) {
             // This one is not under way any more.
             let under_way = self.uploading.load(Ordering::Relaxed) + 1;
             self.found().uploads.got_through(under_way);

@@ -1,11 +1,12 @@
 //! When a pass is over.
 
-use super::lanes::{Busy, Lane};
+use super::lanes::{Busy, Work};
 use super::{Ended, Engine, Patience, Until};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use crate::pipeline::windows;
 use crate::store::contract::{Filter, StoreError};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -26,7 +27,7 @@ impl Engine {
             return Ok(None);
         }
         let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
-        if Lane::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
+        if Work::CLAIMING.iter().all(|(_, kind)| counts.of(*kind) == 0) {
             return Ok(Some(Ended::Idle)); // whatever the service does: nobody asks anything of it
         }
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
@@ -47,11 +48,12 @@ impl Engine {
         let now = self.parts().clock.now();
         let until = now.after(wait);
         let pauses = self.parts().store.pauses().await?;
+        let windows = windows::shut(&self.parts().mounts, self.parts().clock.wall());
         let shut = self.parts().purse.shut(now);
         let is_shut = |job: &Job| job.stage.kind() == StageKind::Probed && shut.is_for(&job.key.source);
-        let is_paused = |job: &Job| Lane::rests_when_paused(job) && pauses.of(&job.key.source, now).is_some();
-        let rests = |job: &Job| is_paused(job) || is_shut(job);
-        let kinds = Lane::CLAIMING.into_iter().map(|(_, kind)| kind);
+        let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
+        let rests = |job: &Job| (Work::rests_when_paused(job) && is_off(&job.key.source)) || is_shut(job);
+        let kinds = Work::CLAIMING.into_iter().map(|(_, kind)| kind);
         let mut filter = Filter { stages: kinds.collect(), after: None, limit: 1_000 };
         loop {
             let jobs = self.parts().store.page(&filter).await?;

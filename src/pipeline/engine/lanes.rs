@@ -1,7 +1,7 @@
 //! How much of what runs at once, and what is started now.
 
-use super::glance::{GLANCED_AT_ONCE, READS, WORTH_A_PAGE};
-use super::{Engine, LEASE, Until, Walked, earlier};
+use super::glance::{GLANCED_AT_ONCE, WORTH_A_PAGE};
+use super::{Engine, Until, Walked, earlier};
 use crate::client::contract::ListFault;
 use crate::clock::Uptime;
 use crate::domain::home::Group;
@@ -10,7 +10,8 @@ use crate::domain::names::SourceName;
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
 use crate::pipeline::line::Gate;
-use crate::store::contract::{Of, StoreError};
+use crate::pipeline::windows::{self, Shut};
+use crate::store::contract::{Of, Room, StoreError};
 use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +21,16 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Another service's engine may make room in the spool, and tells nobody.
 const ROOM_LOOKED_FOR: Duration = Duration::from_secs(1);
 
+/// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile, and the machine
+/// may sleep.
+const NAP: Duration = Duration::from_secs(60);
+
 /// Unknown creates that one walk serves; the rest waits for the next one.
 const RESOLVED_AT_ONCE: usize = 1_000;
 
 /// Work of one kind and how much of it at once. What is limited by the service's terms is limited there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Lane {
+pub(super) enum Work {
     Settle,
     Probe,
     Upload,
@@ -38,7 +43,7 @@ pub(super) enum Lane {
     Look,
 }
 
-impl Lane {
+impl Work {
     /// Those that are fed by claims, those nearest to the end first, so that what was paid for is
     /// finished before more is begun.
     pub(super) const CLAIMING: [(Self, StageKind); 8] = [
@@ -73,16 +78,35 @@ impl Lane {
     }
 }
 
-/// How much of each lane is under way.
+/// Work that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Task {
+    work: Work,
+    /// For a job of the backlog.
+    backlog: bool,
+}
+
+impl From<Work> for Task {
+    fn from(work: Work) -> Self {
+        Self { work, backlog: false }
+    }
+}
+
+/// How much of each work is under way.
 #[derive(Default)]
 pub(super) struct Busy {
-    at_work: BTreeMap<Lane, usize>,
+    at_work: BTreeMap<Task, usize>,
     lasting: Vec<AbortHandle>,
 }
 
 impl Busy {
-    pub(super) fn of(&self, lane: Lane) -> usize {
-        self.at_work.get(&lane).copied().unwrap_or(0)
+    pub(super) fn of(&self, work: Work) -> usize {
+        let of = |backlog| self.at_work.get(&Task { work, backlog }).copied().unwrap_or(0);
+        of(false) + of(true)
+    }
+
+    pub(super) fn of_backlog(&self, work: Work) -> usize {
+        self.at_work.get(&Task { work, backlog: true }).copied().unwrap_or(0)
     }
 
     pub(super) fn total(&self) -> usize {
@@ -91,25 +115,26 @@ impl Busy {
 
     /// Whether something is under way, and all of it at the service.
     pub(super) fn only_at_service(&self) -> bool {
-        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(lane, _)| *lane);
-        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == Lane::Look)
+        let all = || self.at_work.iter().filter(|(_, count)| **count > 0).map(|(task, _)| task.work);
+        self.total() > 0 && all().all(|lane| lane.needs_service() || lane == Work::Look)
     }
 
-    pub(super) fn begin(&mut self, lane: Lane, work: AbortHandle) {
-        *self.at_work.entry(lane).or_default() += 1;
-        if lane.lasts() {
-            self.lasting.retain(|work| !work.is_finished());
-            self.lasting.push(work);
+    pub(super) fn begin(&mut self, task: impl Into<Task>, walk: AbortHandle) {
+        let task = task.into();
+        *self.at_work.entry(task).or_default() += 1;
+        if task.work.lasts() {
+            self.lasting.retain(|walk| !walk.is_finished());
+            self.lasting.push(walk);
         }
     }
 
     /// Ends what lasts, in the middle.
     pub(super) fn drop_lasting(&mut self) {
-        self.lasting.drain(..).for_each(|work| work.abort());
+        self.lasting.drain(..).for_each(|walk| walk.abort());
     }
 
-    pub(super) fn end(&mut self, lane: Lane) {
-        if let Some(count) = self.at_work.get_mut(&lane) {
+    pub(super) fn end(&mut self, task: Task) {
+        if let Some(count) = self.at_work.get_mut(&task) {
             *count = count.saturating_sub(1);
         }
     }
@@ -132,93 +157,77 @@ impl Engine {
         let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
         let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
-        let shut = self.parts().purse.shut(now);
-        wake = earlier(wake, self.parts().purse.opens(now).map(|at| at.since(now)));
-        for (lane, kind) in Lane::CLAIMING {
+        let parts = self.parts();
+        let windows = windows::shut(&parts.mounts, parts.clock.wall());
+        wake = earlier(wake, self.opens(&windows));
+        let shut = parts.purse.shut(now);
+        wake = earlier(wake, parts.purse.opens(now).map(|at| at.since(now)));
+        let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
+        for (lane, kind) in Work::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
             let asks = lane.submits() && gate == Gate::Asks;
-            if closed || asks || (lane == Lane::Submit && !trusted) {
+            if closed || asks || (lane == Work::Submit && !trusted) {
                 continue;
             }
-            let free = self.free(lane, busy).await?;
-            if free > 0 {
-                let is_shut = |source: &SourceName| lane == Lane::Upload && shut.is_for(source);
-                let rests = |source: &SourceName| lane.submits() && pauses.of(source, now).is_some();
+            let room = self.room(lane, busy, &|group| self.owns(group) && !is_off(&group.source)).await?;
+            if room.all > 0 {
+                let is_shut = |source: &SourceName| lane == Work::Upload && shut.is_for(source);
+                let rests = |source: &SourceName| lane.submits() && is_off(source);
                 let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
-                self.start((lane, kind), &may, free, walks, busy).await?;
-                let due = self.parts().store.next_due(&[kind], &may).await?;
-                let now = self.parts().clock.now();
-                // What is due now and was not claimed waits for room: its end wakes us.
-                let later = due.filter(|due| *due > now).map(|due| due.since(now));
-                wake = earlier(wake, later);
+                let looked = self.parts().clock.now();
+                let begun = self.start((lane, kind), &may, room, walks, busy).await?;
+                // What is due and was not claimed waits for room: the end of what has it wakes us.
+                let (full, behind_full) = (begun.all >= room.all, begun.backlog >= room.backlog);
+                let waits = |group: &Group| may(group) && !(behind_full && self.is_of_backlog(&group.source));
+                if !full {
+                    let due = self.parts().store.due_after(&[kind], &waits, looked).await?;
+                    wake = earlier(wake, due.map(|due| due.since(self.parts().clock.now())));
+                }
             }
         }
         let no_room = self.extractor().is_some_and(|extractor| extractor.ahead().is_none());
         Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
     }
 
+    /// How long until the first of these windows may be open.
+    fn opens(&self, windows: &Shut) -> Option<Duration> {
+        windows.values().min().map(|at| at.since(self.parts().clock.wall()).min(NAP))
+    }
+
     async fn start(
         self: &Arc<Self>,
-        (lane, kind): (Lane, StageKind),
+        (lane, kind): (Work, StageKind),
         may: Of<'_>,
-        free: usize,
+        room: Room,
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
-    ) -> Result<(), StoreError> {
-        let now = self.parts().clock.now();
+    ) -> Result<Room, StoreError> {
         // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
         // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
-        let glances = lane == Lane::Wait && busy.of(lane) == 0 && self.glances.may(self.parts().clock.uptime());
-        let n = match lane {
-            Lane::Resolve => RESOLVED_AT_ONCE,
-            Lane::Wait if glances => GLANCED_AT_ONCE,
-            _ => free,
+        let glances = lane == Work::Wait && busy.of(lane) == 0 && self.glances.may(self.parts().clock.uptime());
+        let room = match lane {
+            Work::Resolve => Room { all: RESOLVED_AT_ONCE, backlog: RESOLVED_AT_ONCE },
+            Work::Wait if glances => Room { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
+            _ => room,
         };
-        let claims = self.parts().store.claim(&[kind], may, now, now.after(LEASE), n).await?;
-        if lane == Lane::Resolve && !claims.is_empty() {
+        let claims = self.claims(kind, may, room).await?;
+        let begun = self.taken(&claims);
+        if lane == Work::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
-            busy.begin(lane, walks.spawn(async move { (lane, engine.resolve(claims).await) }));
-            return Ok(());
+            busy.begin(lane, walks.spawn(async move { (lane.into(), engine.resolve(claims).await) }));
+            return Ok(begun);
         }
         if glances && claims.len() > WORTH_A_PAGE {
             let engine = Arc::clone(self);
-            busy.begin(lane, walks.spawn(async move { (lane, engine.glance(claims).await) }));
-            return Ok(());
+            busy.begin(lane, walks.spawn(async move { (lane.into(), engine.glance(claims).await) }));
+            return Ok(begun);
         }
         for claim in claims {
             let engine = Arc::clone(self);
-            busy.begin(lane, walks.spawn(async move { (lane, engine.walk(claim).await) }));
+            let task = Task { work: lane, backlog: self.is_backlog(&claim.job) };
+            busy.begin(task, walks.spawn(async move { (task, engine.walk(claim).await) }));
         }
-        Ok(())
-    }
-
-    /// How many more of this lane may run now.
-    async fn free(&self, lane: Lane, busy: &Busy) -> Result<usize, StoreError> {
-        let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
-        let at_once = match lane {
-            Lane::Settle => 64,
-            Lane::Probe => self.cores,
-            Lane::Upload => {
-                // Audio must not pile up at the service: no further ahead than what may run.
-                let ahead = usize::try_from(counts.of(StageKind::Uploaded)).unwrap_or(usize::MAX);
-                // While some are sent, the sound tracks of others are taken out.
-                let extracts = self.extractor().map_or(Some(0), |extractor| extractor.ahead());
-                let found = self.found();
-                let at_once = extracts.map_or(0, |extracts| found.uploads.now() + extracts);
-                at_once.min(found.running.now().saturating_sub(ahead))
-            }
-            Lane::Submit => {
-                let running = usize::try_from(counts.running()).unwrap_or(usize::MAX);
-                // A walk that submits is counted from its intent on, and below all the while.
-                let room = self.found().running.now().saturating_sub(running);
-                if self.line().is_careful() { room.min(1) } else { room }
-            }
-            Lane::Resolve | Lane::Trust | Lane::Look => 1,
-            Lane::Wait => READS,
-            Lane::Write => 32,
-            Lane::Follow => 8,
-        };
-        Ok(at_once.saturating_sub(busy.of(lane)))
+        Ok(begun)
     }
 
     /// A closed line is looked at by a list of one, never by a create.
@@ -227,9 +236,9 @@ impl Engine {
             Gate::Open | Gate::Asks => None,
             Gate::Closed(until) => Some(until.since(self.parts().clock.uptime())),
             Gate::Look => {
-                if busy.of(Lane::Look) == 0 {
+                if busy.of(Work::Look) == 0 {
                     let engine = Arc::clone(self);
-                    busy.begin(Lane::Look, walks.spawn(async move { (Lane::Look, engine.look().await) }));
+                    busy.begin(Work::Look, walks.spawn(async move { (Work::Look.into(), engine.look().await) }));
                 }
                 None
             }

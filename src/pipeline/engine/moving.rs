@@ -9,8 +9,9 @@ use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::folder_away;
 use crate::pipeline::submit::{Doors, Submission};
-use crate::pipeline::{follow, probe, settle, submit, upload, wait, write};
+use crate::pipeline::{follow, probe, remote, settle, submit, upload, wait, write};
 use crate::source::mount::{Away, Mount};
+use crate::source::place::{Recording, recording};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ impl Engine {
             Some(Err(Stop::Fault(fault))) => {
                 // Not as it was claimed: what was about to be placed may have been written down since.
                 let job = self.parts().store.job(job.id).await?.unwrap_or(job);
+                let fault = remote::hushed(&job, fault);
                 self.commit_fault(&lease, job, (fault, &way)).await
             }
             Some(Err(Stop::Store(error))) => Err(error),
@@ -78,7 +80,13 @@ impl Engine {
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
-                Self::stays_here(parts, mount)?;
+                Self::stays_here(parts, mount, job)?;
+                if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
+                    let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
+                    let known = (*params, *content);
+                    let fetched = remote::run(store, clock, self.service(), job, known, reserving).await?;
+                    return Ok(Moved::Outcome(fetched.into()));
+                }
                 let _under_way = self.uploading();
                 let extractor = self.extractor();
                 let by = (extractor.as_deref(), &self.sent_bytes);
@@ -89,7 +97,7 @@ impl Engine {
             Stage::Uploaded { order, upload, .. } => {
                 let mount = parts.mount(job)?;
                 // It was uploaded before its source was kept here.
-                if Self::stays_here(parts, mount).is_err() {
+                if Self::stays_here(parts, mount, job).is_err() {
                     return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost).into()));
                 }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
@@ -159,8 +167,16 @@ impl Engine {
 
     /// The last wall before anything is sent: what a source keeps here goes to no service elsewhere,
     /// whatever else is configured.
-    fn stays_here(parts: &Parts, mount: &Mount) -> Result<(), Fault> {
+    fn stays_here(parts: &Parts, mount: &Mount, job: &Job) -> Result<(), Fault> {
         let (source, identity) = (mount.source(), parts.client.identity());
+        if source.local_only && matches!(recording(source, job), Recording::Remote(_)) {
+            let words = format!(
+                "it is elsewhere, and the source {} asks nothing of anybody elsewhere (`local_only`): download it, and \
+                 name the file",
+                source.name
+            );
+            return Err(Fault::new(FaultKind::Asks, words, parts.clock.now()));
+        }
         if !source.local_only || identity.is_own {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Creates of which nobody knows what became, and stores that do not know what was bought: both ask
 //! the service's list (design, section 5).
 
-use super::lanes::{Busy, Lane};
+use super::lanes::{Busy, Work};
 use super::{Engine, LEASE, Parts, Walked, earlier, wait_before};
 use crate::client::contract::Listed;
 use crate::crash::{self, Point};
@@ -31,7 +31,7 @@ impl Engine {
             return Ok(true);
         }
         let asked = self.memory().distrust.is_some();
-        let walking = busy.of(Lane::Trust) > 0;
+        let walking = busy.of(Work::Trust) > 0;
         if *gate != Gate::Open || asked || walking {
             return Ok(false);
         }
@@ -43,7 +43,7 @@ impl Engine {
             return Ok(false);
         }
         let engine = Arc::clone(self);
-        busy.begin(Lane::Trust, walks.spawn(async move { (Lane::Trust, engine.walk_for_trust().await) }));
+        busy.begin(Work::Trust, walks.spawn(async move { (Work::Trust.into(), engine.walk_for_trust().await) }));
         Ok(false)
     }
 

@@ -47,7 +47,11 @@ impl Engine {
     pub(super) fn stepped(&self, job: Job, event: Event, due: Option<Timestamp>, now: Timestamp) -> Job {
         self.bore(&event);
         // Other steps from there asked nobody: a twin was found, or the file has changed.
-        if matches!(event, Event::Uploaded { .. } | Event::Fetched { .. }) {
+        let is_heard = match &event {
+            Event::Uploaded { upload, .. } => upload.is_upload(),
+            event => matches!(event, Event::Fetched { .. }),
+        };
+        if is_heard {
             self.heard_good(&job);
         }
         match &event {

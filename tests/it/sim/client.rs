@@ -4,11 +4,12 @@ use crate::sim::service::{CreateFate, End, Fate, LOST, Record, Service, fault};
 use crate::sim::world::World;
 use futures_util::StreamExt;
 use scribed::client::contract::{
-    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Listed, Reading, Sent, Turn, UploadFile,
+    Client, CreateRequest, Creation, Identity, ListFault, ListPage, Listed, Reading, RequestAudio, Sent, Turn,
+    UploadFile,
 };
 use scribed::clock::Clock;
 use scribed::domain::fault::{Fault, FaultKind};
-use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId};
+use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::stage::Audio;
 use scribed::domain::token::{RESERVED_KEY, Token};
 use scribed::wire::page::ListQuery;
@@ -80,7 +81,7 @@ impl Scripted {
         let accept = |after| {
             let callback = request.callback.as_ref().map(|callback| callback.url.clone());
             let (token, params) = (token.clone(), params.clone());
-            let id = self.service.ledger().accept(asked, after, token, &request.upload, params, callback);
+            let id = self.service.ledger().accept(asked, after, token, uploaded(request), params, callback);
             self.service.calling.notify_one();
             self.world.trace(format!("[{}] {id} will be accepted in {after:?}", self.life));
             id
@@ -151,6 +152,11 @@ impl Client for Scripted {
     }
 
     async fn create(&self, _turn: Turn, request: CreateRequest) -> Creation {
+        let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).and_then(Token::parse);
+        if let Some(token) = token.filter(|token| !self.world.may_buy(token.job)) {
+            let words = format!("a create was begun outside its window: {token:?} at {:?}", self.world.clock.now());
+            self.service.ledger().wrongs.push(words);
+        }
         self.world.point(self.life, "create").await;
         let fate = self.service.ledger().create_fate(self.truth(), self.life);
         let token = request.metadata.get(RESERVED_KEY).and_then(|token| token.as_str()).unwrap_or_default().to_owned();
@@ -242,5 +248,13 @@ fn short(token: &str) -> String {
     match parts.as_slice() {
         [_, content, params, job, round] => format!("{}.{}.{}.{round}", &content[..6], &params[..4], &job[..6]),
         _ => token.to_owned(),
+    }
+}
+
+/// What every job of the simulation sends.
+fn uploaded(request: &CreateRequest) -> &UploadId {
+    match &request.audio {
+        RequestAudio::Upload(id) => id,
+        RequestAudio::Url(url) => panic!("nothing here is fetched: {url:?}"),
     }
 }

@@ -23,6 +23,8 @@ pub enum Mutation {
     SuspectBelieved,
     /// What is reserved need not fit into the budget.
     NoWall,
+    /// Nobody looks at the windows.
+    NoWindow,
 }
 
 /// A client under a mutation.

@@ -31,6 +31,8 @@ pub struct Plan {
     pub running: usize,
     pub walk_limit: u32,
     pub budget: BudgetPlan,
+    /// From this hour of the day in Paris, for so many hours, the files of `media` may be sent.
+    pub window: Option<(u64, u64)>,
 }
 
 /// What may be bought. Every recording costs a minute.
@@ -143,7 +145,8 @@ impl Plan {
         let walk_limit = if rng.u32(0..10) == 0 { rng.u32(1..10) } else { 500 };
         let weather = Weather::of(rng, calm);
         let budget = BudgetPlan::of(rng);
-        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget }
+        let window = (rng.u32(0..3) == 0).then(|| (rng.u64(0..24), rng.u64(3..12)));
+        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget, window }
     }
 }
 

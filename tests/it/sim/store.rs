@@ -6,10 +6,12 @@ use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
+use scribed::domain::row::Row;
 use scribed::domain::stage::{Event, StageKind};
+use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Store, StoreError, Twin,
+    Admission, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -89,15 +91,48 @@ impl Store for SimStore {
         Ok(admission)
     }
 
-    async fn claim(
+    async fn admit_row(
+        &self,
+        key: &JobKey,
+        row: &Row,
+        seen: Option<Stamp>,
+        now: Timestamp,
+        due: Timestamp,
+    ) -> Result<Admission, StoreError> {
+        self.point("admit").await;
+        let admission = self.inner.admit_row(key, row, seen, now, due).await?;
+        if let Admission::New(id) | Admission::Reopened(id) = admission {
+            self.remember(id, false).await;
+        }
+        Ok(admission)
+    }
+
+    async fn claim_within(
         &self,
         kinds: &[StageKind],
         of: Of<'_>,
         now: Timestamp,
         until: Timestamp,
-        n: usize,
+        room: Room,
     ) -> Result<Vec<Claimed>, StoreError> {
-        self.inner.claim(kinds, of, now, until, n).await
+        self.inner.claim_within(kinds, of, now, until, room).await
+    }
+
+    async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
+        self.inner.arrange(standings).await
+    }
+
+    async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.bump(job, now).await
+    }
+
+    async fn due_after(
+        &self,
+        kinds: &[StageKind],
+        of: Of<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        self.inner.due_after(kinds, of, now).await
     }
 
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError> {
@@ -209,6 +244,10 @@ impl Store for SimStore {
 
     async fn wrote(&self, key: &JobKey) -> Result<bool, StoreError> {
         self.inner.wrote(key).await
+    }
+
+    async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
+        self.inner.writer(key).await
     }
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {

@@ -1,20 +1,28 @@
 //! One simulated world: the machine, its disk, its clock, the service, and where it crashes.
 
 use crate::sim::clock::SimClock;
-use crate::sim::plan::{Blow, Plan, What};
+use crate::sim::plan::{Blow, FilePlan, Plan, What};
 use crate::sim::service::Service;
 use fastrand::Rng;
-use scribed::domain::job::Job;
-use scribed::domain::names::JobId;
+use scribed::clock::Clock;
+use scribed::domain::cron_line::CronLine;
+use scribed::domain::job::{Job, JobKey, JobTag};
+use scribed::domain::names::{JobId, SourceName};
+use scribed::domain::path::RelPath;
+use scribed::domain::window::{Window, Windows};
+use scribed::domain::zone::Zone;
 use scribed::store::memory::MemoryDisk;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 pub struct World {
     pub clock: Arc<SimClock>,
     pub service: Arc<Service>,
     pub crashed: Notify,
+    /// When the jobs of `media` may be sent, and which they are.
+    window: Option<(Windows, BTreeSet<JobTag>)>,
     state: Mutex<State>,
 }
 
@@ -40,7 +48,21 @@ impl World {
             versions: BTreeMap::new(),
             rng: Rng::with_seed(seed ^ 0xc4a5),
         };
-        Self { clock, service: Arc::new(service), crashed: Notify::new(), state: Mutex::new(state) }
+        Self {
+            clock,
+            service: Arc::new(service),
+            crashed: Notify::new(),
+            window: window(plan),
+            state: Mutex::new(state),
+        }
+    }
+
+    /// Whether a create of this job may be begun now, by the clock on the machine's wall.
+    pub fn may_buy(&self, job: JobTag) -> bool {
+        let shut = |(windows, jobs): &(Windows, BTreeSet<JobTag>)| {
+            jobs.contains(&job) && !windows.at(self.clock.now()).is_open()
+        };
+        !self.window.as_ref().is_some_and(shut)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -143,6 +165,20 @@ impl World {
         let lost = state.versions.iter().filter(|(id, versions)| is_lost(id, versions));
         lost.map(|(id, versions)| format!("lost: {:?}, now {:?}", versions.first(), rows.get(id))).collect()
     }
+}
+
+fn window(plan: &Plan) -> Option<(Windows, BTreeSet<JobTag>)> {
+    let (hour, hours) = plan.window?;
+    let zone = Zone::parse("Europe/Paris").unwrap();
+    let from = CronLine::parse(&format!("0 {hour} * * *"), zone).unwrap();
+    let windows = Windows::new(vec![Window { from, length: Duration::from_secs(hours * 3600) }]).unwrap();
+    let jobs = plan.files.iter().filter(|file| file.source == "media").map(|file| key(file).tag());
+    Some((windows, jobs.collect()))
+}
+
+/// The name of a file's job.
+pub fn key(file: &FilePlan) -> JobKey {
+    JobKey { source: SourceName::new(file.source), path: RelPath::new(file.path.as_bytes()) }
 }
 
 /// The contract of `Store::commit`.

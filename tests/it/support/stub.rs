@@ -48,6 +48,8 @@ type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
 /// A create that was sent.
 pub struct Create {
     pub file: String,
+    /// What it asks to be transcribed: an upload of its own, or what it is to fetch.
+    pub audio_url: String,
     pub token: String,
     /// Whom it asks to call; null for nobody.
     pub callback: Value,
@@ -275,7 +277,8 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
         let (body, file) = (body(seen), file.clone());
         assert_eq!(body["callback"].as_bool().unwrap_or(false), body["callback_config"].is_object());
         let callback = body["callback_config"].clone();
-        book.creates.push(Create { file, token, callback, accepted: false });
+        let audio_url = body["audio_url"].as_str().unwrap().to_owned();
+        book.creates.push(Create { file, audio_url, token, callback, accepted: false });
     }
     let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
     let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();
@@ -307,7 +310,9 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
 
 fn file_of_create(seen: &Seen, book: &Book) -> String {
     let url = body(seen)["audio_url"].as_str().unwrap().to_owned();
-    book.uploads[url.rsplit('/').next().unwrap()].clone()
+    let last = url.rsplit('/').next().unwrap();
+    // What is fetched is known by its own name.
+    book.uploads.get(last).cloned().unwrap_or_else(|| last.split('?').next().unwrap().to_owned())
 }
 
 /// A record that is lost has no file any more: its number still tells it from others.

@@ -188,7 +188,7 @@ impl House {
         let mounts: BTreeMap<_, _> = config.sources.iter().map(mount).collect();
         let client: Arc<dyn Client> = Arc::new(client(config, fast));
         let terms = *config.services[&client.identity().service].terms();
-        let nothing: Measure = Arc::new(|_| Box::pin(async { None }));
+        let nothing: Measure = Arc::new(|_, _, _| Box::pin(async { None }));
         let engine = Arc::new(Engine::new(Parts {
             store: Arc::clone(&store),
             homes: Arc::new(Homes::single(client.identity().service.clone())),

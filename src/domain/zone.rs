@@ -1,9 +1,12 @@
 //! Days and months as a place has them, over every change of its clocks.
 
-use super::problem::nearest;
 use crate::domain::budget::Span;
 use crate::domain::names::Timestamp;
-use chrono::{DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveTime, TimeDelta, TimeZone, Utc};
+use crate::domain::nearest::nearest;
+use chrono::{
+    DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike,
+    Utc,
+};
 use chrono_tz::{TZ_VARIANTS, Tz};
 
 /// A time zone of the IANA database.
@@ -57,6 +60,30 @@ impl Zone {
     pub fn shown(&self, at: Timestamp) -> String {
         let local = utc(at).with_timezone(&self.0);
         format!("{} ({})", local.format("%Y-%m-%d %H:%M"), self.name())
+    }
+
+    /// What its clock shows, to the second.
+    pub fn clock(&self, at: Timestamp) -> NaiveDateTime {
+        let shown = utc(at).with_timezone(&self.0).naive_local();
+        shown.with_nanosecond(0).unwrap_or(shown)
+    }
+
+    /// When its clock shows this: once, twice or never.
+    pub fn moments(&self, shown: NaiveDateTime) -> LocalResult<Timestamp> {
+        self.0.from_local_datetime(&shown).map(|at| Timestamp(at.timestamp_millis()))
+    }
+
+    /// The first moment after the gap in which its clock would have shown this, to the second.
+    pub fn after_gap(&self, shown: NaiveDateTime) -> Timestamp {
+        let as_utc = shown.and_utc().timestamp();
+        // No clock differs from UTC by more, or is put on by more.
+        let (mut before, mut after) = (as_utc - 26 * 3600, as_utc + 26 * 3600);
+        while after - before > 1 {
+            let middle = i64::midpoint(before, after);
+            let passed = self.clock(Timestamp(middle * 1000)) >= shown;
+            *(if passed { &mut after } else { &mut before }) = middle;
+        }
+        Timestamp(after * 1000)
     }
 
     fn local(&self, at: Timestamp) -> NaiveDate {

@@ -1,0 +1,138 @@
+//! What happens next to a job, when, and what a person can do about it.
+
+use crate::cli::pause::until;
+use crate::cli::row::moment;
+use crate::control::request::{Fact, FactKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::pause::Pause;
+use crate::domain::stage::StageKind;
+use crate::wire::iso;
+use serde_json::{Value, json};
+
+/// What happens next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// In words.
+    pub words: String,
+    /// The moment, where it is known; never a past one.
+    pub at: Option<Timestamp>,
+}
+
+impl Next {
+    /// To this job, of which these facts are true; what keeps it comes first among them.
+    pub fn of(job: &Job, facts: &[Fact], now: Timestamp) -> Self {
+        let has_daemon = !facts.iter().any(|fact| fact.kind == FactKind::NoDaemon);
+        let kept = facts.iter().find(|fact| fact.holds && fact.kind != FactKind::NoDaemon);
+        let Some(due) = job.due else { return Self { words: ended(job), at: None } };
+        match kept {
+            Some(fact) => {
+                let then = if has_daemon {
+                    ""
+                } else {
+                    "; and no daemon runs, so it is for the next `scribed run` or `scribed once`"
+                };
+                let at = fact.until.filter(|until| *until > now && has_daemon);
+                Self { words: format!("{}{then}", kept_by(fact, now)), at }
+            }
+            None if !has_daemon => {
+                let words = "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself";
+                Self { words: words.to_owned(), at: None }
+            }
+            None if due > now => Self { words: format!("at {} UTC or soon after", moment(due)), at: Some(due) },
+            None => Self { words: "now, as soon as there is room for it".to_owned(), at: Some(now) },
+        }
+    }
+}
+
+fn ended(job: &Job) -> String {
+    match job.stage.kind() {
+        StageKind::Failed | StageKind::Cancelled => {
+            format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
+        }
+        kind if kind.is_end() => "nothing: it has ended".to_owned(),
+        _ => "nothing by itself: a person is asked".to_owned(),
+    }
+}
+
+fn kept_by(fact: &Fact, now: Timestamp) -> String {
+    let by_itself = fact.until.filter(|until| *until > now).map(|until| format!("{} UTC", moment(until)));
+    match fact.kind {
+        FactKind::Pause => {
+            let option = fact.mend.as_deref().unwrap_or_default().trim_matches('`');
+            let option = option.strip_prefix("scribed resume").unwrap_or_default();
+            let ends = until(Pause { since: now, until: fact.until }, option);
+            format!("nothing while it is paused, until {ends}")
+        }
+        FactKind::Limit => "when one of those has ended, in its turn".to_owned(),
+        FactKind::Outage => "nothing before the service is found to answer again, which is tried by itself".to_owned(),
+        FactKind::Frozen => "nothing before the folder of its source is back".to_owned(),
+        _ => match by_itself {
+            Some(at) => format!("at {at} or soon after: {}", fact.words),
+            None => format!("nothing for now: {}", fact.words),
+        },
+    }
+}
+
+/// A fact as `--json` shows it.
+pub fn fact(fact: &Fact) -> Value {
+    json!({
+        "kind": fact.kind, "words": fact.words, "holds": fact.holds, "until": fact.until.map(iso::write),
+        "can": fact.mend,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::path::RelPath;
+
+    fn job(due: i64) -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        let stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 0 };
+        Job::found(JobId(7), key, stamp, Timestamp(0), Timestamp(due))
+    }
+
+    fn of(kind: FactKind, until: Option<i64>) -> Fact {
+        let mend = (kind == FactKind::Pause).then(|| "`scribed resume --source s`".to_owned());
+        Fact { kind, words: "so it is".to_owned(), holds: true, until: until.map(Timestamp), mend }
+    }
+
+    #[test]
+    fn the_next_thing_is_never_in_the_past_and_names_what_keeps_it() {
+        let now = Timestamp(1_800_000_000_000);
+        let later = now.0 + 60_000;
+        let cases = [
+            (job(later), vec![]),
+            (job(5), vec![]),
+            (job(5), vec![of(FactKind::NoDaemon, None)]),
+            (job(5), vec![of(FactKind::Outage, None)]),
+            (job(5), vec![of(FactKind::Pause, None)]),
+            (job(5), vec![of(FactKind::Pause, Some(later)), of(FactKind::NoDaemon, None)]),
+            (job(5), vec![of(FactKind::Budget, Some(later))]),
+            (job(5), vec![of(FactKind::Limit, None)]),
+            (job(5).resting(None, None), vec![]),
+        ];
+        let told: Vec<String> = cases
+            .iter()
+            .map(|(job, facts)| {
+                let next = Next::of(job, facts, now);
+                assert!(next.at.is_none_or(|at| at >= now));
+                format!("{} [{}]", next.words, next.at.map(moment).unwrap_or_default())
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"), @r"
+        at 2027-01-15 08:01:00 UTC or soon after [2027-01-15 08:01:00]
+        now, as soon as there is room for it [2027-01-15 08:00:00]
+        at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself []
+        nothing before the service is found to answer again, which is tried by itself []
+        nothing while it is paused, until `scribed resume --source s` []
+        nothing while it is paused, until 2027-01-15 08:01:00 UTC or `scribed resume --source s`; and no daemon runs, so it is for the next `scribed run` or `scribed once` []
+        at 2027-01-15 08:01:00 UTC or soon after: so it is [2027-01-15 08:01:00]
+        when one of those has ended, in its turn []
+        nothing by itself: a person is asked []
+        ");
+    }
+}

@@ -1,0 +1,43 @@
+//! `scribed schema`, `completions` and `man`: what this program says of itself to other programs.
+
+use crate::cli::args::{Arguments, Completions, Man};
+use crate::cli::failure::Failure;
+use crate::config::schema::schema;
+use clap::CommandFactory;
+use std::io::{self, Write};
+
+/// The JSON Schema of `jobs.toml`.
+///
+/// # Errors
+/// Of stdout.
+pub fn of_config() -> Result<u8, Failure> {
+    writeln!(io::stdout().lock(), "{:#}", schema())?;
+    Ok(0)
+}
+
+/// What a shell needs to complete command lines.
+///
+/// # Errors
+/// Of stdout.
+pub fn completions(args: &Completions) -> Result<u8, Failure> {
+    // Into memory: a reader that leaves early is no bug.
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut Arguments::command(), "scribed", &mut text);
+    io::stdout().lock().write_all(&text)?;
+    Ok(0)
+}
+
+/// The manual page, or one for each command into a folder.
+///
+/// # Errors
+/// Of stdout or the folder.
+pub fn man(args: &Man) -> Result<u8, Failure> {
+    match &args.to {
+        Some(folder) => {
+            std::fs::create_dir_all(folder)?;
+            clap_mangen::generate_to(Arguments::command(), folder)?;
+        }
+        None => clap_mangen::Man::new(Arguments::command()).render(&mut io::stdout().lock())?,
+    }
+    Ok(0)
+}

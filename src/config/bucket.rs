@@ -1,0 +1,126 @@
+//! `bucket` and `s3` of a `[[source]]`.
+
+use super::meant::{Bucket, BucketAccess};
+use super::problem::Problem;
+use super::reading::Reader;
+use super::secret::Secret;
+use super::values::{base_url, boolean, or};
+use super::written::{Refusal, Section, Spot, refusal, text};
+use reqwest::Url;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use toml::de::DeValue;
+
+/// The region where none is given.
+const REGION: &str = "us-east-1";
+
+impl Reader<'_> {
+    /// The bucket of a source, where it names one.
+    pub(super) fn bucket(&self, section: &Section<'_>) -> Option<Spot<Bucket>> {
+        let settings = section.section("s3");
+        let Some(written) = section.get("bucket", address) else {
+            if settings.is_there() && !section.table().is_some_and(|table| table.contains_key("bucket")) {
+                let why = refusal("is for a bucket, and this source has none", "add bucket = \"s3://name/prefix\"");
+                section.refuse("s3", settings.span.clone(), why);
+            }
+            return None;
+        };
+        let (name, prefix) = written.value;
+        let endpoint = settings.get("endpoint", endpoint);
+        let allow_http = or(settings.get("allow_http", boolean), false);
+        if let Some(spot) = endpoint.as_ref().filter(|spot| !allow_http && goes_open(&spot.value)) {
+            let why = "is plain http to another machine: whoever listens sees the recordings";
+            let mend = "use https, or say allow_http = true beside it";
+            settings.refuse("endpoint", spot.span.clone(), refusal(why, mend));
+        }
+        let path_style = settings.get("path_style", boolean).map(|spot| spot.value);
+        let bucket = Bucket {
+            path_style: path_style.unwrap_or(endpoint.is_some()),
+            endpoint: endpoint.map(|spot| spot.value),
+            region: or(settings.get("region", text), REGION.to_owned()),
+            access: self.access(&settings, section, written.span.clone()),
+            name,
+            prefix,
+        };
+        Some(Spot { value: bucket, span: written.span })
+    }
+
+    fn access(&self, settings: &Section<'_>, source: &Section<'_>, at: std::ops::Range<usize>) -> BucketAccess {
+        let secret = |key: &str| settings.get(key, |value| self.bucket_secret(value));
+        let (id, key, token) = (secret("key_id"), secret("secret"), secret("token"));
+        let is_there = |key: &str| settings.table().is_some_and(|table| table.contains_key(key));
+        let anonymous = settings.get("anonymous", boolean);
+        if let Some(spot) = anonymous.filter(|spot| spot.value) {
+            if ["key_id", "secret", "token"].into_iter().any(is_there) {
+                let mend = "take the keys out, or `anonymous`";
+                settings.refuse("anonymous", spot.span, refusal("is true, and there are keys beside it", mend));
+            }
+            return BucketAccess::Nobody;
+        }
+        for (name, example) in [("key_id", "\"env:S3_KEY_ID\""), ("secret", "\"env:S3_SECRET\"")] {
+            if !is_there(name) {
+                let span = if settings.is_there() { settings.span.clone() } else { at.clone() };
+                let what =
+                    format!("`{}` is missing: a bucket needs a key to be read", source.name(&format!("s3.{name}")));
+                let mend = format!("s3 = {{ {name} = {example}, … }}; or s3 = {{ anonymous = true }} for a public one");
+                settings.tell(Problem::at(span, what).mend(mend));
+            }
+        }
+        match (id, key) {
+            (Some(id), Some(secret)) => {
+                BucketAccess::Key { id: id.value, secret: secret.value, token: token.map(|token| token.value) }
+            }
+            // Told above: this value is not used.
+            _ => BucketAccess::Nobody,
+        }
+    }
+
+    /// Who asks no service may still look into a bucket, where the key is at hand.
+    fn bucket_secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
+        let at_hand = || Secret::fetch(value.as_str()?, &self.base, &|name| std::env::var_os(name)).ok();
+        match self.env.is_none().then(at_hand).flatten() {
+            Some(secret) => Ok(secret),
+            None => self.secret(value),
+        }
+    }
+}
+
+impl Bucket {
+    /// `s3://name/prefix`, as a source's `folder`.
+    pub(super) fn folder(&self) -> PathBuf {
+        let (name, prefix) = (&self.name, &self.prefix);
+        if prefix.is_empty() { format!("s3://{name}").into() } else { format!("s3://{name}/{prefix}").into() }
+    }
+}
+
+/// The bucket's name and the prefix, without slashes around it.
+fn address(value: &DeValue<'_>) -> Result<(String, String), Refusal> {
+    let mend = "write it like \"s3://media\" or \"s3://media/interviews\"";
+    let written = text(value)?;
+    let Some(rest) = written.strip_prefix("s3://") else {
+        return Err(refusal("must begin with s3://", mend));
+    };
+    let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if !(3..=63).contains(&name.len()) || !name.chars().all(is_plain) {
+        let why = "must name a bucket: 3 to 63 letters, digits, dots, hyphens and underscores";
+        return Err(refusal(why, mend));
+    }
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.chars().any(char::is_control);
+    if !prefix.is_empty() && prefix.split('/').any(is_odd) {
+        return Err(refusal("must have a prefix without empty parts, dots alone and control characters", mend));
+    }
+    Ok((name.to_owned(), prefix.to_owned()))
+}
+
+fn endpoint(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    base_url(value, "https://s3.example.org", "put the key into `key_id` and `secret`")
+}
+
+/// Plain http that leaves this machine.
+fn goes_open(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let is_here = host.parse::<IpAddr>().map_or(host == "localhost", |ip| ip.to_canonical().is_loopback());
+    url.scheme() == "http" && !is_here
+}

@@ -1,0 +1,96 @@
+//! The form of every value in `jobs.toml`, for editors. What is allowed exactly, the reading of it says.
+
+use serde_json::{Value, json};
+
+/// The form of a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    /// Some text.
+    Text,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from this on.
+    Whole(u32),
+    /// A whole number from the first to the second.
+    Between(i32, i32),
+    /// A number of 0 or more.
+    Number,
+    /// A length of time: "90s", "1h 30m".
+    Span,
+    /// A number of bytes: "1GB", "512MiB".
+    Size,
+    /// An http or https address.
+    Url,
+    /// Where a secret is: never itself.
+    Secret,
+    /// An IP address and a port.
+    Address,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of these; at least so many.
+    List(usize, &'static Shape),
+}
+
+/// The form of the value with this dotted path; that of [services.NAME] begins with `service`. `None` for what
+/// is no value of `jobs.toml`.
+pub fn shape(path: &str) -> Option<Shape> {
+    use Shape as S;
+    Some(match path {
+        "state.store" | "service.key_header" | "budget.timezone" | "serve.data" => S::Text,
+        "state.spool" | "serve.upload_limit" | "serve.disk" => S::Size,
+        "service.url" | "callback.public_url" | "serve.webhook.url" => S::Url,
+        "service.key" | "serve.webhook.secret" => S::Secret,
+        "service.limits.uploads" | "service.limits.running" | "service.limits.requests_per_second" => S::Whole(1),
+        "service.poll.min" | "service.poll.max" | "service.poll.give_up" | "service.lag" | "service.retention" => {
+            S::Span
+        }
+        "service.walk_limit" | "retry.attempts" | "serve.running" | "serve.queue" => S::Whole(1),
+        "service.upload" => S::Choice(&["original", "audio"]),
+        "service.price_per_hour" => S::Number,
+        "callback.listen" | "serve.listen" => S::Address,
+        "callback.method" => S::Choice(&["POST", "PUT"]),
+        "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
+        "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
+        "retry.first" | "retry.max" | "serve.retention" => S::Span,
+        "serve.keys" => S::List(0, &S::Secret),
+        "serve.key_header" => S::List(0, &S::Text),
+        "serve.recogniser" => S::Choice(&["pocketsphinx"]),
+        "serve.shapes" => S::Choice(&["interface", "current"]),
+        "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,
+        "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
+        "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,
+        "source.submit.for" => S::Span,
+        "source.lane" => S::Choice(&["live", "backlog"]),
+        "source.order" => S::Choice(&["oldest", "newest", "shortest", "longest"]),
+        "source.priority" => S::Between(-1000, 1000),
+        "env.allow" => S::List(0, &S::Text),
+        "source.include" => S::List(1, &S::Text),
+        "source.exclude" => S::List(0, &S::Text),
+        "source.existing" => S::Choice(&["skip", "transcribe"]),
+        "source.settle" | "source.hold" => S::Span,
+        "source.outputs" => S::List(1, &S::Choice(&["txt", "srt", "vtt", "json"])),
+        "source.budget.day" | "source.budget.month" | "source.budget.total" => S::Span,
+        _ => return None,
+    })
+}
+
+impl Shape {
+    /// As a JSON Schema.
+    pub fn schema(self) -> Value {
+        let text = |pattern: &str| json!({ "type": "string", "pattern": pattern });
+        match self {
+            Self::Text => json!({ "type": "string", "minLength": 1 }),
+            Self::Flag => json!({ "type": "boolean" }),
+            Self::Whole(least) => json!({ "type": "integer", "minimum": least, "maximum": u32::MAX }),
+            Self::Between(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+            Self::Number => json!({ "type": "number", "minimum": 0 }),
+            Self::Span => text(r"^\s*([0-9]+\s*[a-zA-Zµ]+\s*)+$"),
+            Self::Size => text(r"^\s*[0-9][0-9_.]*\s*([kKmMgGtTpPeE][iI]?)?[bB]?\s*$"),
+            Self::Url => text("^[hH][tT][tT][pP][sS]?://[^/]"),
+            Self::Secret => text("^(env|file):."),
+            Self::Address => text(r"^(\[[0-9a-fA-F:.]+\]|[0-9.]+):[0-9]+$"),
+            Self::Choice(words) => json!({ "type": "string", "enum": words }),
+            Self::List(least, of) => json!({ "type": "array", "minItems": least, "items": of.schema() }),
+        }
+    }
+}

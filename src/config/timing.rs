@@ -1,0 +1,62 @@
+//! When a source is looked through, and when its jobs may be sent.
+
+use super::schedule::Schedule;
+use super::spending::zone;
+use super::values::or;
+use super::written::{Refusal, Section, duration, refusal, text};
+use crate::domain::cron_line::CronLine;
+use crate::domain::window::{Window, Windows};
+use crate::domain::zone::Zone;
+use std::time::Duration;
+use toml::de::DeValue;
+
+/// How often a folder is looked through where nothing is said.
+const SCANNED: Schedule = Schedule::Every(Duration::from_secs(15 * 60));
+
+/// A window that is shorter would be shut before anything could be sent in it.
+const SHORTEST: Duration = Duration::from_secs(60);
+
+/// `scan = "15m"`, `scan = "0 22 * * *"`, or a cron line and its time zone as a table.
+pub(super) fn scan(section: &Section<'_>) -> Schedule {
+    let written = section.table().and_then(|table| table.get("scan"));
+    if written.is_none_or(|written| !matches!(written.get_ref(), DeValue::Table(_))) {
+        return or(section.get("scan", plain_scan), SCANNED);
+    }
+    let scan = section.section("scan");
+    let line = cron_line(&scan, "at", zone(&scan));
+    line.map_or(SCANNED, Schedule::At)
+}
+
+fn plain_scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
+    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
+}
+
+/// `submit = { from = …, for = …, timezone = … }`, or a list of such windows; `None`: at any time.
+pub(super) fn submit(section: &Section<'_>) -> Option<Windows> {
+    Windows::new(section.tables("submit").iter().filter_map(window).collect())
+}
+
+fn window(section: &Section<'_>) -> Option<Window> {
+    let from = cron_line(section, "from", zone(section));
+    let length = section.get("for", window_length);
+    if section.table().is_some_and(|table| !table.contains_key("for")) {
+        section.lacks("for = \"8h\"");
+    }
+    Some(Window { from: from?, length: length?.value })
+}
+
+fn window_length(value: &DeValue<'_>) -> Result<Duration, Refusal> {
+    let length = duration(value)?;
+    if length < SHORTEST {
+        return Err(refusal("must be a minute or more", "write how long the window is, like \"8h\""));
+    }
+    Ok(length)
+}
+
+fn cron_line(section: &Section<'_>, key: &str, zone: Zone) -> Option<CronLine> {
+    if section.table().is_some_and(|table| !table.contains_key(key)) {
+        section.lacks(&format!("{key} = \"0 22 * * *\""));
+    }
+    let line = |value: &DeValue<'_>| CronLine::parse(&text(value)?, zone).map_err(|(why, mend)| refusal(why, mend));
+    section.get(key, line).map(|spot| spot.value)
+}

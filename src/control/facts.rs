@@ -1,0 +1,172 @@
+//! What keeps a job where it is, or says how it goes on, beside its own row. Each fact is one small function.
+
+use super::hands::Hands;
+use super::request::{Fact, FactKind};
+use crate::domain::fault::FaultKind;
+use crate::domain::job::Job;
+use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::reason::is_paused;
+use crate::domain::stage::StageKind;
+use crate::domain::standing::is_bought;
+use crate::store::contract::StoreError;
+
+/// Of a job as it is told. What keeps it comes first, of that what lasts longest.
+///
+/// # Errors
+/// The store's.
+pub async fn facts(hands: &Hands, job: &Job) -> Result<Vec<Fact>, StoreError> {
+    if job.stage.is_end() {
+        return Ok(Vec::new());
+    }
+    let group = job.group();
+    let service = hands.homes.of(&group);
+    let mut facts: Vec<Fact> = [
+        no_daemon(hands),
+        frozen(hands, job).await,
+        removed(hands, job),
+        if is_paused(job) { pause(hands, &job.key.source).await? } else { None },
+        held(job),
+        budget(job),
+        window(job),
+        turn(hands, job),
+        person(job),
+        outage(hands, job, service),
+        suspect(hands, job, service).await?,
+        limit(hands, job, service).await?,
+        callback(hands, job),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let lasts = |fact: &Fact| fact.until.map_or(i64::MAX, |until| until.0);
+    facts.sort_by_key(|fact| (!fact.holds, std::cmp::Reverse(lasts(fact))));
+    Ok(facts)
+}
+
+/// Of a file that its source takes, and that has no job yet.
+///
+/// # Errors
+/// The store's.
+pub async fn before_a_job(hands: &Hands, source: &SourceName) -> Result<Vec<Fact>, StoreError> {
+    let pause = pause(hands, source).await?.map(|fact| Fact { holds: false, ..fact });
+    Ok([no_daemon(hands), pause].into_iter().flatten().collect())
+}
+
+/// What keeps a file, until something happens.
+pub fn keeps(kind: FactKind, words: impl Into<String>, mend: Option<&str>) -> Fact {
+    Fact { kind, words: words.into(), holds: true, until: None, mend: mend.map(str::to_owned) }
+}
+
+fn no_daemon(hands: &Hands) -> Option<Fact> {
+    let mend = "start `scribed run`, or `scribed once` for one pass";
+    hands
+        .running
+        .is_none()
+        .then(|| keeps(FactKind::NoDaemon, "no daemon runs, so nothing happens by itself", Some(mend)))
+}
+
+/// What is at the service is awaited whatever became of its source.
+async fn frozen(hands: &Hands, job: &Job) -> Option<Fact> {
+    if matches!(job.stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Following) {
+        return None;
+    }
+    let away = match hands.mounts.get(&job.key.source) {
+        Some(mount) => mount.there_now().await.err()?.to_string(),
+        None => format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str()),
+    };
+    let mend = "bring the folder back: it goes on by itself then";
+    Some(keeps(FactKind::Frozen, format!("its source is frozen: {away}"), Some(mend)))
+}
+
+fn removed(hands: &Hands, job: &Job) -> Option<Fact> {
+    let service = hands.homes.of(&job.group()).clone();
+    let mend = format!("write [services.{service}] again, or `scribed cancel {}`", job.id);
+    let words = format!("its service `{service}` is not in jobs.toml any more");
+    (!hands.homes.knows(job)).then(|| keeps(FactKind::Removed, words, Some(&mend)))
+}
+
+async fn pause(hands: &Hands, source: &SourceName) -> Result<Option<Fact>, StoreError> {
+    let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
+    let Some(pause) = pauses.of(source, now) else { return Ok(None) };
+    let (words, mend) = match pauses.all(now) {
+        Some(_) => ("the queue is paused by a person".to_owned(), "`scribed resume`".to_owned()),
+        None => (format!("the source {source} is paused by a person"), format!("`scribed resume --source {source}`")),
+    };
+    Ok(Some(Fact { until: pause.until, ..keeps(FactKind::Pause, words, Some(&mend)) }))
+}
+
+fn held(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|_| job.is_held())?;
+    let mend = format!("`scribed retry {}` is the word that it is whole", job.id);
+    Some(Fact { until: job.due, ..keeps(FactKind::Hold, fault.words.clone(), Some(&mend)) })
+}
+
+fn budget(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
+    let mend = "raise the budget in jobs.toml, and start scribed again";
+    Some(Fact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(mend)) })
+}
+
+fn window(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Window)?;
+    let mend = "change its `submit` in jobs.toml, if it should go sooner";
+    Some(Fact { until: job.due, ..keeps(FactKind::Window, fault.words.clone(), Some(mend)) })
+}
+
+/// Its place among the others, until it is bought.
+fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
+    let standing = hands.mounts.get(&job.key.source)?.source().standing;
+    if is_bought(job.stage.kind()) {
+        return None;
+    }
+    let words = match job.bumped {
+        Some(_) => "a person has put it before all others".to_owned(),
+        None => format!("its turn: {}", standing.words(job)),
+    };
+    let mend = job.bumped.is_none().then(|| format!("`scribed bump {}` puts it before all others", job.id));
+    Some(Fact { holds: false, ..keeps(FactKind::Turn, words, mend.as_deref()) })
+}
+
+fn person(job: &Job) -> Option<Fact> {
+    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Asks && job.due.is_none())?;
+    Some(keeps(FactKind::Person, format!("a person is asked: {}", fault.words), None))
+}
+
+fn asks_service(job: &Job) -> bool {
+    use StageKind as S;
+    matches!(job.stage.kind(), S::Probed | S::Uploaded | S::Submitting | S::Submitted)
+}
+
+fn outage(hands: &Hands, job: &Job, service: &ServiceName) -> Option<Fact> {
+    let trouble = hands.running.as_ref()?.engines.of(service)?.trouble().filter(|_| asks_service(job))?;
+    let mend = "`scribed check` says whether it answers and takes the key; an outage uses up no attempts";
+    Some(keeps(FactKind::Outage, format!("the service {service} is not asked for anything new: {trouble}"), Some(mend)))
+}
+
+async fn suspect(hands: &Hands, job: &Job, service: &ServiceName) -> Result<Option<Fact>, StoreError> {
+    let buys = matches!(job.stage.kind(), StageKind::Probed | StageKind::Uploaded);
+    if !buys || !hands.store.suspect(service).await? {
+        return Ok(None);
+    }
+    let words =
+        format!("the queue is new or was repaired: nothing is submitted before the list of {service} was walked");
+    Ok(Some(keeps(FactKind::Suspect, words, None)))
+}
+
+async fn limit(hands: &Hands, job: &Job, service: &ServiceName) -> Result<Option<Fact>, StoreError> {
+    let Some(engine) = hands.running.as_ref().and_then(|running| running.engines.of(service)) else { return Ok(None) };
+    let running = hands.store.counts_of(&|group| hands.homes.of(group) == service).await?.running();
+    let (_, most) = engine.bears().running;
+    let waits = is_paused(job) && running >= most as u64;
+    let words = format!("{running} transcriptions run at the service {service}, and it does {most} at a time");
+    let mend = "raise `limits.running` of the service, if that is what it allows you";
+    Ok(waits.then(|| keeps(FactKind::Limit, words, Some(mend))))
+}
+
+fn callback(hands: &Hands, job: &Job) -> Option<Fact> {
+    let running = hands.running.as_ref()?;
+    let is_called = running.received.is_some() && running.engines.callbacks_work();
+    let words = "the service calls when it is done; it is looked at all the same, more rarely";
+    (is_called && job.stage.kind() == StageKind::Submitted)
+        .then(|| Fact { holds: false, ..keeps(FactKind::Callback, words, None) })
+}

@@ -1,0 +1,213 @@
+//! Audio that a service fetches by itself: where it lies, and what stands for its content.
+
+use super::names::Hash;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+
+/// An http or https address of somebody else's audio. Its query may hold a signature, which opens the door to
+/// whoever reads it: what is shown, logged and hashed is its [`name`](RemoteUrl::name).
+#[derive(Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct RemoteUrl(String);
+
+/// The longest address in bytes: longer ones are refused by common servers.
+pub const LONGEST_URL: usize = 8_000;
+
+impl RemoteUrl {
+    /// Takes an address as it is written.
+    ///
+    /// # Errors
+    /// In words, what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        let scheme = ["http://", "https://"].into_iter().find(|scheme| starts_with(text, scheme));
+        let Some(scheme) = scheme else { return Err("must begin with http:// or https://") };
+        if text.len() > LONGEST_URL {
+            return Err("must be at most 8000 bytes long");
+        }
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err("must not hold blanks: write %20 for one");
+        }
+        let host = text[scheme.len()..].split(['/', '?', '#']).next().unwrap_or_default();
+        match host {
+            _ if host.contains('@') => Err("must not hold a user or a password: they would stand in the request"),
+            "" => Err("must name a host"),
+            _ => Ok(Self(text.split('#').next().unwrap_or_default().to_owned())),
+        }
+    }
+
+    /// The whole address, as it is sent: a secret.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// What tells it from others and may be seen: without the signature, which is new each time that the same
+    /// address is handed out.
+    pub fn name(&self) -> String {
+        let Some((address, query)) = self.0.split_once('?') else { return self.0.clone() };
+        let is_azure = query.split('&').any(|pair| key_of(pair) == "sig");
+        let kept: Vec<&str> = query.split('&').filter(|pair| !is_signature(&key_of(pair), is_azure)).collect();
+        if kept.is_empty() { address.to_owned() } else { format!("{address}?{}", kept.join("&")) }
+    }
+
+    /// Text of somebody else's with this address taken out of it, wherever its signature would be seen.
+    pub fn redacted(&self, text: &str) -> String {
+        let (name, secret) = (self.name(), self.0.split_once('?').map(|(_, query)| query));
+        let text = text.replace(&self.0, &name);
+        match secret {
+            Some(secret) if name.len() < self.0.len() => text.replace(secret, "…"),
+            _ => text,
+        }
+    }
+
+    /// The last part of its path as a file name: decoded, and one plain name. `audio` where it has none.
+    pub fn file_name(&self) -> String {
+        let path = self.0.split('?').next().unwrap_or_default();
+        let below_host = path.splitn(4, '/').nth(3).unwrap_or_default();
+        let last = below_host.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        let plain: String = decoded(last).chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+        match plain.as_str() {
+            "" | "." | ".." => "audio".to_owned(),
+            _ => plain,
+        }
+    }
+}
+
+/// What stands for the content of audio that nobody here has read: never equal to the hash of a file.
+/// `name`: as [`RemoteUrl::name`], or what else names it for ever; `etag` and `size` (bytes) where they are known.
+pub fn identity(name: &str, etag: Option<&str>, size: Option<u64>) -> Hash {
+    let (etag, size) = (etag.unwrap_or_default(), size.map(|size| size.to_string()).unwrap_or_default());
+    let parts = [name, etag, &size];
+    // Each with its length: no two of them give the same bytes.
+    let text: String = parts.iter().map(|part| format!("{}:{part},", part.len())).collect();
+    Hash(blake3::derive_key("scribed 2026 audio that a service fetches", text.as_bytes()))
+}
+
+impl fmt::Debug for RemoteUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteUrl({})", self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for RemoteUrl {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(from)?).map_err(serde::de::Error::custom)
+    }
+}
+
+fn starts_with(text: &str, scheme: &str) -> bool {
+    text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+}
+
+fn key_of(pair: &str) -> String {
+    pair.split('=').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Keys by which S3, Google, Azure, CloudFront and their like sign an address, or let somebody in.
+fn is_signature(key: &str, is_azure: bool) -> bool {
+    const KEYS: [&str; 10] = [
+        "signature",
+        "sig",
+        "expires",
+        "policy",
+        "key-pair-id",
+        "awsaccesskeyid",
+        "googleaccessid",
+        "ossaccesskeyid",
+        "token",
+        "access_token",
+    ];
+    const AZURE: [&str; 14] =
+        ["sv", "ss", "srt", "sr", "sp", "se", "st", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"];
+    let prefixes = ["x-amz-", "x-goog-", "x-oss-"];
+    KEYS.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix)) || (is_azure && AZURE.contains(&key))
+}
+
+/// `%20` and its like as what they stand for; what is not UTF-8 becomes U+FFFD.
+fn decoded(text: &str) -> String {
+    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while at < bytes.len() {
+        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                at += 3;
+            }
+            None => {
+                decoded.push(bytes[at]);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn url(text: &str) -> RemoteUrl {
+        RemoteUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_same_recording_signed_anew_has_the_same_name_and_shows_no_signature() {
+        let signed = [
+            "https://b.s3.amazonaws.com/a%20b.mp3?X-Amz-Signature=abc&X-Amz-Date=1&versionId=7",
+            "https://b.s3.amazonaws.com/a%20b.mp3?versionId=7&X-Amz-Expires=60&x-amz-signature=def",
+        ];
+        let names = signed.map(|text| url(text).name());
+        assert_eq!(names[0], "https://b.s3.amazonaws.com/a%20b.mp3?versionId=7");
+        assert_eq!(names[0], names[1]);
+        assert_eq!(url("https://h/x?se=1&sp=r&sig=zzz").name(), "https://h/x");
+        assert_eq!(url("https://h/x?sp=r&id=5").name(), "https://h/x?sp=r&id=5", "these sign nothing alone");
+        assert!(!format!("{:?}", url(signed[0])).contains("abc"));
+    }
+
+    #[test]
+    fn what_a_service_repeats_of_it_shows_no_signature() {
+        let signed = url("https://h/a.mp3?token=s3cret");
+        let words = "cannot fetch https://h/a.mp3?token=s3cret (query: token=s3cret)";
+        assert_eq!(signed.redacted(words), "cannot fetch https://h/a.mp3 (query: …)");
+        assert_eq!(url("https://h/a?id=5").redacted("https://h/a?id=5 is gone"), "https://h/a?id=5 is gone");
+    }
+
+    #[test]
+    fn what_is_no_address_is_told() {
+        let wrong = |text: &str| RemoteUrl::parse(text).unwrap_err();
+        assert!(wrong("ftp://h/a").contains("http"));
+        assert!(wrong("https://user:pw@h/a").contains("password"));
+        assert!(wrong("https:///a").contains("host"));
+        assert!(wrong("https://h/a b").contains("%20"));
+        assert!(RemoteUrl::parse("HTTPS://h/a@b?c=@#frag").is_ok_and(|url| url.expose() == "HTTPS://h/a@b?c=@"));
+    }
+
+    #[test]
+    fn outputs_are_named_after_the_last_part() {
+        let name = |text: &str| url(text).file_name();
+        assert_eq!(name("https://h/a/b%20c.mp3?x=1"), "b c.mp3");
+        assert_eq!(name("https://h/a/%2e%2e"), "audio");
+        assert_eq!(name("https://h/a%2Fb.wav"), "a_b.wav");
+        assert_eq!([name("https://h"), name("https://h/"), name("https://h/?id=1")], ["audio", "audio", "audio"]);
+    }
+
+    proptest! {
+        /// Whatever is given: no two of them are one content, and none is a file's.
+        #[test]
+        fn identities_differ(a in ".{0,20}", b in ".{0,20}", size in proptest::option::of(any::<u64>())) {
+            prop_assert_ne!(identity(&a, None, size), Hash::of(a.as_bytes()));
+            prop_assert_eq!(identity(&a, Some(&b), size) == identity(&b, Some(&a), size), a == b);
+            if !b.is_empty() {
+                prop_assert_ne!(identity(&format!("{a}{b}"), None, size), identity(&a, Some(&b), size));
+            }
+        }
+
+        #[test]
+        fn no_text_panics(text in ".{0,60}") {
+            if let Ok(url) = RemoteUrl::parse(&format!("https://{text}")) {
+                prop_assert!(!url.file_name().is_empty() && !url.file_name().contains('/'));
+                prop_assert_eq!(RemoteUrl::parse(&url.name()).unwrap().name(), url.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A row of a manifest: what a person ordered for one recording.
+
+use super::checksum::Checksum;
+use super::path::RelPath;
+use super::remote::RemoteUrl;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What a row of a manifest says of one recording. Kept with the job: what was ordered counts until the row is
+/// edited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The manifest, below its source's folder.
+    pub manifest: RelPath,
+    /// Its number there as a spreadsheet shows it (the header is 1); of a list of objects from 1.
+    pub number: u64,
+    /// What it names.
+    pub media: RowMedia,
+    /// The template that it names, in place of its source's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
+    /// Languages to be listened for, in place of the template's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub languages: Vec<String>,
+    /// Words to be known, besides the template's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vocabulary: Vec<String>,
+    /// Where its outputs go; `None`: beside the recording, or beside the manifest for one that lies elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<OutputPlace>,
+    /// Higher ones come first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// What its file must be before anything is spent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<Checksum>,
+    /// Milliseconds that will be billed for it as far as the row says: duration × channels, never 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billed: Option<u64>,
+    /// The free columns, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, String>,
+}
+
+/// What a row names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowMedia {
+    /// A file: below the source's folder, or absolute.
+    File(RelPath),
+    /// Audio that the service fetches.
+    Url(RemoteUrl),
+}
+
+/// Where the outputs of a row go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputPlace {
+    /// The folder: below the source's folder, or absolute; empty for the source's folder itself.
+    pub folder: RelPath,
+    /// What they are named after, in place of the recording's own name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stem: Option<String>,
+}
+
+impl Row {
+    /// Whether it orders the same: where it stands in its manifest, how urgent it is and what is only said about
+    /// the recording make no other transcription and no other file of it.
+    pub fn orders_as(&self, other: &Self) -> bool {
+        let ordered = |row: &Self| Self { number: 0, priority: 0, billed: None, checksum: None, ..row.clone() };
+        ordered(self) == ordered(other)
+    }
+}
+
+fn is_zero(priority: &i32) -> bool {
+    *priority == 0
+}

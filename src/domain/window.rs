@@ -1,0 +1,209 @@
+//! When jobs of a source may be uploaded and submitted.
+
+use crate::domain::cron_line::{CronLine, NEVER};
+use crate::domain::names::Timestamp;
+use std::time::Duration;
+
+/// One that opens again and again.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// When it opens.
+    pub from: CronLine,
+    /// For how long, by a clock that nobody changes: eight hours are eight in a spring night too.
+    pub length: Duration,
+}
+
+/// What a source has; never empty. They may lie over each other.
+#[derive(Debug, Clone)]
+pub struct Windows(Vec<Window>);
+
+/// Whether something may be begun, and how long that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// Until then at least; looked at then, it may be open still.
+    Open {
+        /// When it shuts.
+        until: Timestamp,
+    },
+    /// Until then.
+    Shut {
+        /// When it opens; [`NEVER`] if it does not any more.
+        until: Timestamp,
+    },
+}
+
+impl Opening {
+    /// Whether something may be begun.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+
+    /// When it is another.
+    pub fn until(self) -> Timestamp {
+        match self {
+            Self::Open { until } | Self::Shut { until } => until,
+        }
+    }
+}
+
+/// Windows that follow each other without a gap are told as one, up to so many. One that opens every minute
+/// and never shuts is told as open for a while, and looked at again.
+const TOGETHER: usize = 16;
+
+impl Windows {
+    /// `None` where there is none.
+    pub fn new(windows: Vec<Window>) -> Option<Self> {
+        (!windows.is_empty()).then_some(Self(windows))
+    }
+
+    /// Each of them.
+    pub fn each(&self) -> &[Window] {
+        &self.0
+    }
+
+    /// Whether something may be begun at this moment of the wall clock.
+    pub fn at(&self, now: Timestamp) -> Opening {
+        let mut end = now;
+        for _ in 0..TOGETHER {
+            match self.end_after(end) {
+                Some(later) => end = later,
+                None => break,
+            }
+        }
+        if end > now {
+            return Opening::Open { until: end };
+        }
+        let next = self.0.iter().map(|window| window.from.next(now)).min();
+        Opening::Shut { until: next.unwrap_or(NEVER) }
+    }
+
+    /// When so much time has passed in them, from `from` on; `None` if they do not open for that long any
+    /// more.
+    pub fn when_passed(&self, from: Timestamp, mut open: Duration) -> Option<Timestamp> {
+        let mut now = from;
+        loop {
+            match self.at(now) {
+                Opening::Open { until } if open <= until.since(now) => return Some(now.after(open)),
+                Opening::Open { until } => {
+                    open = open.saturating_sub(until.since(now));
+                    now = until;
+                }
+                Opening::Shut { until: NEVER } => return None,
+                Opening::Shut { until } => now = until,
+            }
+        }
+    }
+
+    /// A moment for people, by the clock of the first of them.
+    pub fn shown(&self, at: Timestamp) -> String {
+        self.0.first().map(|window| window.from.zone().shown(at)).unwrap_or_default()
+    }
+
+    /// The latest end of those that are open at this moment.
+    fn end_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let end = |window: &Window| {
+            let opened = window.from.next(now.before(window.length));
+            (opened <= now).then(|| opened.after(window.length))
+        };
+        self.0.iter().filter_map(end).max()
+    }
+}
+
+impl std::fmt::Display for Windows {
+    /// `0 22 * * * for 8h (Europe/Paris)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, Window { from, length }) in self.0.iter().enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            let length = humantime::format_duration(*length);
+            write!(f, "{comma}{} for {length} ({})", from.text(), from.zone().name())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::zone::Zone;
+    use proptest::prelude::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp(chrono::DateTime::parse_from_rfc3339(text).unwrap().timestamp_millis())
+    }
+
+    fn hours(hours: u64) -> Duration {
+        Duration::from_secs(hours * 3600)
+    }
+
+    fn windows(zone: &str, lines: &[(&str, u64)]) -> Windows {
+        let zone = Zone::parse(zone).unwrap();
+        let window = |(line, length): &(&str, u64)| Window {
+            from: CronLine::parse(line, zone).unwrap(),
+            length: hours(*length),
+        };
+        Windows::new(lines.iter().map(window).collect()).unwrap()
+    }
+
+    fn shut(until: &str) -> Opening {
+        Opening::Shut { until: at(until) }
+    }
+
+    fn open(until: &str) -> Opening {
+        Opening::Open { until: at(until) }
+    }
+
+    #[test]
+    fn a_night_opens_in_the_evening_and_shuts_in_the_morning() {
+        let nights = windows("Europe/Paris", &[("0 22 * * *", 8)]);
+        let told = |text: &str| nights.at(at(text));
+        assert_eq!(told("2026-11-21T20:59:59.999Z"), shut("2026-11-21T21:00:00Z"));
+        assert_eq!(told("2026-11-21T21:00:00Z"), open("2026-11-22T05:00:00Z"));
+        assert_eq!(told("2026-11-22T04:59:59.999Z"), open("2026-11-22T05:00:00Z"));
+        assert_eq!(told("2026-11-22T05:00:00Z"), shut("2026-11-22T21:00:00Z"));
+        // Eight hours are eight when the clock is put on or back meanwhile.
+        assert_eq!(told("2026-03-29T00:00:00Z"), open("2026-03-29T05:00:00Z"));
+        assert_eq!(told("2026-10-25T00:00:00Z"), open("2026-10-25T04:00:00Z"));
+        assert_eq!(nights.to_string(), "0 22 * * * for 8h (Europe/Paris)");
+    }
+
+    #[test]
+    fn windows_that_meet_are_one_and_one_that_never_shuts_is_open() {
+        let weekend = windows("UTC", &[("0 22 * * Mon-Fri", 8), ("0 6 * * Sat", 24), ("0 6 * * Sun", 24)]);
+        assert_eq!(weekend.at(at("2026-11-20T23:00:00Z")), open("2026-11-23T06:00:00Z"));
+        assert_eq!(weekend.at(at("2026-11-23T06:00:00Z")), shut("2026-11-23T22:00:00Z"));
+        let always = windows("UTC", &[("* * * * *", 1)]);
+        assert!(always.at(at("2026-11-20T23:00:00Z")).is_open());
+    }
+
+    #[test]
+    fn time_passes_in_windows_only() {
+        let nights = windows("UTC", &[("0 22 * * *", 8)]);
+        let from = at("2026-11-21T12:00:00Z");
+        assert_eq!(nights.when_passed(from, hours(3)), Some(at("2026-11-22T01:00:00Z")));
+        assert_eq!(nights.when_passed(from, hours(8)), Some(at("2026-11-22T06:00:00Z")));
+        assert_eq!(nights.when_passed(from, hours(20)), Some(at("2026-11-24T02:00:00Z")));
+        let gone = windows("UTC", &[("0 0 22 1 1 * 2020", 8)]);
+        assert_eq!((gone.when_passed(from, hours(1)), gone.at(from)), (None, Opening::Shut { until: NEVER }));
+    }
+
+    proptest! {
+        /// Against looking at every slot: open exactly within a length after one of them.
+        #[test]
+        fn open_exactly_after_a_slot(
+            zone in proptest::sample::select(chrono_tz::TZ_VARIANTS.to_vec()),
+            hour in 0..24_u32, weekday in 0..8_u32, minutes in 1_u64..3_000, seconds in 631_152_000_i64..2_500_000_000,
+        ) {
+            let weekday = if weekday == 7 { "*".to_owned() } else { weekday.to_string() };
+            let line = CronLine::parse(&format!("0 {hour} * * {weekday}"), Zone::parse(zone.name()).unwrap()).unwrap();
+            let length = Duration::from_secs(minutes * 60);
+            let windows = Windows::new(vec![Window { from: line.clone(), length }]).unwrap();
+            let now = Timestamp(seconds * 1000);
+            let slots = std::iter::successors(Some(line.next(now.before(hours(24 * 12)))), |slot| Some(line.next(*slot)));
+            let covered = slots.take_while(|slot| *slot <= now).any(|slot| now < slot.after(length));
+            let told = windows.at(now);
+            prop_assert_eq!(told.is_open(), covered, "{} {:?}", zone.name(), told);
+            prop_assert!(told.until() > now);
+            prop_assert!(windows.at(Timestamp(told.until().0 - 1)).is_open() == covered);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a recording says of itself, for templates that name it.
+
+use super::decode::{DecodeError, INACTIVITY, probe};
+use super::ffmpeg::{answer, command, timed};
+use crate::domain::making::Described;
+use serde::Deserialize;
+use std::path::Path;
+
+#[derive(Deserialize, Default)]
+struct Streams {
+    #[serde(default)]
+    streams: Vec<Stream>,
+}
+
+#[derive(Deserialize, Default)]
+struct Stream {
+    #[serde(default)]
+    tags: Tags,
+}
+
+#[derive(Deserialize, Default)]
+struct Tags {
+    #[serde(alias = "LANGUAGE")]
+    language: Option<String>,
+}
+
+/// Asks the file at `path`. What it does not say is absent.
+///
+/// # Errors
+/// As [`probe`].
+pub async fn describe(path: &Path) -> Result<Described, DecodeError> {
+    let media = probe(path).await?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
+    let millis = |seconds: f64| (seconds * 1e3).round() as u64;
+    Ok(Described {
+        millis: Some(media.duration).filter(|seconds| *seconds > 0.0).map(millis),
+        channels: media.has_audio.then_some(media.channels).filter(|channels| *channels > 0),
+        language: language(path).await,
+    })
+}
+
+/// Of the first audio track. Whatever goes wrong, the file does not say.
+async fn language(path: &Path) -> Option<String> {
+    let mut child = command("ffprobe", path)
+        .args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"])
+        .spawn()
+        .ok()?;
+    // Nobody reads what it complains of: it was asked before.
+    drop(child.stderr.take());
+    let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await.ok()?;
+    let said = serde_json::from_slice::<Streams>(&json).ok().filter(|_| status.success())?;
+    let language = said.streams.into_iter().next()?.tags.language?;
+    // "und" is how containers say that nobody said.
+    Some(language).filter(|language| !language.is_empty() && language != "und")
+}

@@ -1,0 +1,154 @@
+//! How much audio a file holds, by its header alone: a few small reads, however long it is. What a header
+//! does not say for certain is left to whoever reads more. Pure, over whatever can be read at an offset.
+
+use super::decode::{MAX_CHANNELS, Media, RATES};
+use super::header::ReadAt;
+use super::{length_boxes, length_streams};
+use std::io;
+
+/// Chunks, boxes or elements looked at in one file.
+pub(super) const LOOKS: usize = 2_000;
+
+/// What the header of a file of `size` bytes says; `None` where it does not say all of it.
+///
+/// # Errors
+/// What the file system says.
+pub fn length<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
+    let mut head = [0; 12];
+    let n = file.read_at(0, &mut head)?;
+    let said = match &head[..n] {
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'A', b'V', b'E'] => wave(file, size)?,
+        [b'f', b'L', b'a', b'C', ..] => flac(file)?,
+        [b'O', b'g', b'g', b'S', ..] => length_streams::ogg(file, size)?,
+        [b'I', b'D', b'3', ..] | [0xFF, 0xFA | 0xFB | 0xF2 | 0xF3, ..] => length_streams::mp3(file)?,
+        [0x1A, 0x45, 0xDF, 0xA3, ..] => length_boxes::matroska(file)?,
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => length_boxes::mp4(file, size)?,
+        _ => None,
+    };
+    Ok(said.filter(is_likely))
+}
+
+/// A header that says what cannot be is not believed.
+fn is_likely(media: &Media) -> bool {
+    /// A year.
+    const LONGEST: f64 = 366.0 * 86_400.0;
+    let channels = !media.has_audio || (1..=MAX_CHANNELS).contains(&media.channels);
+    channels && media.duration.is_finite() && media.duration > 0.0 && media.duration < LONGEST
+}
+
+/// Audio of so many samples of each channel at this rate.
+pub(super) fn audio(samples: u64, rate: u32, channels: u32) -> Option<Media> {
+    let duration = samples as f64 / f64::from(rate);
+    RATES.contains(&rate).then_some(Media { duration, channels, has_audio: true })
+}
+
+/// So many bytes from an offset, where they are there.
+pub(super) fn read<const N: usize, R: ReadAt + ?Sized>(file: &R, at: u64) -> io::Result<Option<[u8; N]>> {
+    let mut bytes = [0; N];
+    Ok((file.read_at(at, &mut bytes)? == N).then_some(bytes))
+}
+
+pub(super) fn le16(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 2).map_or(0, |two| u32::from(two[0]) | u32::from(two[1]) << 8)
+}
+
+pub(super) fn le32(bytes: &[u8], at: usize) -> u32 {
+    le16(bytes, at) | le16(bytes, at + 2) << 16
+}
+
+pub(super) fn be16(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 2).map_or(0, |two| u32::from(two[0]) << 8 | u32::from(two[1]))
+}
+
+pub(super) fn be32(bytes: &[u8], at: usize) -> u32 {
+    be16(bytes, at) << 16 | be16(bytes, at + 2)
+}
+
+/// Uncompressed sound, whose length is that of its samples: no more of them than are there.
+fn wave<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
+    /// PCM, floating point, A-law, µ-law, and the form that says its real one later.
+    const PLAIN: [u32; 5] = [1, 3, 6, 7, 0xFFFE];
+    let (mut at, mut form) = (12_u64, None);
+    for _ in 0..LOOKS {
+        let Some(chunk) = read::<24, R>(file, at)? else { return Ok(None) };
+        let length = u64::from(le32(&chunk, 4));
+        match &chunk[..4] {
+            b"fmt " if PLAIN.contains(&le16(&chunk, 8)) => {
+                form = Some((le16(&chunk, 10), le32(&chunk, 12), u64::from(le16(&chunk, 20))));
+            }
+            b"fmt " => return Ok(None),
+            b"data" => {
+                let Some((channels, rate, frame @ 1..)) = form else { return Ok(None) };
+                let there = size.saturating_sub(at + 8);
+                // A recorder that did not come to its end wrote 0, or all ones.
+                let bytes = if length == 0 || length == u64::from(u32::MAX) { there } else { length.min(there) };
+                return Ok(audio(bytes / frame, rate, channels));
+            }
+            _ => {}
+        }
+        at = at.saturating_add(8).saturating_add(length).saturating_add(length % 2);
+    }
+    Ok(None)
+}
+
+/// The block that every FLAC file begins with; 0 samples means that its writer did not know.
+fn flac<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
+    let Some(bytes) = read::<42, R>(file, 0)? else { return Ok(None) };
+    if bytes[4] & 0x7F != 0 {
+        return Ok(None);
+    }
+    let packed = u64::from(be32(&bytes, 18)) << 32 | u64::from(be32(&bytes, 22));
+    let (rate, channels, samples) = (packed >> 44, (packed >> 41 & 7) + 1, packed & 0xF_FFFF_FFFF);
+    let known = u32::try_from(rate).ok().zip(u32::try_from(channels).ok()).filter(|_| samples > 0);
+    Ok(known.and_then(|(rate, channels)| audio(samples, rate, channels)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn wav(channels: u16, rate: u32, samples: u32, said: u32) -> Vec<u8> {
+        let frame = u32::from(channels) * 2;
+        let mut file = [&b"RIFF"[..], &0_u32.to_le_bytes(), b"WAVEfmt \x10\0\0\0\x01\0"].concat();
+        file.extend(channels.to_le_bytes());
+        file.extend(rate.to_le_bytes());
+        file.extend((rate * frame).to_le_bytes());
+        file.extend([channels.to_le_bytes().map(|byte| byte * 2), 16_u16.to_le_bytes()].concat());
+        file.extend([b"data", &said.to_le_bytes()[..]].concat());
+        file.extend(vec![0; (samples * frame) as usize]);
+        file
+    }
+
+    fn of(bytes: &[u8]) -> Option<Media> {
+        length(bytes, bytes.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn no_more_samples_than_are_there() {
+        for said in [4 * 8_000, 0, u32::MAX, u32::MAX - 1] {
+            let media = of(&wav(2, 8_000, 8_000, said)).unwrap();
+            assert_eq!((media.duration, media.channels, media.has_audio), (1.0, 2, true), "{said}");
+        }
+        assert_eq!(of(&wav(0, 8_000, 8_000, 0)), None);
+        assert_eq!(of(&wav(2, 8, 8_000, 0)), None, "no such rate");
+        assert_eq!(of(&wav(99, 8_000, 10, 0)), None, "nobody records so");
+        assert_eq!(of(&wav(2, 8_000, 0, 0)), None, "nothing in it");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_come_to_an_answer(
+            head in proptest::sample::select(vec![
+                &b"RIFF0000WAVEfmt "[..], b"fLaC", b"OggS\0\x02", b"ID3\x04\0\0\0\0\0\x01", b"\xff\xfb\x90\x00",
+                b"\x1a\x45\xdf\xa3\x80\x18\x53\x80\x67\xff", b"\0\0\0\x08ftyp\0\0\x01\0moov",
+            ]),
+            bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        ) {
+            let file = [head, &bytes].concat();
+            if let Some(media) = of(&file) {
+                prop_assert!(is_likely(&media));
+            }
+        }
+    }
+}

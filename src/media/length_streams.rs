@@ -1,0 +1,104 @@
+//! How much audio a stream holds that has no index: Ogg by the number on its last page, MP3 by the count that
+//! encoders put into its first frame.
+
+use super::decode::Media;
+use super::header::ReadAt;
+use super::length::{audio, be16, be32, le16, le32, read};
+use std::io;
+
+/// A page of Ogg is no longer than this.
+const PAGE: u64 = 65_307;
+
+/// Opus or Vorbis, one stream from the beginning to the end.
+pub(super) fn ogg<R: ReadAt + ?Sized>(file: &R, size: u64) -> io::Result<Option<Media>> {
+    let Some(head) = read::<64, R>(file, 0)? else { return Ok(None) };
+    let serial = le32(&head, 14);
+    let from = 27 + usize::from(head[26]);
+    let packet = head.get(from..).unwrap_or_default();
+    let (channels, rate, skip) = match packet {
+        [b'O', b'p', b'u', b's', b'H', b'e', b'a', b'd', _, channels, ..] => {
+            (u32::from(*channels), 48_000, u64::from(le16(packet, 10)))
+        }
+        [1, b'v', b'o', b'r', b'b', b'i', b's', _, _, _, _, channels, ..] => {
+            (u32::from(*channels), le32(packet, 12), 0)
+        }
+        _ => return Ok(None),
+    };
+    // Where a second stream begins beside it, its last page is not the file's.
+    let second = (from + head[27..from.min(64)].iter().map(|part| usize::from(*part)).sum::<usize>()) as u64;
+    if read::<6, R>(file, second)?.is_some_and(|page| page.starts_with(b"OggS") && page[5] & 2 != 0) {
+        return Ok(None);
+    }
+    let last = last_page(file, size, serial)?;
+    Ok(last.and_then(|samples| audio(samples.checked_sub(skip)?, rate, channels)))
+}
+
+/// Samples up to the end of the last page, if that is one of this stream.
+fn last_page<R: ReadAt + ?Sized>(file: &R, size: u64, serial: u32) -> io::Result<Option<u64>> {
+    let from = size.saturating_sub(PAGE);
+    let mut tail = vec![0; usize::try_from(size - from).unwrap_or(0)];
+    let n = file.read_at(from, &mut tail)?;
+    let tail = &tail[..n];
+    let page = memchr::memmem::rfind(tail, b"OggS").and_then(|at| tail.get(at..at + 27));
+    let ours = page.filter(|page| le32(page, 14) == serial);
+    let samples = ours.map(|page| u64::from(le32(page, 10)) << 32 | u64::from(le32(page, 6)));
+    Ok(samples.filter(|samples| *samples != u64::MAX))
+}
+
+/// Layer III, where the first frame counts the others. Without that only all of it could tell.
+pub(super) fn mp3<R: ReadAt + ?Sized>(file: &R) -> io::Result<Option<Media>> {
+    let Some(tag) = read::<10, R>(file, 0)? else { return Ok(None) };
+    let at = if tag.starts_with(b"ID3") { after_tag(&tag) } else { 0 };
+    let Some(frame) = read::<64, R>(file, at)? else { return Ok(None) };
+    let Some(Frame { rate, channels, samples, side }) = Frame::of(&frame) else { return Ok(None) };
+    let count = match frame.get(4 + side..) {
+        Some([b'X', b'i', b'n', b'g', flags @ ..] | [b'I', b'n', b'f', b'o', flags @ ..])
+            if be32(flags, 0) & 1 != 0 =>
+        {
+            be32(flags, 4)
+        }
+        _ if frame[36..].starts_with(b"VBRI") => be32(&frame, 36 + 14),
+        _ => 0,
+    };
+    Ok(if count == 0 { None } else { audio(u64::from(count) * samples, rate, channels) })
+}
+
+/// Where an ID3 tag of the second version ends; each byte of its length holds seven bits.
+fn after_tag(tag: &[u8; 10]) -> u64 {
+    let length = tag[6..].iter().fold(0_u64, |length, byte| length << 7 | u64::from(byte & 0x7F));
+    10 + length + if tag[5] & 0x10 != 0 { 10 } else { 0 }
+}
+
+struct Frame {
+    rate: u32,
+    channels: u32,
+    /// Of each channel.
+    samples: u64,
+    /// Bytes between its header and what an encoder may put there.
+    side: usize,
+}
+
+impl Frame {
+    fn of(frame: &[u8]) -> Option<Self> {
+        let head = be16(frame, 0);
+        let (version, layer) = (head >> 3 & 3, head >> 1 & 3);
+        if head >> 5 != 0x7FF || layer != 1 || version == 1 {
+            return None;
+        }
+        let base = *[44_100_u32, 48_000, 32_000].get(usize::from(frame[2] >> 2 & 3))?;
+        let is_mono = frame[3] >> 6 == 3;
+        let is_first = version == 3;
+        let rate = match version {
+            3 => base,
+            2 => base / 2,
+            _ => base / 4,
+        };
+        let side = match (is_first, is_mono) {
+            (true, false) => 32,
+            (true, true) | (false, false) => 17,
+            (false, true) => 9,
+        };
+        let samples = if is_first { 1152 } else { 576 };
+        Some(Self { rate, channels: if is_mono { 1 } else { 2 }, samples, side })
+    }
+}

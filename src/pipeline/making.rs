@@ -1,0 +1,267 @@
+//! What a job is made with: its source's template, filled in, and over it what is said beside the recording. Asked
+//! before the upload, and once more right before the first create: until then every change counts.
+
+use crate::clock::Clock;
+use crate::config::meant::Source;
+use crate::config::name_as::NameProblem;
+use crate::config::overlay::{Overlay, nearest};
+use crate::config::sidecar::parse;
+use crate::config::template::{Rendered, Template, Templates};
+use crate::config::variables::Vars;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::format::Format;
+use crate::domain::job::Job;
+use crate::domain::making::{Described, Making};
+use crate::domain::names::Timestamp;
+use crate::domain::path::RelPath;
+use crate::domain::row::Row;
+use crate::domain::stage::{Event, Skip};
+use crate::media::decode::DecodeError;
+use crate::media::describing::describe;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::ordered;
+use crate::pipeline::outcome::Outcome;
+use crate::pipeline::vars;
+use crate::source::ignoring::Ignoring;
+use crate::source::mount::Mount;
+use crate::source::place::{Recording, recording};
+use crate::source::sidecars::{self, Sidecar};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A template filled in for a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// What is asked of the service.
+    pub rendered: Rendered,
+    /// What is kept of it with the job.
+    pub making: Making,
+}
+
+/// What a job is made with, and where each part of it comes from.
+#[derive(Debug)]
+pub struct Laid {
+    /// Its template.
+    pub template: Template,
+    /// What is said of the recording itself, the nearest last.
+    pub overlays: Vec<Overlay>,
+    /// What the template may name.
+    pub vars: Vars,
+    /// What is written.
+    pub outputs: Vec<Format>,
+    row: Option<Box<Row>>,
+}
+
+/// What lies around a recording that has a say in it.
+#[derive(Debug)]
+pub struct Around {
+    is_ignored: bool,
+    sidecars: Result<Vec<Sidecar>, String>,
+}
+
+impl Around {
+    /// Looks. Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
+    pub fn look(source: &Source, job: &Job) -> Self {
+        let Some(path) = below(source, job) else { return Self { is_ignored: false, sidecars: Ok(Vec::new()) } };
+        let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let ignored = || Ignoring::new(&source.folder).rule_anywhere(whole, false).is_some();
+        Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::of(&source.folder, &path) }
+    }
+
+    /// What stands in the way of going on: it is to be passed over, or somebody is writing at its settings.
+    fn hindrance(&self, mount: &Mount, clock: &dyn Clock) -> Option<Outcome> {
+        if self.is_ignored {
+            return Some(Outcome::Step(Event::Skipped { why: Skip::Ignored }));
+        }
+        let at = clock.moment();
+        let changed = sidecars::changed(self.sidecars.as_deref().unwrap_or_default())?;
+        let until = at.of_past(changed)?.after(mount.settle());
+        (until > at.now).then_some(Outcome::Sleep { until, reason: None })
+    }
+}
+
+/// Where the recording lies below its source's folder; `None` where it does not.
+fn below(source: &Source, job: &Job) -> Option<RelPath> {
+    let Recording::File(path) = recording(source, job) else { return None };
+    let below = path.strip_prefix(&source.folder).ok()?;
+    Some(RelPath::new(below.as_os_str().as_bytes()))
+}
+
+/// Makes what a job is made with; or says why that is not to be, now or at all.
+///
+/// # Errors
+/// What stands beside the recording, or its template, cannot be understood.
+pub async fn make(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Result<Made, Outcome>, Fault> {
+    let (source, looked) = (Arc::clone(mount.source()), job.clone());
+    let around = blocking(move || Around::look(&source, &looked)).await;
+    if let Some(outcome) = around.hindrance(mount, clock) {
+        return Ok(Err(outcome));
+    }
+    let (source, now) = (mount.source(), clock.now());
+    let mut laid = lay(source, job, &around, now)?;
+    laid.ask(source, job, now).await?;
+    laid.made(source, now).map(Ok)
+}
+
+/// What a job would be made with as far as that can be told without asking the recording itself; `None` where it
+/// cannot, or where it would not be made. Blocks.
+pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Option<Made> {
+    let laid = lay(source, job, &Around::look(source, job), now).ok()?;
+    (!laid.template.uses("media")).then(|| laid.made(source, now).ok()).flatten()
+}
+
+/// What becomes of a job whose settings are wrong.
+const WHEN_MENDED: &str = "nothing is sent for it until that is mended, and the others go on";
+
+/// Lays what is said of a job together.
+///
+/// # Errors
+/// What stands beside the recording cannot be understood.
+pub fn lay(source: &Source, job: &Job, around: &Around, now: Timestamp) -> Result<Laid, Fault> {
+    let beside = |words: String| Fault::new(FaultKind::Sidecar, format!("{words}; {WHEN_MENDED}"), now);
+    let found = around.sidecars.as_ref().map_err(|words| beside(words.clone()))?;
+    let mut overlays = understood(found, &source.shared.templates).map_err(beside)?;
+    if let Some(row) = job.row.as_deref() {
+        // What lies beside the recording itself is nearer than its row, and its folder is farther.
+        let own = overlays.iter().rposition(|overlay| !overlay.from.ends_with(sidecars::OF_FOLDER));
+        overlays.insert(own.unwrap_or(overlays.len()), ordered::overlay(row));
+    }
+    let failed = |words| Fault::new(FaultKind::Template, words, now);
+    let template = template_of(source, &overlays).map_err(failed)?;
+    let mut vars = vars::of_job(source, job);
+    if let Some(language) = nearest(&overlays, |overlay| overlay.language.clone()) {
+        vars.language = Some(language);
+    }
+    let outputs = nearest(&overlays, |overlay| overlay.outputs.clone()).unwrap_or_else(|| source.outputs.clone());
+    Ok(Laid { template, overlays, vars, outputs, row: job.row.clone() })
+}
+
+/// The template that is named nearest.
+fn template_of(source: &Source, overlays: &[Overlay]) -> Result<Template, String> {
+    let Some((name, from)) = nearest(overlays, |overlay| Some((overlay.template.as_ref()?, &overlay.from))) else {
+        return Ok(source.template.clone());
+    };
+    source.shared.templates.get(name).cloned().ok_or_else(|| {
+        format!("jobs.toml has no [template.{name}], which {from} names: write it, or name another one there")
+    })
+}
+
+impl Laid {
+    /// Asks the recording itself, where its template names what it says. What was asked before is not asked again.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    pub async fn ask(&mut self, source: &Source, job: &Job, now: Timestamp) -> Result<(), Fault> {
+        let Recording::File(path) = recording(source, job) else { return Ok(()) };
+        if !self.template.uses("media") {
+            return Ok(());
+        }
+        let known = job.making.as_ref().and_then(|making| making.described.clone());
+        self.vars.media = match known {
+            Some(described) => described,
+            None => described(&path, now).await?,
+        };
+        Ok(())
+    }
+
+    /// Fills it in.
+    ///
+    /// # Errors
+    /// It does not render, or not to what the interface takes; or its outputs would have no names.
+    pub fn made(&self, source: &Source, now: Timestamp) -> Result<Made, Fault> {
+        let failed = |words: String| Fault::new(FaultKind::Template, words, now);
+        let rendered = self.template.render(&self.vars, &self.overlays);
+        let mut rendered = rendered.map_err(|problem| match problem.is_of_overlays() {
+            true => Fault::new(FaultKind::Sidecar, format!("{problem}; {WHEN_MENDED}"), now),
+            false => failed(problem.to_string()),
+        })?;
+        if let Some(row) = &self.row {
+            rendered = ordered::apply(row, rendered).map_err(failed)?;
+        }
+        // Before anything is paid: what was paid for must have a name.
+        self.named(source).map_err(|problem| failed(problem.to_string()))?;
+        let making = Making {
+            template: self.template.name().to_owned(),
+            metadata: rendered.metadata.clone(),
+            outputs: self.outputs.clone(),
+            described: self.template.uses("media").then(|| self.vars.media.clone()),
+            is_sent: false,
+        };
+        Ok(Made { rendered, making })
+    }
+
+    fn named(&self, source: &Source) -> Result<(), NameProblem> {
+        self.outputs.iter().try_for_each(|format| {
+            source.name_as.render(&vars::of_output(&self.vars, None, *format))?;
+            source.name_as.render(&vars::of_output(&self.vars, Some("en"), *format)).map(drop)
+        })
+    }
+}
+
+async fn described(path: &Path, now: Timestamp) -> Result<Described, Fault> {
+    match describe(path).await {
+        Ok(described) => Ok(described),
+        // It says nothing: a template may have words for that.
+        Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Described::default()),
+        Err(error) => {
+            let words = format!("its template names `media`, and the file cannot be asked: {error}");
+            Err(Fault::new(FaultKind::Unreadable, words, now))
+        }
+    }
+}
+
+/// What they say, in their order.
+///
+/// # Errors
+/// Everything that is wrong with them, in words.
+fn understood(sidecars: &[Sidecar], templates: &Templates) -> Result<Vec<Overlay>, String> {
+    let (good, wrong): (Vec<_>, Vec<_>) =
+        sidecars.iter().map(|sidecar| parse(&sidecar.from, &sidecar.file.text, templates)).partition(Result::is_ok);
+    if wrong.is_empty() {
+        return Ok(good.into_iter().filter_map(Result::ok).collect());
+    }
+    Err(wrong.into_iter().filter_map(Result::err).collect::<Vec<_>>().join("; "))
+}
+
+/// Whether the file is to be passed over, or what is said of it has changed since this was made of it; `None` where
+/// a create left already: then it stays as it is.
+///
+/// # Errors
+/// As [`make`].
+pub async fn remade(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Result<Made, Outcome>>, Fault> {
+    if job.making.as_ref().is_some_and(|making| making.is_sent) {
+        return Ok(None);
+    }
+    make(mount, clock, job).await.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::small::SmallFile;
+
+    #[test]
+    fn everything_that_is_wrong_is_told_with_line_and_mend() {
+        let text = "langage = \"de\"\ntemplate = \"interviw\"\nbudget = { day = \"1h\" }\noutputs = []\nvocabulary = [1]\n\
+                    [parameters]\ndiarisation = true\naudio_url = \"https://x.example\"\nsentences = \"{{ stem }}\"\n\
+                    subtitles_config = { maximum_rows_per_caption = 9 }\n";
+        let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
+        let told = understood(&[Sidecar { from: "a/talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
+        insta::assert_snapshot!(told.replace("; a/", "\na/"), @r#"
+        a/talk.toml, line 1: unknown key `langage` (did you mean `language`?)
+        a/talk.toml, line 2: `template` names `interviw`, and there is no such template (jobs.toml needs [template.interviw])
+        a/talk.toml, line 3: `budget` may not be said beside recordings (say it in jobs.toml)
+        a/talk.toml, line 4: `outputs` must name at least one (name some of txt, srt, vtt, json; to pass over the recording, name it in a .scribedignore)
+        a/talk.toml, line 5: `vocabulary` must be a word, found an integer (write it like "Ada", or { value = "Ada", pronunciations = ["ei da"] })
+        a/talk.toml, line 7: `parameters.diarisation` is no parameter of the interface (did you mean `diarization`?)
+        a/talk.toml, line 8: `parameters.audio_url` may not be set here (take it out; it is set for each job)
+        a/talk.toml, line 9: `parameters.sentences` may not be a template here (write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`)
+        a/talk.toml, line 10: `parameters.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5 (change it, or take it out for the service's default)
+        "#);
+        let file = SmallFile { text: "language = \n".to_owned(), changed: Timestamp(0) };
+        let told = understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
+        assert!(told.starts_with("talk.toml, line 1: this is no TOML: "), "{told}");
+    }
+}

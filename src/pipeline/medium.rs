@@ -1,0 +1,142 @@
+//! Where a job's media file lies, and how it is looked at and read there: a file of this machine, or an object
+//! in a bucket.
+
+use crate::domain::job::{Job, Stamp};
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use crate::pipeline::blocking::blocking;
+use crate::source::bucket::Bucket;
+use crate::source::disk::Disk;
+use crate::source::mount::Mount;
+use crate::source::ours::{self, says_it_is_ours};
+use crate::source::place::{Recording, full_path, recording};
+use crate::source::stamp::{Look, hash, look};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A media file, wherever it lies.
+#[derive(Clone)]
+pub enum Medium {
+    /// On this machine, or on a share that is mounted here.
+    File {
+        /// Its whole path.
+        path: PathBuf,
+        /// What it lies on.
+        disk: Disk,
+    },
+    /// In a bucket.
+    Object {
+        /// It.
+        bucket: Arc<Bucket>,
+        /// Below its prefix.
+        path: RelPath,
+    },
+    /// Elsewhere: only the service reads it. What stands for its content.
+    Remote(Hash),
+}
+
+impl Medium {
+    /// The recording of a job of this source.
+    pub fn of(mount: &Mount, job: &Job) -> Self {
+        if job.row.is_none() {
+            return Self::below(mount, &job.key.path);
+        }
+        match recording(mount.source(), job) {
+            Recording::File(path) => Self::File { path, disk: mount.disk() },
+            Recording::Remote(content) => Self::Remote(content),
+        }
+    }
+
+    /// What lies at a path of a source.
+    pub fn below(mount: &Mount, path: &RelPath) -> Self {
+        match mount.bucket() {
+            Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
+            None => Self::File { path: full_path(&mount.source().folder, path), disk: mount.disk() },
+        }
+    }
+
+    /// Its own name, without folders.
+    pub fn name(&self) -> OsString {
+        let name = match self {
+            Self::File { path, .. } => path.file_name(),
+            Self::Object { path, .. } => Path::new(OsStr::from_bytes(path.as_bytes())).file_name(),
+            Self::Remote(_) => None,
+        };
+        name.unwrap_or_default().to_owned()
+    }
+
+    /// What stands there. Links are not followed. Nobody here sees what is elsewhere.
+    ///
+    /// # Errors
+    /// What the file system or the server says.
+    pub async fn look(&self) -> io::Result<Look> {
+        match self.clone() {
+            Self::File { path, disk } => blocking(move || look(&path, disk)).await,
+            Self::Object { bucket, path } => bucket.look(&path).await,
+            Self::Remote(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// What stands there, with the hash of its content where it looks like `seen`, is not empty and that is wanted.
+    pub async fn looked_into(&self, seen: Stamp, wants_hash: bool) -> (io::Result<Look>, io::Result<Option<Hash>>) {
+        let is_same = move |looked: &io::Result<Look>| matches!(looked, Ok(Look::File(stamp)) if *stamp == seen && stamp.size > 0);
+        match self.clone() {
+            Self::File { path, disk } => {
+                blocking(move || {
+                    let looked = look(&path, disk);
+                    let content = (is_same(&looked) && wants_hash).then(|| hash(&path)).transpose();
+                    (looked, content)
+                })
+                .await
+            }
+            Self::Object { bucket, path } => {
+                let looked = bucket.look(&path).await;
+                let content = match is_same(&looked) && wants_hash {
+                    true => bucket.hash(&path, seen).await.map(Some),
+                    false => Ok(None),
+                };
+                (looked, content)
+            }
+            Self::Remote(content) => (Err(io::ErrorKind::Unsupported.into()), Ok(Some(content))),
+        }
+    }
+}
+
+/// The subtitles for the recording at `path` below `folder`, as paths below it. Of a bucket's source `folder` is
+/// its address.
+///
+/// # Errors
+/// What the file system or the server says.
+pub async fn subtitles(mount: &Arc<Mount>, folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
+    match mount.bucket() {
+        Some(bucket) => bucket.subtitles(path).await,
+        None => {
+            let (theirs, folder, path) = (Arc::clone(mount), folder.to_owned(), path.clone());
+            blocking(move || theirs.beside().subtitles(&folder, &path)).await
+        }
+    }
+}
+
+/// Whether each of these subtitles below `folder` says that scribed made it.
+pub async fn say_they_are_ours(mount: &Mount, folder: &Path, subtitles: Vec<RelPath>) -> bool {
+    let Some(bucket) = mount.bucket() else {
+        let folder = folder.to_owned();
+        return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
+    };
+    for path in subtitles {
+        let with = |ext: &str| {
+            let path = Path::new(OsStr::from_bytes(path.as_bytes())).with_extension(ext);
+            RelPath::new(path.as_os_str().as_bytes())
+        };
+        let vtt = bucket.piece(&with("vtt"), ours::HEAD, false).await;
+        let is_ours = vtt.is_ok_and(|text| ours::is_in_vtt(&text))
+            || bucket.piece(&with("json"), ours::TAIL, true).await.is_ok_and(|text| ours::is_in_json(&text));
+        if !is_ours {
+            return false;
+        }
+    }
+    true
+}

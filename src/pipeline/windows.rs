@@ -1,0 +1,51 @@
+//! Whether jobs of a source may be sent now, by its windows. They are looked at by the wall clock, each time
+//! anew: somebody may set it.
+
+use crate::clock::Moment;
+use crate::config::meant::Source;
+use crate::domain::cron_line::NEVER;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::reason::is_paused;
+use crate::domain::window::Opening;
+use crate::source::mount::Mount;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The sources that are shut at a moment of the wall clock, and when each opens.
+pub type Shut = BTreeMap<SourceName, Timestamp>;
+
+/// Those of these sources that are shut.
+pub fn shut(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Shut {
+    let shut = |(name, mount): (&SourceName, &Arc<Mount>)| match mount.source().submit.as_ref()?.at(wall) {
+        Opening::Open { .. } => None,
+        Opening::Shut { until } => Some((name.clone(), until)),
+    };
+    mounts.iter().filter_map(shut).collect()
+}
+
+/// When something that needs so long may be begun, where that is not now: by our own clock.
+pub fn not_before(source: &Source, needs: Duration, at: Moment) -> Option<Timestamp> {
+    match source.submit.as_ref()?.at(at.wall) {
+        Opening::Open { until } if until.since(at.wall) > needs => None,
+        opening => Some(at.now.after(opening.until().since(at.wall))),
+    }
+}
+
+/// A job as it is told. One that is not sent because its source is shut has no row that says so.
+pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
+    let windows = mounts.get(&job.key.source).and_then(|mount| mount.source().submit.as_ref());
+    let Some(windows) = windows.filter(|_| is_paused(&job)) else { return job };
+    let Opening::Shut { until } = windows.at(at.wall) else { return job };
+    // What waits for longer, or for a person, is told as that.
+    if job.due.is_none_or(|due| due >= until) {
+        return job;
+    }
+    let words = match until {
+        NEVER => format!("the source's window is shut and opens no more (`submit`: {windows}): change it in jobs.toml"),
+        until => format!("the source's window is shut until {}; `submit`: {windows}", windows.shown(until)),
+    };
+    job.resting((until != NEVER).then_some(until), Some(Fault::new(FaultKind::Window, words, at.now)))
+}

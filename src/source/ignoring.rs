@@ -1,0 +1,182 @@
+//! `.scribedignore`: what people want passed over, in the syntax of `.gitignore`. One may lie in every folder; it
+//! speaks for all that lies below, and the nearest has the last word.
+
+use crate::domain::path::RelPath;
+use crate::source::choice::Rule;
+use crate::source::small::read;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Its name.
+pub const IGNORE_FILE: &str = ".scribedignore";
+
+/// The files of one way down a tree, read when they are first asked for and forgotten when the way leads
+/// elsewhere: whoever walks a tree in order reads each once, and holds as many as the tree is deep.
+#[derive(Debug)]
+pub struct Ignoring {
+    root: PathBuf,
+    /// From the top down: each folder of the way last asked for, relative to the root.
+    way: Vec<(PathBuf, Lines)>,
+    /// What is wrong with a line, since it was last asked for.
+    troubles: Vec<String>,
+}
+
+/// What one folder's file says.
+#[derive(Debug)]
+enum Lines {
+    /// Nothing: there is none.
+    None,
+    Some(Gitignore),
+    /// Nobody knows: it is there and cannot be read.
+    Unread(String),
+}
+
+impl Ignoring {
+    /// Nothing is read yet.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned(), way: Vec::new(), troubles: Vec::new() }
+    }
+
+    /// By which line an entry of a folder that is looked at is passed over. Blocks where a file is to be read.
+    pub fn rule(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
+        let parent = path.parent()?;
+        self.go_to(parent);
+        for (folder, lines) in self.way.iter().rev() {
+            match lines {
+                Lines::None => {}
+                Lines::Unread(why) => return Some(Rule::Unread { file: folder.join(IGNORE_FILE), why: why.clone() }),
+                Lines::Some(lines) => match lines.matched(path, is_folder) {
+                    Match::None => {}
+                    Match::Whitelist(_) => return None,
+                    Match::Ignore(glob) => {
+                        let line = glob.from().and_then(Path::to_str).and_then(|line| line.parse().ok()).unwrap_or(0);
+                        let (file, pattern) = (folder.join(IGNORE_FILE), glob.original().to_owned());
+                        return Some(Rule::Line { file, line, pattern });
+                    }
+                },
+            }
+        }
+        None
+    }
+
+    /// As [`Ignoring::rule`], of an entry of which nobody has looked at the folders above.
+    pub fn rule_anywhere(&mut self, path: &Path, is_folder: bool) -> Option<Rule> {
+        let above: Vec<&Path> = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).collect();
+        for folder in above.into_iter().rev() {
+            if let Some(rule) = self.rule(folder, true) {
+                return Some(Rule::Below { folder: folder.to_owned(), rule: Box::new(rule) });
+            }
+        }
+        self.rule(path, is_folder)
+    }
+
+    /// Lines that say nothing, since they are wrong; told once.
+    pub fn troubles(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.troubles)
+    }
+
+    fn go_to(&mut self, folder: &Path) {
+        while self.way.last().is_some_and(|(last, _)| !folder.starts_with(last)) {
+            self.way.pop();
+        }
+        if self.way.last().is_some_and(|(last, _)| last == folder) {
+            return;
+        }
+        let known = self.way.last().map(|(last, _)| last.clone());
+        let unknown = folder.ancestors().take_while(|above| known.as_deref() != Some(*above));
+        let unknown: Vec<PathBuf> = unknown.map(Path::to_owned).collect();
+        for folder in unknown.into_iter().rev() {
+            let lines = self.lines(&folder);
+            self.way.push((folder, lines));
+        }
+    }
+
+    fn lines(&mut self, folder: &Path) -> Lines {
+        let text = match read(&self.root.join(folder).join(IGNORE_FILE)) {
+            Ok(None) => return Lines::None,
+            Ok(Some(file)) => file.text,
+            Err(why) => return Lines::Unread(why),
+        };
+        let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).shown();
+        // Paths are asked for as they lie below the source's folder.
+        let mut builder = GitignoreBuilder::new(folder);
+        for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+            let at = PathBuf::from((number + 1).to_string());
+            if let Err(error) = builder.add_line(Some(at), line) {
+                self.troubles.push(format!("{shown}, line {}: this pattern says nothing: {error}", number + 1));
+            }
+        }
+        match builder.build() {
+            Ok(lines) => Lines::Some(lines),
+            Err(error) => Lines::Unread(format!("cannot be understood: {error}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn told(root: &Path, path: &str, is_folder: bool) -> String {
+        let rule = Ignoring::new(root).rule_anywhere(Path::new(path), is_folder);
+        rule.map_or("taken".to_owned(), |rule| rule.to_string())
+    }
+
+    #[test]
+    fn the_nearest_line_has_the_last_word() {
+        let root = tempfile::TempDir::new().unwrap();
+        let root = root.path();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join(IGNORE_FILE), "# rushes\n*.mov\n/top.wav\nraw/\n!keep.mov\n").unwrap();
+        fs::write(root.join("a/.scribedignore"), "!*.mov\nsecret*\n").unwrap();
+        fs::write(root.join("a/b/.scribedignore"), "talk.mov\n!secret.wav\n").unwrap();
+        let cases = [
+            ("x.mov", "line 2 of .scribedignore (*.mov)"),
+            ("keep.mov", "taken"),
+            ("top.wav", "line 3 of .scribedignore (/top.wav)"),
+            ("c/top.wav", "taken"),
+            ("raw/x.wav", "in the folder raw, which is passed over: line 4 of .scribedignore (raw/)"),
+            ("a/x.mov", "taken"),
+            ("a/secret.wav", "line 2 of a/.scribedignore (secret*)"),
+            ("a/b/talk.mov", "line 1 of a/b/.scribedignore (talk.mov)"),
+            ("a/b/other.mov", "taken"),
+            ("a/b/secret.wav", "taken"),
+        ];
+        for (path, words) in cases {
+            assert!(told(root, path, false).contains(words), "{path}: {}", told(root, path, false));
+        }
+        assert!(told(root, "raw", true).contains("line 4"));
+        assert_eq!(told(root, "raw", false), "taken", "a pattern with a slash at its end is for folders");
+    }
+
+    #[test]
+    fn what_cannot_be_read_passes_over_all_of_its_folder_and_a_wrong_line_is_told() {
+        let root = tempfile::TempDir::new().unwrap();
+        fs::create_dir(root.path().join("a")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", root.path().join("a/.scribedignore")).unwrap();
+        assert!(told(root.path(), "a/talk.wav", false).contains("a/.scribedignore is a link"));
+        assert_eq!(told(root.path(), "talk.wav", false), "taken");
+        fs::write(root.path().join(IGNORE_FILE), "*.mov\na{b\n").unwrap();
+        let mut ignoring = Ignoring::new(root.path());
+        assert!(ignoring.rule(Path::new("x.mov"), false).is_some());
+        assert!(ignoring.troubles()[0].starts_with(".scribedignore, line 2: this pattern says nothing"));
+    }
+
+    #[test]
+    fn a_walk_reads_each_file_once_and_forgets_what_lies_behind_it() {
+        let root = tempfile::TempDir::new().unwrap();
+        for folder in ["a/b/c", "d"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join(IGNORE_FILE), "*.mov\n").unwrap();
+        }
+        let mut ignoring = Ignoring::new(root.path());
+        assert!(ignoring.rule(Path::new("a/b/c/x.mov"), false).is_some());
+        fs::remove_file(root.path().join("a/b/c/.scribedignore")).unwrap();
+        assert!(ignoring.rule(Path::new("a/b/c/y.mov"), false).is_some(), "it is not read again");
+        assert!(ignoring.rule(Path::new("d/x.mov"), false).is_some());
+        assert_eq!(ignoring.way.len(), 2, "the top and d");
+    }
+}

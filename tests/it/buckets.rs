@@ -1,0 +1,314 @@
+//! Buckets, against a real S3 server: objects are found, read, transcribed, and their outputs put beside them, by
+//! the real binary.
+
+use crate::support::bed::{Bed, Running, eventually, speech};
+use crate::support::s3::{Fate, Front, S3};
+use crate::support::stub::{Act, Stub};
+use serde_json::Value;
+use std::fs;
+
+/// The embedded service, quick to notice the end.
+const SERVICE: &str = "[service.poll]\nmin = \"50ms\"\n[retry]\nfirst = \"100ms\"\n";
+
+fn bed(s3: &S3, config: &str) -> Bed {
+    let bed = Bed::new(config);
+    fs::write(bed.path("s3-key"), &s3.key_id).unwrap();
+    fs::write(bed.path("s3-secret"), &s3.secret).unwrap();
+    bed
+}
+
+fn configured(s3: &S3, prefix: &str, more: &str) -> Bed {
+    bed(s3, &format!("{SERVICE}{}{more}", s3.source(prefix, s3.port)))
+}
+
+/// What lies beside the object.
+fn outputs(stem: &str) -> Vec<String> {
+    ["json", "srt", "txt", "vtt"].iter().map(|ext| format!("{stem}.en.{ext}")).collect()
+}
+
+#[test]
+fn an_object_is_transcribed_and_its_outputs_lie_beside_it() {
+    let s3 = S3::start();
+    s3.put("tapes/1974/talk one.wav", speech(0));
+    s3.put("tapes/notes.pdf", "no media");
+    s3.put("other/talk.wav", speech(1));
+    let bed = configured(&s3, "tapes", "");
+    assert_eq!(bed.once(0)["done"], 1);
+    let mut wanted = outputs("tapes/1974/talk one");
+    wanted.extend(["other/talk.wav", "tapes/1974/talk one.wav", "tapes/notes.pdf"].map(String::from));
+    wanted.sort();
+    assert_eq!(s3.keys(), wanted);
+    let text = String::from_utf8(s3.get("tapes/1974/talk one.en.vtt")).unwrap();
+    assert!(text.starts_with("WEBVTT") && text.contains("recording blake3: "), "{text}");
+    let known = s3.objects();
+    assert_eq!(bed.once(0)["done"], 0);
+    assert_eq!((s3.objects(), bed.desk().records.len()), (known, 1));
+}
+
+#[test]
+fn an_object_that_did_not_change_is_never_read_again() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let front = Front::to(s3.port, |_| Fate::Pass);
+    let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
+    assert_eq!(bed.once(0)["done"], 1);
+    let reads = || front.asked().iter().filter(|line| line.starts_with("GET") && line.contains("a.wav")).count();
+    assert_eq!(reads(), 1, "{:?}", front.asked());
+    for _ in 0..2 {
+        bed.once(0);
+    }
+    assert_eq!(reads(), 1, "{:?}", front.asked());
+    // Other content is another file; it waits until it has been quiet for `hold`, and is read for its hash alone.
+    s3.put("tapes/a.wav", speech(1));
+    let waiting = bed.run(["once", "--json"]).last_object();
+    assert_eq!((&waiting["waiting_for"]["hold"], bed.desk().records.len()), (&Value::from(1), 1), "{waiting}");
+}
+
+#[test]
+fn what_others_wrote_is_left_alone_and_what_is_ours_is_replaced() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let source = |more: &str| format!("{SERVICE}{}{more}", s3.source("tapes", s3.port));
+    let bed = bed(&s3, &source("hold = \"0s\"\noutputs = [\"txt\", \"json\"]\n"));
+    s3.put("tapes/a.en.txt", "somebody's own");
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(s3.get("tapes/a.en.txt"), b"somebody's own");
+    let first = s3.get("tapes/a.wav.en.txt");
+    assert!(!first.is_empty());
+    s3.put("tapes/a.wav", speech(1));
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(s3.get("tapes/a.en.txt"), b"somebody's own");
+    assert_ne!(s3.get("tapes/a.wav.en.txt"), first, "our own is replaced");
+    assert_eq!(s3.keys().len(), 4, "{:?}", s3.keys());
+    // A person's edit of ours is a person's.
+    s3.put("tapes/a.wav.en.txt", "edited");
+    s3.put("tapes/a.wav", speech(2));
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(s3.get("tapes/a.wav.en.txt"), b"edited");
+    assert_eq!(s3.keys().len(), 5, "{:?}", s3.keys());
+}
+
+#[test]
+fn a_subtitle_that_is_there_already_costs_nothing() {
+    let s3 = S3::start();
+    s3.put("tapes/a b.wav", speech(0));
+    s3.put("tapes/a b.en.srt", "1\n00:00:00,000 --> 00:00:01,000\nby hand\n");
+    s3.put("tapes/a b c.srt", "another's");
+    let bed = configured(&s3, "tapes", "");
+    assert_eq!(bed.once(0)["skipped"], 1);
+    assert_eq!(bed.desk().records.len(), 0);
+    s3.delete("tapes/a b.en.srt");
+    assert_eq!(bed.once(0)["done"], 1);
+}
+
+#[test]
+fn copies_in_a_bucket_are_transcribed_once() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/copy/b.wav", speech(0));
+    let bed = configured(&s3, "tapes", "");
+    assert_eq!(bed.once(0)["done"], 2);
+    assert_eq!(bed.desk().records.len(), 1);
+    assert!(outputs("tapes/copy/b").iter().all(|key| s3.keys().contains(key)), "{:?}", s3.keys());
+}
+
+/// A bucket that cannot be asked is a mount that is away: frozen, said once, and nothing is concluded.
+#[test]
+fn a_bucket_that_is_out_is_frozen_and_nothing_changes() {
+    let mut s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let bed = configured(&s3, "tapes", "");
+    bed.once(0);
+    let before = bed.jobs();
+    s3.kill();
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!(ran.stderr.matches("the source is frozen").count(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("the bucket s3://media/tapes cannot be reached"), "{ran:?}");
+    assert_eq!(bed.jobs(), before);
+    let said = bed.run(["explain", "s3://media/tapes/a.wav"]);
+    assert!(said.stdout.contains("cannot be reached"), "{said:?}");
+}
+
+#[test]
+fn a_key_that_may_not_is_said_once_and_shown_nowhere() {
+    let s3 = S3::start();
+    let bed = configured(&s3, "tapes", "");
+    fs::write(bed.path("s3-secret"), "another-secret-that-nobody-may-see").unwrap();
+    s3.put("tapes/a.wav", speech(0));
+    let ran = bed.run(["once", "-v", "--json"]);
+    assert_eq!(ran.stderr.matches("may not be listed").count(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("SignatureDoesNotMatch"), "{ran:?}");
+    let checked = bed.run(["check"]);
+    assert!(checked.stdout.contains("may not be listed"), "{checked:?}");
+    for said in [&ran.stdout, &ran.stderr, &checked.stdout, &checked.stderr] {
+        assert!(!said.contains("nobody-may-see") && !said.contains(&s3.key_id), "{said}");
+    }
+}
+
+#[test]
+fn check_says_whether_outputs_may_be_put_and_changes_nothing() {
+    let s3 = S3::start();
+    let bed = configured(&s3, "tapes", "");
+    let checked = bed.run(["check"]);
+    assert!(checked.stdout.contains("s3://media/tapes can be listed and written"), "{checked:?}");
+    assert_eq!(s3.keys(), [""; 0]);
+
+    let reader = S3::allowing("[\"s3:ListBucket\", \"s3:GetObject\"]");
+    let bed = self::bed(&reader, &format!("{SERVICE}{}", reader.source("tapes", reader.port)));
+    let checked = bed.run(["check"]);
+    assert!(checked.stdout.contains("s3://media/tapes cannot be written"), "{checked:?}");
+    assert_eq!(checked.code, 1);
+}
+
+/// Where nothing may be put the write waits and says so; the result is kept.
+#[test]
+fn what_cannot_be_put_waits_and_is_not_bought_again() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let front = Front::to(s3.port, |line| match line.starts_with("PUT") {
+        true => Fate::Answer(403, "AccessDenied"),
+        false => Fate::Pass,
+    });
+    let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
+    let ran = bed.run(["once", "--json", "--patience", "1s"]);
+    assert_eq!(ran.stderr.matches("outputs cannot be written").count(), 1, "{ran:?}");
+    assert!(ran.stderr.contains("give the bucket's key the right to put objects"), "{ran:?}");
+    bed.configure(&format!("{SERVICE}{}", s3.source("tapes", s3.port)));
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(bed.desk().records.len(), 1);
+}
+
+#[test]
+fn a_server_that_asks_to_be_slower_is_asked_again() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let mut slow = std::collections::BTreeMap::new();
+    let front = Front::to(s3.port, move |line| {
+        // The first two of each kind.
+        let times: &mut u32 = slow.entry(line.to_owned()).or_default();
+        *times += 1;
+        if *times <= 2 { Fate::Answer(503, "SlowDown") } else { Fate::Pass }
+    });
+    let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!((bed.desk().records.len(), s3.keys().len()), (1, 5));
+}
+
+/// A listing whose answer breaks off says nothing of what it did not show.
+#[test]
+fn half_a_listing_is_said_and_nothing_is_concluded_from_it() {
+    let s3 = S3::start();
+    for name in ["a", "b"] {
+        s3.put(&format!("tapes/{name}.wav"), speech(usize::from(name == "b")));
+    }
+    let bed = configured(&s3, "tapes", "");
+    bed.once(0);
+    let before = bed.jobs();
+    let front = Front::to(s3.port, |line| match line.contains("max-keys=1000") {
+        true => Fate::Cut(700),
+        false => Fate::Pass,
+    });
+    bed.configure(&format!("{SERVICE}{}", s3.source("tapes", front.port)));
+    let ran = bed.run(["once", "--json"]);
+    assert!(ran.stderr.contains("the listing of the bucket broke off"), "{ran:?}");
+    assert_eq!(bed.jobs(), before);
+}
+
+#[test]
+fn an_object_that_goes_before_it_is_sent_is_skipped_and_one_that_comes_again_is_taken() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let bed = configured(&s3, "tapes", "settle = \"1s\"\nscan = \"1s\"\n");
+    let daemon = Running::start(bed.command(["run", "--json"]));
+    daemon.first_line();
+    let stage = || bed.jobs().get("a.wav").map(|row| row["stage"].as_str().unwrap().to_owned());
+    eventually("it is found", || stage().is_some());
+    s3.delete("tapes/a.wav");
+    eventually("it is skipped", || stage().as_deref() == Some("skipped"));
+    s3.put("tapes/a.wav", speech(0));
+    eventually("it is written", || stage().as_deref() == Some("written"));
+}
+
+#[test]
+fn keys_that_cannot_be_named_hide_no_others() {
+    let s3 = S3::start();
+    for key in ["tapes//first.wav", "tapes/../up.wav", "tapes/b//c.wav", "tapes/b//d.wav"] {
+        s3.put_odd(key);
+    }
+    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/z.wav", speech(1));
+    let bed = configured(&s3, "tapes", "");
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!(ran.last_object()["done"], 2, "{ran:?}");
+    assert_eq!(ran.stderr.matches("no request can name a key").count(), 4, "{ran:?}");
+}
+
+#[test]
+fn plan_and_explain_know_objects() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    s3.put("tapes/.hidden.wav", speech(0));
+    s3.put("tapes/notes.pdf", "no media");
+    let bed = configured(&s3, "tapes", "");
+    let planned = bed.run(["plan", "--json"]).last_object();
+    assert_eq!((&planned["new"], &planned["unknown_length"]), (&Value::from(1), &Value::from(1)), "{planned}");
+    let explain = |path: &str| bed.run(["explain", path]).stdout;
+    assert!(explain("s3://media/tapes/a.wav").contains("no scan has seen it yet"));
+    assert!(explain("s3://media/tapes/notes.pdf").contains("include"));
+    assert!(explain("s3://media/tapes/none.wav").contains("nothing is there"));
+    assert!(explain("s3://elsewhere/none.wav").contains("below no source's folder"));
+    bed.once(0);
+    assert!(explain("s3://media/tapes/a.wav").contains("written"), "{}", explain("s3://media/tapes/a.wav"));
+    let shown = bed.run(["show", "s3://media/tapes/a.wav"]);
+    assert!(shown.code == 0 && !shown.stdout.contains("is gone"), "{shown:?}");
+}
+
+/// Kill -9 at every place of the way of a bucket's job: it ends, and is bought once.
+#[test]
+fn killed_anywhere_an_object_is_bought_once_and_written() {
+    let s3 = S3::start();
+    let places = [
+        "admitted",
+        "uploading",
+        "upload-answered",
+        "intended",
+        "create-answered",
+        "announced",
+        "output-named",
+        "output-named:3",
+        "committed-submitted",
+        "committed-fetched",
+    ];
+    for (n, place) in places.iter().enumerate() {
+        let prefix = format!("tapes{n}");
+        s3.put(&format!("{prefix}/a.wav"), speech(n % 8));
+        let bed = configured(&s3, &prefix, "");
+        let mut command = bed.command(["once", "--json"]);
+        command.env("SCRIBED_CRASH_AT", place);
+        let ran = Running::start(command).wait();
+        assert_eq!(ran.code, -9, "{place}: {ran:?}");
+        assert_eq!(bed.once(0)["done"], 1, "{place}");
+        assert_eq!((bed.desk().records.len(), bed.desk().records[0].1), (1, false), "{place}");
+        assert!(outputs(&format!("{prefix}/a")).iter().all(|key| s3.keys().contains(key)), "{place}: {:?}", s3.keys());
+        assert_eq!(s3.keys().iter().filter(|key| key.starts_with(&format!("{prefix}/"))).count(), 5, "{place}");
+    }
+}
+
+/// A service elsewhere gets the object through us, of exactly its length.
+#[test]
+fn an_object_goes_through_to_a_service_elsewhere() {
+    let s3 = S3::start();
+    let stub = Stub::start(|_, _| Act::Well);
+    s3.put("tapes/a.wav", speech(0));
+    let bed = bed(
+        &s3,
+        &format!(
+            "[service]\nurl = \"{}\"\nkey = \"file:s3-key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n{}",
+            stub.url(),
+            s3.source("tapes", s3.port)
+        ),
+    );
+    assert_eq!(bed.once(0)["done"], 1);
+    let names: Vec<String> = stub.book().asked.iter().map(|(_, _, file)| file.clone()).collect();
+    assert!(names.contains(&"a.wav".to_owned()), "{names:?}");
+}

@@ -1,0 +1,131 @@
+//! `scribed explain` knows what keeps a file: one test for each fact.
+
+use crate::support::bed::{Bed, QUICK, Running, eventually, files};
+use crate::support::stub::{Act, Endpoint, Stub};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+
+fn explain(bed: &Bed, path: &str) -> Value {
+    let mut command = bed.command(["explain", "--json", path]);
+    command.env("SCRIBED_KEY", "k");
+    let ran = Running::start(command).wait();
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.last_object()
+}
+
+fn fact(said: &Value, kind: &str) -> Value {
+    let facts = said["facts"].as_array().unwrap();
+    facts.iter().find(|fact| fact["kind"] == kind).unwrap_or_else(|| panic!("no {kind} in {said}")).clone()
+}
+
+fn daemon(bed: &Bed) -> Running {
+    let mut command = bed.command(["run", "--json"]);
+    command.env("SCRIBED_KEY", "k");
+    let running = Running::start(command);
+    running.first_line();
+    running
+}
+
+#[test]
+fn a_pause_is_named_with_the_command_that_ends_it() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["pause", "--source", "inbox"]).code, 0);
+    assert_eq!(bed.once(1)["waiting_for"], json!({"pause": 1}));
+    let said = explain(&bed, "inbox/talk.wav");
+    assert_eq!(fact(&said, "pause")["can"], "`scribed resume --source inbox`", "{said}");
+    assert!(said["next"].as_str().unwrap().contains("`scribed resume --source inbox`"), "{said}");
+    assert_eq!((&said["where"], &said["when"]), (&json!("probed"), &Value::Null), "{said}");
+    assert_eq!(bed.run(["pause", "--for", "2h"]).code, 0);
+    let said = explain(&bed, "inbox/talk.wav");
+    assert_eq!(fact(&said, "pause")["until"], Value::Null, "that of the source lasts longer: {said}");
+    let told = bed.run(["explain", "inbox/talk.wav"]).stdout;
+    let paragraph = told.lines().next().unwrap();
+    for part in ["talk.wav is probed since", "Next: nothing while it is paused", "You can: "] {
+        assert!(paragraph.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn a_budget_says_when_it_opens() {
+    let bed = Bed::new(&format!("[budget]\nday = \"2s\"\n{QUICK}"));
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    assert_eq!(bed.once(1)["waiting_for"], json!({"budget": 1}));
+    let waits = bed.jobs().into_iter().find(|(_, row)| row["stage"] == "probed").unwrap().0;
+    let said = explain(&bed, &format!("inbox/{waits}"));
+    let budget = fact(&said, "budget");
+    assert!(budget["until"].as_str().unwrap().contains("T00:00:00"), "{said}");
+    assert!(said["next"].as_str().unwrap().contains("budget.day"), "{said}");
+    assert!(fact(&said, "no_daemon")["can"].as_str().unwrap().contains("scribed run"), "{said}");
+}
+
+#[test]
+fn a_folder_that_is_away_keeps_what_needs_it() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    bed.once(1);
+    fs::rename(bed.path("inbox"), bed.path("gone")).unwrap();
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(fact(&said, "frozen")["words"].as_str().unwrap().contains("is not there"), "{said}");
+}
+
+#[test]
+fn a_service_that_is_out_is_what_comes_next() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let config = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\n{QUICK}", stub.url());
+    drop(stub);
+    let bed = Bed::new(&config);
+    bed.drop_in(0, "talk.wav");
+    let running = daemon(&bed);
+    eventually("the line is closed", || explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("outage"));
+    let said = explain(&bed, "inbox/talk.wav");
+    assert!(said["next"].as_str().unwrap().starts_with("nothing before the service is found to answer"), "{said}");
+    assert_eq!(said["when"], Value::Null, "no moment that has passed: {said}");
+    let shown = bed.run(["show", "inbox/talk.wav"]).stdout;
+    assert!(shown.contains("  service  default") && shown.contains("nothing before the service"), "{shown}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+fn not_yet(record: &mut Value) {
+    record["status"] = "processing".into();
+    record["result"] = Value::Null;
+}
+
+#[test]
+fn a_limit_is_a_turn_that_is_waited_for() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(not_yet),
+        _ => Act::Well,
+    });
+    let limits = "limits = { running = 1 }\nlag = \"1s\"";
+    let config = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\n{limits}\n{QUICK}", stub.url());
+    let bed = Bed::new(&config);
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    let running = daemon(&bed);
+    let both = || ["inbox/a.wav", "inbox/b.wav"].map(|path| explain(&bed, path));
+    eventually("one runs and one waits", || both().iter().any(|said| said["facts"].to_string().contains("limit")));
+    let said = both().into_iter().find(|said| said["facts"].to_string().contains("limit")).unwrap();
+    assert!(fact(&said, "limit")["words"].as_str().unwrap().contains("1 at a time"), "{said}");
+    assert!(said["next"].as_str().unwrap().contains("in its turn"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn what_a_person_put_in_an_outputs_place_is_not_called_ours() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.once(0);
+    let words = |path: &str| explain(&bed, path)["words"].as_str().unwrap().to_owned();
+    assert!(words("inbox/talk.en.srt").ends_with("an output that scribed wrote"));
+    fs::write(bed.path("inbox/talk.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nmine\n").unwrap();
+    assert!(words("inbox/talk.en.srt").contains("is another file now"), "{}", words("inbox/talk.en.srt"));
+    fs::write(bed.path("inbox/talk.en.new.srt"), "1\n").unwrap();
+    assert!(!words("inbox/talk.en.new.srt").contains("scribed wrote"), "{}", words("inbox/talk.en.new.srt"));
+    assert!(files(&bed.path("inbox")).len() > 4);
+}

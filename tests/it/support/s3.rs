@@ -1,0 +1,226 @@
+//! A real S3 server of its own for each test, which checks every signature (`tests/s3/install.sh` brings it), and a
+//! way to it on which things happen.
+
+use super::bed::eventually;
+use futures_util::TryStreamExt;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::path::Path as Key;
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+/// The bucket that is there from the beginning.
+pub const BUCKET: &str = "media";
+
+/// The server, the key that it takes, and what is seen and put by others than scribed.
+pub struct S3 {
+    child: Child,
+    pub port: u16,
+    pub key_id: String,
+    pub secret: String,
+    store: AmazonS3,
+    runtime: tokio::runtime::Runtime,
+}
+
+/// What is asked of the server before it wants signatures: four requests.
+const UNSIGNED: &str = "4";
+
+impl S3 {
+    pub fn start() -> Self {
+        Self::allowing("\"*\"")
+    }
+
+    /// Whose key may do these things, as a policy names them.
+    pub fn allowing(actions: &str) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let checked = Command::new(root.join("tests/s3/install.sh")).arg("--check").output().unwrap();
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new(root.join("target/s3/python/bin/moto_server"));
+        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]).env("INITIAL_NO_AUTH_ACTION_COUNT", UNSIGNED);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        eventually("the S3 server listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let (key_id, secret) = provide(port, actions);
+        let builder = AmazonS3Builder::new().with_bucket_name(BUCKET).with_region("us-east-1").with_allow_http(true);
+        let builder = builder.with_endpoint(format!("http://127.0.0.1:{port}"));
+        let store = builder.with_access_key_id(&key_id).with_secret_access_key(&secret).build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { child, port, key_id, secret, store, runtime }
+    }
+
+    pub fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) {
+        let bytes: Vec<u8> = bytes.into();
+        self.runtime.block_on(self.store.put(&Key::parse(key).unwrap(), bytes.into())).unwrap();
+    }
+
+    pub fn delete(&self, key: &str) {
+        self.runtime.block_on(self.store.delete(&Key::parse(key).unwrap())).unwrap();
+    }
+
+    pub fn get(&self, key: &str) -> Vec<u8> {
+        let got = async { self.store.get(&Key::parse(key).unwrap()).await?.bytes().await };
+        self.runtime.block_on(got).unwrap().into()
+    }
+
+    /// Every object, by its key.
+    pub fn keys(&self) -> Vec<String> {
+        let listed = self.store.list(None).map_ok(|meta| meta.location.to_string()).try_collect::<Vec<_>>();
+        let mut keys = self.runtime.block_on(listed).unwrap();
+        keys.sort();
+        keys
+    }
+
+    /// What lies there, whole.
+    pub fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        self.keys().into_iter().map(|key| (key.clone(), self.get(&key))).collect()
+    }
+
+    /// A source's lines for it, or for whoever stands before it.
+    pub fn source(&self, prefix: &str, port: u16) -> String {
+        format!(
+            "[[source]]\nname = \"media\"\nbucket = \"s3://{BUCKET}/{prefix}\"\n\
+             s3 = {{ endpoint = \"http://127.0.0.1:{port}\", key_id = \"file:s3-key\", secret = \"file:s3-secret\" }}\n"
+        )
+    }
+
+    /// An object under a key that the crate cannot name.
+    pub fn put_odd(&self, key: &str) {
+        // Python signs what it is given.
+        let script = "import os, sys, boto3\n\
+             from botocore.config import Config\n\
+             config = Config(s3={'addressing_style': 'path'}, proxies={})\n\
+             s3 = boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1', config=config,\n\
+                 aws_access_key_id=sys.argv[2], aws_secret_access_key=os.environ['SECRET'])\n\
+             s3.put_object(Bucket=sys.argv[3], Key=sys.argv[4], Body=b'odd')\n";
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut python = Command::new(root.join("target/s3/python/bin/python"));
+        python.args(["-c", script, &format!("http://127.0.0.1:{}", self.port), &self.key_id, BUCKET, key]);
+        let output = python.env("SECRET", &self.secret).env("NO_PROXY", "*").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Ends it at once.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A user with a key, what that may do, and a bucket.
+fn provide(port: u16, actions: &str) -> (String, String) {
+    let iam = |query: &str| ask(port, "POST /", "iam", query);
+    iam("Action=CreateUser&UserName=tester&Version=2010-05-08");
+    let key = iam("Action=CreateAccessKey&UserName=tester&Version=2010-05-08");
+    let policy = format!(
+        "{{\"Version\":\"2012-10-17\",\"Statement\":[{{\"Effect\":\"Allow\",\"Action\":{actions},\"Resource\":\"*\"}}]}}"
+    );
+    let policy: String = policy.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    iam(&format!("Action=PutUserPolicy&UserName=tester&PolicyName=may&PolicyDocument={policy}&Version=2010-05-08"));
+    ask(port, &format!("PUT /{BUCKET}"), "s3", "");
+    let part = |name: &str| {
+        let (_, rest) = key.split_once(&format!("<{name}>")).unwrap_or_else(|| panic!("no {name} in {key}"));
+        rest.split_once('<').unwrap().0.to_owned()
+    };
+    (part("AccessKeyId"), part("SecretAccessKey"))
+}
+
+/// One request whose signature nobody looks at yet.
+fn ask(port: u16, line: &str, service: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let scope = format!("AWS4-HMAC-SHA256 Credential=nobody/20260101/us-east-1/{service}/aws4_request");
+    let head = format!(
+        "{line} HTTP/1.0\r\nHost: 127.0.0.1:{port}\r\nAuthorization: {scope}, SignedHeaders=host, Signature=0\r\n\
+         X-Amz-Date: 20260101T000000Z\r\nContent-Type: application/x-www-form-urlencoded; charset=utf-8\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.lines().next().unwrap_or_default().contains(" 200"), "{line} {body}: {answer}");
+    answer
+}
+
+/// What happens to a request on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes through.
+    Pass,
+    /// It is answered with this status and S3's code.
+    Answer(u16, &'static str),
+    /// The answer is cut off after so many bytes.
+    Cut(usize),
+}
+
+type Judge = Box<dyn FnMut(&str) -> Fate + Send>;
+
+/// A way to a server on which the judge says what happens; each request is told by its first line.
+pub struct Front {
+    pub port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Front {
+    pub fn to(port: u16, judge: impl FnMut(&str) -> Fate + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let own = listener.local_addr().unwrap().port();
+        let judge: Arc<Mutex<Judge>> = Arc::new(Mutex::new(Box::new(judge)));
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let told = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (judge, told) = (Arc::clone(&judge), Arc::clone(&told));
+                std::thread::spawn(move || lead(client, port, &judge, &told));
+            }
+        });
+        Self { port: own, asked }
+    }
+
+    /// The first lines of all requests so far.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec<String>>) -> Option<()> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        client.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let line = String::from_utf8_lossy(&head).lines().next()?.to_owned();
+    told.lock().unwrap().push(line.clone());
+    let fate = (judge.lock().unwrap())(&line);
+    if let Fate::Answer(status, code) = fate {
+        let body = format!("<Error><Code>{code}</Code><Message>As the test wants it.</Message></Error>");
+        let body = if line.starts_with("HEAD") { String::new() } else { body };
+        let head = format!("HTTP/1.1 {status} No\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        client.write_all((head + &body).as_bytes()).ok()?;
+        return None;
+    }
+    let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    // One request each.
+    head.truncate(head.len() - 2);
+    head.extend_from_slice(b"Connection: close\r\n\r\n");
+    server.write_all(&head).ok()?;
+    let (mut from, mut to) = (client.try_clone().ok()?, server.try_clone().ok()?);
+    std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+    let mut back = match fate {
+        Fate::Cut(bytes) => server.take(bytes as u64),
+        _ => server.take(u64::MAX),
+    };
+    std::io::copy(&mut back, &mut client).ok()?;
+    client.shutdown(std::net::Shutdown::Both).ok()
+}
