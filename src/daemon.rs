@@ -28,6 +28,7 @@ use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::service::{self, Running, StartError};
 use crate::server::sign;
 use crate::source::folder::{Scan, Scanned};
+use crate::source::ignore::is_leftover;
 use crate::source::intake::Intake;
 use crate::source::mount::Mount;
 use crate::source::reopen;
@@ -125,6 +126,8 @@ impl House {
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
         tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
+        let places: Vec<PathBuf> = config.sources.iter().filter_map(|source| source.place.clone()).collect();
+        drop(tokio::task::spawn_blocking(move || sweep_places(&places)));
         let homes = Arc::new(config.homes());
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::default());
         let engine = |client: &Arc<dyn Client>| {
@@ -166,6 +169,7 @@ impl House {
             if scanned.there {
                 reopen::returned(mount.source(), store, clock).await?;
                 reopen::subtitled(mount, store, clock).await?;
+                reopen::mended(mount.source(), store, clock).await?;
                 admitted();
             }
             for trouble in &scanned.troubles {
@@ -342,6 +346,17 @@ pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
 fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<Mount>> {
     let mount = |source: &Source| Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(clock)));
     config.sources.iter().map(|source| (source.name.clone(), mount(source))).collect()
+}
+
+/// No scan comes by where outputs go.
+fn sweep_places(places: &[PathBuf]) {
+    for place in places {
+        let entries = walkdir::WalkDir::new(place).into_iter().flatten();
+        let leftovers = entries.filter(|entry| is_leftover(entry.file_name()));
+        let folders: BTreeSet<PathBuf> =
+            leftovers.filter_map(|entry| entry.path().parent().map(Path::to_owned)).collect();
+        folders.iter().for_each(|folder| drop(placing::sweep(folder)));
+    }
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.

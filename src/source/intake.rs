@@ -250,10 +250,21 @@ impl Intake<'_> {
             followed.troubles.clone_from(&scanned.troubles);
         }
         self.leave(scanned);
+        self.mended().await?;
         Ok(took)
     }
 
+    /// What waited for it goes on.
+    async fn mended(&self) -> Result<(), StoreError> {
+        reopen::mended(self.mount.source(), self.store, self.clock).await?;
+        (self.admitted)();
+        Ok(())
+    }
+
     async fn changed(&self, changed: Changed, followed: &Followed) -> Result<(), StoreError> {
+        if changed.settings {
+            self.mended().await?;
+        }
         let scanned = self.scan(followed).below(topmost(changed.paths)).await?;
         self.tell(&scanned.troubles);
         self.leave(scanned);

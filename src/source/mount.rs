@@ -2,9 +2,11 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
+use crate::domain::names::SourceName;
 use crate::source::beside::Beside;
 use crate::source::disk::{Disk, NETWORK_SETTLE};
 use crate::source::marker::{self, Known, Memory, Stranger};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,6 +37,8 @@ type Look = Arc<dyn Fn(&Path, Option<&Known>) -> Result<Disk, Stranger> + Send +
 pub struct Mount {
     source: Arc<Source>,
     memory: Memory,
+    /// Of the folder that its outputs go to, where that is another.
+    placed: Option<Memory>,
     beside: Beside,
     clock: Arc<dyn Clock>,
     look: Look,
@@ -65,9 +69,15 @@ impl Mount {
             tracing::warn!(source = %source.name, %error, "{words}");
             None
         });
+        let placed = source.place.as_ref().map(|place| {
+            // No source has a line break in its name.
+            let name = SourceName::new(format!("{}\nplace", source.name));
+            Memory::new(state, &name, place)
+        });
         Self {
             source,
             memory,
+            placed,
             beside: Beside::new(Arc::clone(&clock)),
             clock,
             look,
@@ -81,6 +91,26 @@ impl Mount {
     /// The source.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
+    }
+
+    /// Whether outputs may go where `place` says: it is made when it is first needed, and known again by its
+    /// marker. Blocks.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn place_ready(&self) -> Result<(), String> {
+        let (Some(memory), Some(place)) = (&self.placed, &self.source.place) else { return Ok(()) };
+        let shown = place.display();
+        let failed = |error: io::Error| format!("outputs cannot go to {shown}: {error}");
+        if let Some(known) = memory.load().map_err(failed)? {
+            return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
+        }
+        // Not its parents: one of them may be where a share is to be mounted.
+        match std::fs::create_dir(place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        memory.keep(&marker::learn(place).map_err(failed)?).map_err(failed)
     }
 
     /// The subtitles in its folder.

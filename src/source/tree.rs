@@ -3,9 +3,11 @@
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::source::choice::{Choice, MOVE_UP, Rule, choose, choose_entry};
+use crate::source::choice::{Choice, MOVE_UP, Rule, choose_anywhere, choose_here};
 use crate::source::disk::Disk;
 use crate::source::ignore::is_leftover;
+use crate::source::ignoring::Ignoring;
+use std::cell::RefCell;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -33,7 +35,8 @@ pub enum Seen {
 /// Walks files and folders given by their paths below the source's folder, and ends early when nobody
 /// listens. Links are not followed. Blocks.
 pub fn walk(source: &Source, disk: Disk, paths: &[PathBuf], on_folder: Option<&OnFolder>, to: &Sender<Seen>) {
-    let walk = Walk { source, disk, on_folder, to };
+    let ignoring = RefCell::new(Ignoring::new(&source.folder));
+    let walk = Walk { source, disk, on_folder, to, ignoring };
     for path in paths {
         if !walk.below(path) {
             return;
@@ -46,6 +49,7 @@ struct Walk<'a> {
     disk: Disk,
     on_folder: Option<&'a OnFolder>,
     to: &'a Sender<Seen>,
+    ignoring: RefCell<Ignoring>,
 }
 
 impl Walk<'_> {
@@ -91,7 +95,12 @@ impl Walk<'_> {
     }
 
     fn takes(&self, entry: &DirEntry) -> bool {
-        match choose_entry(self.source, self.path(entry), entry.file_type().into()) {
+        let mut ignoring = self.ignoring.borrow_mut();
+        let choice = choose_here(self.source, &mut ignoring, self.path(entry), entry.file_type().into());
+        for trouble in ignoring.troubles() {
+            self.to.blocking_send(Seen::Trouble(trouble)).ok();
+        }
+        match choice {
             Choice::Taken => true,
             Choice::PassedOver(rule) => {
                 // Nobody could look at it by its path and ask.
@@ -106,7 +115,7 @@ impl Walk<'_> {
 
     /// Nobody has looked at the folders above.
     fn takes_start(&self, start: &Path, entry: &DirEntry) -> bool {
-        is_leftover(entry.file_name()) || choose(self.source, start, entry.file_type().into()) == Choice::Taken
+        is_leftover(entry.file_name()) || choose_anywhere(self.source, start, entry.file_type().into()) == Choice::Taken
     }
 
     fn path<'e>(&self, entry: &'e DirEntry) -> &'e Path {

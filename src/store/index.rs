@@ -59,7 +59,7 @@ impl Index {
     pub fn add(&mut self, job: &Job) {
         self.last = self.last.max(job.id.0);
         self.by_tag.insert(job.key.tag(), job.id);
-        for output in &job.outputs {
+        for output in job.outputs.iter().filter(|output| output.at.is_none()) {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }

@@ -58,6 +58,7 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+mod sources;
 mod systemd;
 mod walking;
 
