@@ -27,6 +27,7 @@ use crate::pipeline::write::Writing;
 use crate::server::auth;
 use crate::server::service::StartError;
 use crate::source::folder::{Scan, Scanned};
+use crate::source::ignore::is_leftover;
 use crate::source::intake::Intake;
 use crate::source::mount::Mount;
 use crate::source::reopen;
@@ -195,6 +196,8 @@ impl House {
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
         tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
+        let places: Vec<PathBuf> = config.sources.iter().filter_map(|source| source.place.clone()).collect();
+        drop(tokio::task::spawn_blocking(move || sweep_places(&places)));
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Passing>::default());
         let engines_pass = Arc::clone(&passing);
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
@@ -226,6 +229,7 @@ impl House {
             if scanned.there {
                 reopen::returned(mount.source(), store, clock).await?;
                 reopen::subtitled(mount, store, clock).await?;
+                reopen::mended(mount.source(), store, clock).await?;
                 admitted();
             }
             for trouble in &scanned.troubles {
@@ -431,6 +435,17 @@ pub fn mounts_of(config: &Config) -> BTreeMap<SourceName, Arc<Mount>> {
 fn mounts(config: &Config, clock: &Arc<dyn Clock>) -> BTreeMap<SourceName, Arc<Mount>> {
     let mount = |source: &Source| Arc::new(Mount::new(Arc::new(source.clone()), &config.state, Arc::clone(clock)));
     config.sources.iter().map(|source| (source.name.clone(), mount(source))).collect()
+}
+
+/// No scan comes by where outputs go.
+fn sweep_places(places: &[PathBuf]) {
+    for place in places {
+        let entries = walkdir::WalkDir::new(place).into_iter().flatten();
+        let leftovers = entries.filter(|entry| is_leftover(entry.file_name()));
+        let folders: BTreeSet<PathBuf> =
+            leftovers.filter_map(|entry| entry.path().parent().map(Path::to_owned)).collect();
+        folders.iter().for_each(|folder| drop(placing::sweep(folder)));
+    }
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.

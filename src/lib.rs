@@ -56,6 +56,7 @@ pub mod cli {
     pub mod harvest;
     pub mod init;
     pub mod jobs;
+    pub mod laid_out;
     pub mod next;
     pub mod once;
     pub mod part;
@@ -145,6 +146,7 @@ pub mod control {
     pub mod explaining;
     pub mod facts;
     pub mod forecast;
+    pub mod freshening;
     pub mod hands;
     pub mod listing;
     pub mod pausing;

@@ -291,6 +291,9 @@ pub struct Explain {
 /// `scribed plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
+    /// What would be asked of the service for this one file, and where each part of it comes from
+    #[arg(long, value_name = "PATH")]
+    pub explain: Option<PathBuf>,
     /// Every file by name, and what becomes of it
     #[arg(long)]
     pub list: bool,
@@ -311,17 +314,24 @@ pub struct Add {
 #[derive(Debug, Args)]
 pub struct Retry {
     /// Numbers of jobs, or paths of their recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present = "failed", conflicts_with = "failed")]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written"], conflicts_with_all = ["failed", "written"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
+    /// All jobs whose outputs are written: with --fresh
+    #[arg(long, requires = "fresh", conflicts_with = "failed")]
+    pub written: bool,
     /// Of these, only those of this source
-    #[arg(long, value_name = "NAME", requires = "failed")]
+    #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,
     /// Of these, only those with a fault of this kind (see `fault` of `scribed jobs --failed --csv`)
     #[arg(long, value_name = "KIND", requires = "failed", value_parser = fault_kind)]
     pub kind: Option<String>,
+    /// Not with what it was made with, but with what jobs.toml and the files beside it say now, in a new round.
+    /// What comes out as it was bought before is not bought again, but with --pay-again
+    #[arg(long)]
+    pub fresh: bool,
     /// Also what may have been bought already: an unknown create, a transcription that is stuck or gone.
     /// It may be paid for twice
     #[arg(long)]

@@ -17,6 +17,7 @@ use crate::source::mount::Mount;
 use crate::wire::page::ListQuery;
 use rustix::fs::{Access, access};
 use serde_json::json;
+use std::path::Path;
 use std::time::Duration;
 
 /// A service whose clock is further off than this makes its dates hard to trust.
@@ -86,6 +87,9 @@ async fn folder(mount: &Mount) -> Verdict {
     if let Err(away) = mount.there_now().await {
         return bad(&name, format!("frozen: {away}"));
     }
+    if let Some(place) = &source.place {
+        return placed(&name, place, source.folder.display().to_string());
+    }
     if access(&source.folder, Access::WRITE_OK).is_err() {
         return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));
     }
@@ -102,6 +106,27 @@ async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
         Err(error) => {
             bad(name, format!("{address} cannot be written: {error}; outputs would wait until its key may put objects"))
         }
+    }
+}
+
+/// The folder of outputs: there, or about to be made.
+fn placed(name: &str, place: &Path, folder: String) -> Verdict {
+    let parent = place.parent().unwrap_or(place);
+    match (place.is_dir(), parent.is_dir()) {
+        (true, _) if access(place, Access::WRITE_OK).is_ok() => {
+            good(name, &format!("{folder} can be read, and {} can be written", place.display()))
+        }
+        (false, true) if access(parent, Access::WRITE_OK).is_ok() => {
+            good(name, &format!("{folder} can be read, and {} is made when it is needed", place.display()))
+        }
+        (false, false) => bad(
+            name,
+            format!(
+                "{} is not there, nor is the folder that it is to be made in: make it, or mount it",
+                place.display()
+            ),
+        ),
+        _ => bad(name, format!("{} cannot be written: outputs would wait until it can", place.display())),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::args::Plan;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::laid_out;
 use crate::cli::planned::Planned;
 use crate::cli::planner::Planner;
 use crate::cli::signals::on_signal;
@@ -24,6 +25,9 @@ use crate::store::copy::CopyRoom;
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Plan) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
+    if let Some(path) = &args.explain {
+        return laid_out::run(context, &config, path).await;
+    }
     let stop = on_signal()?;
     tokio::select! {
         biased;
@@ -77,7 +81,11 @@ pub enum Queue {
 }
 
 impl Queue {
-    fn find(config: &Config) -> Result<Self, Failure> {
+    /// Through the daemon where one listens; else by a copy.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn find(config: &Config) -> Result<Self, Failure> {
         if let Some(caller) = Caller::find(&config.state)? {
             return Ok(Self::Daemon(Way::Daemon(caller)));
         }

@@ -17,16 +17,17 @@ use std::path::{Path, PathBuf};
 /// Orders under way at once: they share the queue's syncs.
 const AT_ONCE: usize = 16;
 
-/// Each of those that were named, or all that have failed.
+/// Each of those that were named, or all that have failed, or that are done.
 ///
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others go on.
 pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let selection = selection(&config, args)?;
-    let mut work = Work { context, way: Way::find(&config)?, pay_again: args.pay_again, sum: Sum::default() };
-    if args.failed {
-        work.all_failed(selection).await?;
+    let (pay_again, fresh) = (args.pay_again, args.fresh);
+    let mut work = Work { context, way: Way::find(&config)?, pay_again, fresh, sum: Sum::default() };
+    if args.failed || args.written {
+        work.all(selection).await?;
     } else {
         for typed in &args.jobs {
             let put = work.way.put(work.request(wanted(typed)?)).await?;
@@ -41,22 +42,24 @@ pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
 
 fn selection(config: &Config, args: &Retry) -> Result<Selection, Failure> {
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
-    Ok(Selection { stages: vec![StageKind::Failed], source, kind: args.kind.clone(), after: None })
+    let stage = if args.written { StageKind::Written } else { StageKind::Failed };
+    Ok(Selection { stages: vec![stage], source, kind: args.kind.clone(), after: None })
 }
 
 struct Work<'a> {
     context: &'a Context,
     way: Way,
     pay_again: bool,
+    fresh: bool,
     sum: Sum,
 }
 
 impl Work<'_> {
     fn request(&self, job: Wanted) -> Request {
-        Request::Retry { job, pay_again: self.pay_again }
+        Request::Retry { job, pay_again: self.pay_again, fresh: self.fresh }
     }
 
-    async fn all_failed(&mut self, mut selection: Selection) -> Result<(), Failure> {
+    async fn all(&mut self, mut selection: Selection) -> Result<(), Failure> {
         loop {
             let asked = self.way.ask(Request::Jobs(selection.clone())).await?;
             let Answer::Jobs(page) = asked else { return Err(strange()) };
@@ -90,6 +93,7 @@ impl Work<'_> {
 struct Sum {
     each: Each,
     another: u64,
+    if_changed: u64,
     perhaps_twice: u64,
 }
 
@@ -99,6 +103,7 @@ impl Sum {
         match retried.cost {
             Cost::Nothing => {}
             Cost::Another => self.another += 1,
+            Cost::IfChanged => self.if_changed += 1,
             Cost::PerhapsTwice => self.perhaps_twice += 1,
         }
         let mut object = row(&retried.job);
@@ -110,7 +115,12 @@ impl Sum {
         let Each { done, declined, unknown } = self.each;
         context.say(&format!("{done} go on now"))?;
         if self.another > 0 {
-            context.say(&format!("  {} of them buy another transcription: theirs had ended in error", self.another))?;
+            let why = "theirs had ended in error, or another was ordered";
+            context.say(&format!("  {} of them buy another transcription: {why}", self.another))?;
+        }
+        if self.if_changed > 0 {
+            let words = "buy another transcription, unless what is asked for now was bought already";
+            context.say(&format!("  {} of them {words}", self.if_changed))?;
         }
         if self.perhaps_twice > 0 {
             context.say(&format!(

@@ -1,7 +1,7 @@
 //! A job as `--json` and `--csv` show it (design, section 2).
 
 use crate::domain::fault::Fault;
-use crate::domain::job::Job;
+use crate::domain::job::{Job, Output};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::reason::reason;
 use crate::domain::stage::Stage;
@@ -22,7 +22,7 @@ pub fn row(job: &Job) -> Value {
         "service": job.stage.order().map(|order| &order.service),
         "transcription_id": job.stage.transcription(),
         "request_id": fault.and_then(|fault| fault.request_id.as_ref()),
-        "outputs": job.outputs.iter().map(|output| output.name.lossy()).collect::<Vec<_>>(),
+        "outputs": job.outputs.iter().map(output).collect::<Vec<_>>(),
         "reason": reason(job),
         "fault": fault.map(|fault| json!({
             "kind": fault.kind, "words": fault.words, "request_id": fault.request_id, "at": iso::write(fault.at),
@@ -90,4 +90,12 @@ fn fault(job: &Job) -> Option<&Fault> {
 pub fn moment(at: Timestamp) -> String {
     let text = iso::write(at);
     text.get(..19).unwrap_or(&text).replace('T', " ")
+}
+
+/// Its name beside the recording, or its whole path elsewhere.
+fn output(output: &Output) -> String {
+    match &output.at {
+        Some(folder) => format!("{}/{}", folder.lossy(), output.name.lossy()),
+        None => output.name.lossy().into_owned(),
+    }
 }

@@ -79,7 +79,7 @@ pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceNa
         context.say(&format!("  cost     {}, round {}", cost(charge), charge.round))?;
     }
     for output in &job.outputs {
-        context.say(&format!("  output   {}", output.name))?;
+        context.say(&format!("  output   {}", output.shown()))?;
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ const SOURCE: &[Key] = &[
     value("template"),
     value("outputs"),
     value("name_as"),
-    not_yet("place"),
+    value("place"),
     value("local_only"),
     value("service"),
     table("budget", &[value("day"), value("month"), value("total")]),

@@ -276,6 +276,9 @@ pub struct Source {
     pub outputs: Vec<Format>,
     /// How it is named.
     pub name_as: NameTemplate,
+    /// The folder in which its outputs go, each below it as its recording lies below `folder`; absolute. `None`:
+    /// beside the recordings.
+    pub place: Option<PathBuf>,
     /// What it shares with the others.
     pub shared: Arc<Shared>,
 }

@@ -38,6 +38,7 @@ struct Draft {
     source: Source,
     name_span: Range<usize>,
     folder_span: Range<usize>,
+    place_span: Option<Range<usize>>,
 }
 
 impl Reader<'_> {
@@ -56,7 +57,9 @@ impl Reader<'_> {
         for (number, later) in placed.iter().enumerate() {
             placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
-        drafts.into_iter().map(|draft| draft.source).collect()
+        placed_well(file, &drafts, known.own);
+        let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.place.clone()).collect();
+        drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
     }
 
     fn source(&self, section: &Section<'_>, known: &Known<'_>) -> Option<Draft> {
@@ -76,6 +79,7 @@ impl Reader<'_> {
         let language = section.get("language", language).map(|spot| spot.value);
         let name_as = name_as(section, known.scope)?;
         let bucket = self.bucket(section);
+        let outputs_to = section.get("place", text).filter(|place| place.value != BESIDE);
         if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
             let problem = Problem::at(section.span.clone(), "this source has no `folder`");
             section.tell(problem.mend("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
@@ -121,9 +125,11 @@ impl Reader<'_> {
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,
+            place: outputs_to.as_ref().map(|place| self.path(&place.value)),
             shared: Arc::clone(shared),
         };
-        Some(Draft { source, name_span: name.span, folder_span: place })
+        let place_span = outputs_to.map(|place| place.span);
+        Some(Draft { source, name_span: name.span, folder_span: place, place_span })
     }
 }
 
@@ -232,5 +238,39 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
         file.tell(
             problem.mend("each file belongs to one source: choose separate folders, or one source with `include`"),
         );
+    }
+}
+
+/// As `place` says that outputs go beside the recordings.
+const BESIDE: &str = "beside";
+
+/// Outputs that lie in a source's folder are no media of it.
+fn without_outputs(mut source: Source, places: &[PathBuf]) -> Source {
+    let inside = places.iter().filter_map(|place| place.strip_prefix(&source.folder).ok());
+    source.own.extend(inside.map(Path::to_owned));
+    source
+}
+
+/// Tells where outputs would be in somebody's way.
+fn placed_well(file: &Section<'_>, drafts: &[Draft], own: &[&Path]) {
+    let placed: Vec<(&Path, &Range<usize>)> =
+        drafts.iter().filter_map(|draft| Some((draft.source.place.as_deref()?, draft.place_span.as_ref()?))).collect();
+    for (number, (place, span)) in placed.iter().enumerate() {
+        let tell = |why: String, mend: &str| {
+            let what = format!("`source.place` {why}");
+            file.tell(Problem::at((*span).clone(), what).mend(mend));
+        };
+        if own.iter().any(|own| place.starts_with(own) || own.starts_with(place)) {
+            tell("is in the way of the state or of the service's data".to_owned(), "choose a folder of its own");
+        }
+        if let Some(draft) = drafts.iter().find(|draft| draft.source.folder.starts_with(place)) {
+            let why = format!("holds the recordings of the source {}", draft.source.name);
+            tell(why, "choose a folder of its own, or \"beside\" for outputs beside the recordings");
+        }
+        if placed[..number].iter().any(|(other, _)| other.starts_with(place) || place.starts_with(other)) {
+            let mend =
+                "give each source a folder of its own: two recordings of one name would share their outputs' names";
+            tell("lies in that of another source, or holds it".to_owned(), mend);
+        }
     }
 }

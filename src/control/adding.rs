@@ -9,7 +9,7 @@ use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::medium::Medium;
-use crate::source::choice::{Choice, Kind, choose};
+use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::mount::Mount;
 use crate::source::stamp::Look;
 use crate::store::contract::Admission;
@@ -25,7 +25,8 @@ use std::path::Path;
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     let Some((mount, key)) = hands.key(place.path()).await else { return Err(Refusal::Usage(hands.outside(place))) };
     let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
-    if let Choice::PassedOver(rule) = choose(mount.source(), below, Kind::File)
+    let (source, file) = (std::sync::Arc::clone(mount.source()), below.to_owned());
+    if let Choice::PassedOver(rule) = blocking(move || choose_anywhere(&source, &file, Kind::File)).await
         && !is_a_persons_to_overrule(&rule)
     {
         return Err(Refusal::Usage(format!("{place}: {rule}")));

@@ -9,7 +9,7 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::medium::Medium;
-use crate::source::choice::{Choice, Kind, Rule, choose};
+use crate::source::choice::{Choice, Kind, Rule, choose, choose_anywhere};
 use crate::source::mount::{Away, Mount};
 use crate::source::place::full_path;
 use crate::source::stamp::Look;
@@ -52,11 +52,11 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
     let job = hands.store.find(&key).await?;
     let (verdict, words, next) = match hands.store.wrote(&key).await? {
         true => (Verdict::PassedOver, whose(hands, mount, &key, &seen).await?, after(&Rule::OurOutput)),
-        false => told(source, &key, &seen),
+        false => told(&seen),
     };
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
     let Some(job) = job else {
-        let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File));
+        let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File, _));
         let facts = if is_coming { before_a_job(hands, &key).await? } else { Vec::new() };
         return Ok(Explained { facts, ..explained });
     };
@@ -76,7 +76,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
 /// Of a file that has the name of an output of ours: whether it is as scribed wrote it.
 async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> Result<String, Refusal> {
     let ours = Rule::OurOutput.to_string();
-    let Seen::Entry(Kind::File) = seen else { return Ok(ours) };
+    let Seen::Entry(Kind::File, _) = seen else { return Ok(ours) };
     let Some(job) = hands.store.writer(key).await? else { return Ok(ours) };
     let medium = Medium::below(mount, &key.path);
     let name = medium.name().as_bytes().to_vec();
@@ -109,7 +109,7 @@ fn taken_up(source: &Source, job: &Job) -> String {
 
 /// What stands at a path of a source.
 enum Seen {
-    Entry(Kind),
+    Entry(Kind, Choice),
     BehindALink(PathBuf),
     Nothing,
     SourceAway(Away),
@@ -121,20 +121,27 @@ async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
         return Seen::SourceAway(away);
     }
     if let Some(bucket) = mount.bucket() {
+        let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
         return match bucket.look(&key.path).await {
-            Ok(Look::File(_)) => Seen::Entry(Kind::File),
+            Ok(Look::File(_)) => Seen::Entry(Kind::File, choose(mount.source(), below, Kind::File)),
             Ok(_) => Seen::Nothing,
             Err(error) => Seen::Unknown(error),
         };
     }
-    let (folder, path) = (mount.source().folder.clone(), key.path.clone());
+    let (source, path) = (Arc::clone(mount.source()), key.path.clone());
     let looked = blocking(move || {
-        let link = behind_a_link(&folder, Path::new(OsStr::from_bytes(path.as_bytes())));
-        (link, full_path(&folder, &path).symlink_metadata())
+        let below = Path::new(OsStr::from_bytes(path.as_bytes()));
+        let link = behind_a_link(&source.folder, below);
+        let meta = full_path(&source.folder, &path).symlink_metadata();
+        let chosen = |meta: std::fs::Metadata| {
+            let kind = Kind::from(meta.file_type());
+            (kind, choose_anywhere(&source, below, kind))
+        };
+        (link, meta.map(chosen))
     });
     match looked.await {
         (Some(link), _) => Seen::BehindALink(link),
-        (None, Ok(meta)) => Seen::Entry(meta.file_type().into()),
+        (None, Ok((kind, choice))) => Seen::Entry(kind, choice),
         (None, Err(error)) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Seen::Nothing,
             _ => Seen::Unknown(error),
@@ -149,8 +156,7 @@ pub fn behind_a_link(folder: &Path, path: &Path) -> Option<PathBuf> {
     above.iter().rev().find(is_link).map(|above| above.to_path_buf())
 }
 
-fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'static str) {
-    let path = Path::new(OsStr::from_bytes(key.path.as_bytes()));
+fn told(seen: &Seen) -> (Verdict, String, &'static str) {
     let by = |rule: &Rule, next| (Verdict::PassedOver, rule.to_string(), next);
     match seen {
         Seen::SourceAway(away) => told_away(away),
@@ -162,9 +168,9 @@ fn told(source: &Source, key: &JobKey, seen: &Seen) -> (Verdict, String, &'stati
             let rule = Rule::Below { folder: link.clone(), rule: Box::new(Rule::NotAFile(Kind::Link)) };
             by(&rule, "nothing: links are not followed; make a source of the folder that the link leads to")
         }
-        Seen::Entry(kind) => match (choose(source, path, *kind), kind) {
-            (Choice::PassedOver(rule), Kind::File) => by(&rule, after(&rule)),
-            (Choice::PassedOver(rule), _) => by(&rule, "nothing"),
+        Seen::Entry(kind, choice) => match (choice, kind) {
+            (Choice::PassedOver(rule), Kind::File) => by(rule, after(rule)),
+            (Choice::PassedOver(rule), _) => by(rule, "nothing"),
             (Choice::Taken, Kind::Folder) => {
                 (Verdict::Taken, "a folder that is looked through".to_owned(), "each file below is explained by itself")
             }
@@ -190,9 +196,12 @@ fn root<'a>(hands: &'a Hands, path: &Path) -> Option<&'a Arc<Mount>> {
 }
 
 fn after(rule: &Rule) -> &'static str {
-    match is_a_persons_to_overrule(rule) {
-        true => "nothing; `scribed add` with its path takes it all the same",
-        false => "nothing",
+    match rule {
+        Rule::Line { .. } => {
+            "nothing; take that line out, or take the file in again by a line !NAME in a .scribedignore nearer to it"
+        }
+        rule if is_a_persons_to_overrule(rule) => "nothing; `scribed add` with its path takes it all the same",
+        _ => "nothing",
     }
 }
 

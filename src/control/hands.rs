@@ -2,7 +2,9 @@
 
 use super::place::Place;
 use super::request::{Answer, Refusal, Request, Wanted};
-use super::{adding, costing, deleting, explaining, forecast, listing, pausing, reloading, status, steering};
+use super::{
+    adding, costing, deleting, explaining, forecast, freshening, listing, pausing, reloading, status, steering,
+};
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
@@ -81,7 +83,10 @@ impl Hands {
             Request::LookUp { keys, sizes } => Answer::LookedUp(forecast::look_up(self, &keys, &sizes).await?),
             Request::Bought { orders } => Answer::Bought(forecast::bought(self, &orders).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
-            Request::Retry { job, pay_again } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
+            Request::Retry { job, pay_again, fresh: true } => {
+                Answer::Retried(freshening::fresh(self, &job, pay_again).await?)
+            }
+            Request::Retry { job, pay_again, .. } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Bump { job } => Answer::Bumped(Box::new(steering::bump(self, &job).await?)),
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
             Request::Delete { job } => Answer::Deleted(Box::new(deleting::delete(self, &job).await?)),

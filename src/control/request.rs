@@ -61,6 +61,9 @@ pub enum Request {
         job: Wanted,
         /// The person's word that it may be paid for a second time.
         pay_again: bool,
+        /// With what is said of it now, in a new round.
+        #[serde(default)]
+        fresh: bool,
     },
     /// A job comes before all others. Answered by [`Answer::Bumped`].
     Bump {
@@ -568,8 +571,10 @@ pub struct Retried {
 pub enum Cost {
     /// Nothing that was paid for is paid for again.
     Nothing,
-    /// Another transcription in place of one that ended in error.
+    /// Another transcription in place of one that ended in error, or by a person's word.
     Another,
+    /// Another transcription, unless what is asked for now is what was bought already.
+    IfChanged,
     /// Another transcription, though the one before may have been accepted: it may be paid for twice.
     PerhapsTwice,
 }

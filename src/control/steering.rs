@@ -11,7 +11,7 @@ use crate::wire::iso;
 
 /// What a person's order comes to for a job as it stands.
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+pub(super) enum Step {
     /// This happens to it.
     Take(Event, Cost),
     /// It is looked at now.
@@ -57,7 +57,11 @@ pub async fn bump(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
 }
 
 /// Weighs and tells, again where the job has moved in between.
-async fn told(hands: &Hands, wanted: &Wanted, weigh: &(dyn Fn(&Job) -> Step + Sync)) -> Result<(Job, Cost), Refusal> {
+pub(super) async fn told(
+    hands: &Hands,
+    wanted: &Wanted,
+    weigh: &(dyn Fn(&Job) -> Step + Sync),
+) -> Result<(Job, Cost), Refusal> {
     for _ in 0..TRIES {
         let job = hands.job(wanted).await?;
         let now = hands.clock.now();
@@ -91,7 +95,7 @@ fn named(wanted: &Wanted) -> String {
     }
 }
 
-fn weigh_retry(job: &Job, pay_again: bool) -> Step {
+pub(super) fn weigh_retry(job: &Job, pay_again: bool) -> Step {
     if pay_again && may_be_paid_twice(job) {
         return Step::Take(Event::PaidAgain, Cost::PerhapsTwice);
     }
@@ -108,15 +112,25 @@ fn weigh_retry(job: &Job, pay_again: bool) -> Step {
         Stage::Skipped { why: Skip::Subtitled } => Step::Take(Event::Grew { stamp: job.seen }, Cost::Nothing),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
-            Step::Decline(format!("job {} is {what}: there is nothing to retry until its file changes", job.id))
+            Step::Decline(
+                format!("job {} is {what}: there is nothing to retry until its file changes", job.id)
+                    + again(job).as_deref().unwrap_or_default(),
+            )
         }
         _ => Step::Look,
     }
 }
 
+/// Of what is done: how it is done otherwise.
+fn again(job: &Job) -> Option<String> {
+    let words =
+        |id| format!(". To make it anew, as jobs.toml and the files beside it say now: scribed retry --fresh {id}");
+    matches!(job.stage, Stage::Written { .. }).then(|| words(job.id))
+}
+
 /// Something was, or may have been, bought for it that may be worth its money after all: an unknown
 /// create, a transcription that is stuck or gone.
-fn may_be_paid_twice(job: &Job) -> bool {
+pub(super) fn may_be_paid_twice(job: &Job) -> bool {
     match &job.stage {
         Stage::Submitting { .. } => true,
         Stage::Submitted { .. } => job.is_parked(),
@@ -136,7 +150,7 @@ fn weigh_cancel(job: &Job) -> Step {
 }
 
 /// What is awaited, and until when.
-fn unresolved(job: &Job) -> String {
+pub(super) fn unresolved(job: &Job) -> String {
     let until = match job.due {
         Some(due) => {
             let at = iso::write(due);
@@ -154,7 +168,7 @@ fn unresolved(job: &Job) -> String {
     )
 }
 
-fn gone(id: JobId) -> String {
+pub(super) fn gone(id: JobId) -> String {
     format!(
         "job {id}: its transcription was accepted and is not at the service any more, so another may be paid for a \
          second time. If that is meant: scribed retry --pay-again {id}"

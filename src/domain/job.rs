@@ -62,10 +62,23 @@ pub struct Stamp {
 /// A file that was written for a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// The name beside the source.
+    /// The name in its folder.
     pub name: RelPath,
     /// Of the bytes as they were written.
     pub hash: Hash,
+    /// The whole path of its folder, where it does not lie beside the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<RelPath>,
+}
+
+impl Output {
+    /// For people: its name, and its folder where that is another than the recording's.
+    pub fn shown(&self) -> String {
+        match &self.at {
+            Some(folder) => format!("{folder}/{}", self.name),
+            None => self.name.shown(),
+        }
+    }
 }
 
 /// A job. What is true of it at every stage stands here; what is known only from some stage on

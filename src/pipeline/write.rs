@@ -234,7 +234,9 @@ async fn own_outputs(
     job: &Job,
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
-    let mut own = job.outputs.clone();
+    // What lies where outputs went before stays there.
+    let (mut own, at) = (job.outputs.clone(), at(source, job));
+    own.retain(|output| job.row.is_some() || output.at == at);
     if own.is_empty() {
         return Ok(Vec::new());
     }
@@ -256,7 +258,8 @@ async fn own_outputs(
     for sibling in siblings {
         let key = JobKey { source: job.key.source.clone(), path: sibling };
         if let Some(other) = store.find(&key).await.map_err(|error| store_fault(&error, now))? {
-            own.retain(|output| other.outputs.iter().all(|shared| shared.name != output.name));
+            let is_other = |output: &Output, shared: &Output| (&shared.name, &shared.at) != (&output.name, &output.at);
+            own.retain(|output| other.outputs.iter().all(|shared| is_other(output, shared)));
         }
     }
     Ok(named(own))
@@ -264,6 +267,12 @@ async fn own_outputs(
 
 fn named(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
     outputs.into_iter().map(|output| (OsString::from_vec(output.name.as_bytes().to_vec()), output.hash)).collect()
+}
+
+/// The folder that the outputs go to, where it is not the recording's. Rows say it themselves.
+fn at(source: &Source, job: &Job) -> Option<RelPath> {
+    let folder = outputs_beside(source, job).parent().map(|folder| RelPath::new(folder.as_os_str().as_bytes()));
+    folder.filter(|_| job.row.is_none() && source.place.is_some())
 }
 
 /// The files of the same stem beside this one.
@@ -290,15 +299,29 @@ fn put(
     let folder = path.parent().unwrap_or(Path::new("."));
     if job.row.is_some() {
         row_folder(mount, job, folder, now)?;
+    } else {
+        placed_folder(mount, folder, now)?;
     }
     // Asked with the folder open: what is written then goes where it belongs, even if the share is
     // unmounted under way, and never into its bare mount point.
-    let is_there = || mount.there_blocking().is_ok();
+    let is_there = || mount.there_blocking().is_ok() && mount.place_ready().is_ok();
+    let at = at(mount.source(), job);
     let placed = place(folder, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
     Ok(placed
         .into_iter()
-        .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash })
+        .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash, at: at.clone() })
         .collect())
+}
+
+/// The folder below `place` is there, if outputs go to one.
+fn placed_folder(mount: &Mount, folder: &Path, now: Timestamp) -> Result<(), Fault> {
+    if mount.source().place.is_none() {
+        return Ok(());
+    }
+    let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
+    mount.place_ready().map_err(failed)?;
+    let made = make_folder(mount.source(), folder);
+    made.map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}", folder.display())))
 }
 
 /// The folder that a row's outputs go to is there: made, or known to be no bare mount point.

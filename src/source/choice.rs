@@ -3,6 +3,7 @@
 
 use crate::config::meant::Source;
 use crate::source::ignore::{MARKER, Pattern, ignored};
+use crate::source::ignoring::Ignoring;
 use globset::Candidate;
 use std::ffi::OsStr;
 use std::fmt;
@@ -66,7 +67,7 @@ pub enum Rule {
     },
     /// Our marker in the source's folder.
     Marker,
-    /// It lies in scribed's own state, or in the service's data.
+    /// It lies in scribed's own state, in the service's data, or where a source's outputs go.
     OwnFolder,
     /// An output of ours. [`choose`] does not know it: who asks the store does.
     OurOutput,
@@ -102,7 +103,9 @@ impl fmt::Display for Rule {
             Self::Ignored(pattern) => write!(f, "passed over: {pattern}"),
             Self::Below { folder, rule } => write!(f, "in the folder {}, which is {rule}", folder.display()),
             Self::Marker => f.write_str("passed over: the marker by which scribed knows this folder again"),
-            Self::OwnFolder => f.write_str("passed over: scribed's own state, or its service's data"),
+            Self::OwnFolder => {
+                f.write_str("passed over: scribed's own state, its service's data, or where outputs go (`place`)")
+            }
             Self::OurOutput => f.write_str("passed over: an output that scribed wrote"),
             Self::NotAFile(kind) => write!(f, "passed over: {}, not a regular file", kind.words()),
             Self::Line { file, line, pattern } => {
@@ -135,7 +138,7 @@ impl Kind {
     }
 }
 
-/// Whether the source takes what stands at `path`, relative to its folder. Of a folder it says whether
+/// Whether the source's own settings take what stands at `path`, relative to its folder. Of a folder it says whether
 /// what lies below is looked at: `Taken`, or the rule that passes over all of it.
 pub fn choose(source: &Source, path: &Path, kind: Kind) -> Choice {
     let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
@@ -153,6 +156,25 @@ pub fn choose_entry(source: &Source, path: &Path, kind: Kind) -> Choice {
     match rule(source, path, kind) {
         Some(rule) => Choice::PassedOver(rule),
         None => Choice::Taken,
+    }
+}
+
+/// As [`choose_entry`], with what the `.scribedignore`s say. Blocks where one is to be read.
+pub fn choose_here(source: &Source, ignoring: &mut Ignoring, path: &Path, kind: Kind) -> Choice {
+    match choose_entry(source, path, kind) {
+        Choice::Taken => ignoring.rule(path, kind == Kind::Folder).map_or(Choice::Taken, Choice::PassedOver),
+        passed_over => passed_over,
+    }
+}
+
+/// As [`choose`], with what the `.scribedignore`s say. Blocks.
+pub fn choose_anywhere(source: &Source, path: &Path, kind: Kind) -> Choice {
+    match choose(source, path, kind) {
+        Choice::Taken => {
+            let rule = Ignoring::new(&source.folder).rule_anywhere(path, kind == Kind::Folder);
+            rule.map_or(Choice::Taken, Choice::PassedOver)
+        }
+        passed_over => passed_over,
     }
 }
 
@@ -229,7 +251,7 @@ mod tests {
         a/.talk.wav.a8Xk2P: passed over: rsync's temporary name of a file that is being copied (.NAME.XXXXXX)
         @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is passed over: a Synology's previews and notes (@eaDir)
         a/.git/b/c.wav: in the folder a/.git, which is passed over: hidden: a name that begins with a dot (.*)
-        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, or its service's data
+        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, its service's data, or where outputs go (`place`)
         Folder: taken
         Link: passed over: a symbolic link (links are not followed), not a regular file
         Pipe: passed over: a named pipe, not a regular file

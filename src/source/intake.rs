@@ -216,6 +216,9 @@ impl Intake<'_> {
                     if changed.overflowed {
                         due = self.overflowed(followed).await?;
                     } else {
+                        if changed.settings {
+                            self.mended().await?;
+                        }
                         self.changed(changed.paths, followed).await?;
                     }
                 }
@@ -302,7 +305,15 @@ impl Intake<'_> {
             followed.troubles.clone_from(&scanned.troubles);
         }
         self.leave(scanned);
+        self.mended().await?;
         Ok(took)
+    }
+
+    /// What waited for it goes on.
+    async fn mended(&self) -> Result<(), StoreError> {
+        reopen::mended(self.mount.source(), self.store, self.clock).await?;
+        (self.admitted)();
+        Ok(())
     }
 
     /// Does what takes its time, and takes in meanwhile what comes: a scan of a million files on a slow disk

@@ -3,6 +3,7 @@
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
 use crate::domain::job::Job;
+use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
@@ -12,6 +13,7 @@ use crate::source::marker::{self, Known, Memory, Stranger};
 use crate::source::mount_table;
 use crate::source::place::{Recording, recording};
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,6 +50,8 @@ pub struct Mount {
     source: Arc<Source>,
     bucket: Option<Arc<Bucket>>,
     memory: Memory,
+    /// Of the folder that its outputs go to, where that is another.
+    placed: Option<Memory>,
     beside: Beside,
     clock: Arc<dyn Clock>,
     look: Look,
@@ -78,10 +82,16 @@ impl Mount {
             tracing::warn!(source = %source.name, %error, "{words}");
             None
         });
+        let placed = source.place.as_ref().map(|place| {
+            // No source has a line break in its name.
+            let name = SourceName::new(format!("{}\nplace", source.name));
+            Memory::new(state, &name, place)
+        });
         Self {
             bucket: source.bucket.as_ref().map(|bucket| Arc::new(Bucket::new(bucket))),
             source,
             memory,
+            placed,
             beside: Beside::new(Arc::clone(&clock)),
             clock,
             look,
@@ -100,6 +110,26 @@ impl Mount {
     /// The bucket that stands for its folder, where it has one.
     pub fn bucket(&self) -> Option<&Arc<Bucket>> {
         self.bucket.as_ref()
+    }
+
+    /// Whether outputs may go where `place` says: it is made when it is first needed, and known again by its
+    /// marker. Blocks.
+    ///
+    /// # Errors
+    /// Why not, in words.
+    pub fn place_ready(&self) -> Result<(), String> {
+        let (Some(memory), Some(place)) = (&self.placed, &self.source.place) else { return Ok(()) };
+        let shown = place.display();
+        let failed = |error: io::Error| format!("outputs cannot go to {shown}: {error}");
+        if let Some(known) = memory.load().map_err(failed)? {
+            return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
+        }
+        // Not its parents: one of them may be where a share is to be mounted.
+        match std::fs::create_dir(place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        memory.keep(&marker::learn(place).map_err(failed)?).map_err(failed)
     }
 
     /// The subtitles in its folder.

@@ -38,7 +38,7 @@ pub fn recording(source: &Source, job: &Job) -> Recording {
 /// a row puts them elsewhere or the recording itself is elsewhere: then nothing need stand there.
 pub fn outputs_beside(source: &Source, job: &Job) -> PathBuf {
     match &job.row {
-        None => full_path(&source.folder, &job.key.path),
+        None => full_path(source.place.as_ref().unwrap_or(&source.folder), &job.key.path),
         Some(row) => of_row(&source.folder, row),
     }
 }
@@ -72,7 +72,8 @@ fn of_row(root: &Path, row: &Row) -> PathBuf {
 /// # Errors
 /// What the file system says.
 pub fn make_folder(source: &Source, folder: &Path) -> io::Result<()> {
-    match folder.starts_with(&source.folder) && folder != source.folder {
+    let is_placed = source.place.as_ref().is_some_and(|place| folder.starts_with(place));
+    match is_placed || folder.starts_with(&source.folder) && folder != source.folder {
         true => std::fs::create_dir_all(folder),
         false => Ok(()),
     }

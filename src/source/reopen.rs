@@ -27,6 +27,25 @@ pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> 
     }
 }
 
+/// What waits for somebody to mend what lies beside it is looked at again: it may be mended.
+///
+/// # Errors
+/// The store's.
+pub async fn mended(source: &Source, store: &dyn Store, clock: &dyn Clock) -> Result<(), StoreError> {
+    // Only there is anything made of it.
+    let stages = vec![StageKind::Settled, StageKind::Uploaded];
+    let mut filter = Filter { stages, limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        let waits = |job: &&Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Sidecar);
+        for job in jobs.iter().filter(waits).filter(|job| job.key.source == source.name) {
+            store.look_again(job.id, clock.now()).await?;
+        }
+    }
+}
+
 /// What was skipped for a subtitle by someone else is found anew where that subtitle is gone, or
 /// `existing` is "transcribe" now. A folder that is away changes nothing.
 ///

@@ -4,8 +4,9 @@
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::source::choice::{Choice, Kind, Rule, choose_entry};
+use crate::source::choice::{Choice, Kind, Rule, choose_here};
 use crate::source::disk::Disks;
+use crate::source::ignoring::Ignoring;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tokio::sync::mpsc;
@@ -25,10 +26,11 @@ pub enum Sighting {
 /// Looks through the whole folder. Blocks; ends early when nobody listens any more.
 pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
     let mut entries = WalkDir::new(&source.folder).min_depth(1).follow_links(false).into_iter();
+    let mut ignoring = Ignoring::new(&source.folder);
     while let Some(entry) = entries.next() {
         let sighting = match entry {
             Ok(entry) => {
-                let seen = look_at(source, disks, &entry);
+                let seen = look_at(source, &mut ignoring, disks, &entry);
                 if entry.file_type().is_dir() && matches!(seen, Some(Sighting::PassedOver(..))) {
                     entries.skip_current_dir();
                 }
@@ -36,6 +38,9 @@ pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
             }
             Err(error) => Some(Sighting::Trouble(error.to_string())),
         };
+        for trouble in ignoring.troubles() {
+            to.blocking_send(Sighting::Trouble(trouble)).ok();
+        }
         if let Some(sighting) = sighting
             && to.blocking_send(sighting).is_err()
         {
@@ -45,10 +50,10 @@ pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
 }
 
 /// `None` for a folder that is gone through.
-fn look_at(source: &Source, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
+fn look_at(source: &Source, ignoring: &mut Ignoring, disks: &Disks, entry: &DirEntry) -> Option<Sighting> {
     let path = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
     let shown = RelPath::new(path.as_os_str().as_bytes());
-    match choose_entry(source, path, Kind::from(entry.file_type())) {
+    match choose_here(source, ignoring, path, Kind::from(entry.file_type())) {
         Choice::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
         Choice::Taken if entry.file_type().is_dir() => None,
         Choice::Taken => Some(match entry.metadata() {

@@ -5,9 +5,10 @@
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
-use crate::source::choice::{Choice, Kind, MOVE_UP, Rule, choose, choose_entry};
+use crate::source::choice::{Choice, Kind, MOVE_UP, Rule, choose_anywhere, choose_here};
 use crate::source::disk::{Disk, Disks};
 use crate::source::ignore::is_leftover;
+use crate::source::ignoring::Ignoring;
 use crate::source::listing::{Buffer, Entry, Folder};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -54,7 +55,15 @@ pub enum Walked {
 
 /// Walks, and ends early when nobody listens. Links are not followed. Blocks.
 pub fn walk(source: &Source, disks: &Disks, what: &Walked, on_folder: Option<&OnFolder>, to: &Sender<Vec<Seen>>) {
-    let mut walk = Walk { source, disks, on_folder, to, portion: Vec::new(), buffer: Buffer::default() };
+    let mut walk = Walk {
+        source,
+        disks,
+        on_folder,
+        to,
+        portion: Vec::new(),
+        buffer: Buffer::default(),
+        ignoring: Ignoring::new(&source.folder),
+    };
     let walked = match what {
         Walked::Below(paths) => paths.iter().try_for_each(|path| walk.below(path)),
         Walked::Whole { behind } => walk.around(behind.as_deref()),
@@ -71,6 +80,7 @@ struct Walk<'a> {
     to: &'a Sender<Vec<Seen>>,
     portion: Vec<Seen>,
     buffer: Buffer,
+    ignoring: Ignoring,
 }
 
 /// Ends when nobody listens any more.
@@ -175,7 +185,9 @@ impl Walk<'_> {
     }
 
     fn takes(&mut self, path: &[u8], kind: Kind) -> bool {
-        match choose_entry(self.source, Path::new(OsStr::from_bytes(path)), kind) {
+        let choice = choose_here(self.source, &mut self.ignoring, Path::new(OsStr::from_bytes(path)), kind);
+        self.portion.extend(self.ignoring.troubles().into_iter().map(Seen::Trouble));
+        match choice {
             Choice::Taken => true,
             Choice::PassedOver(rule) => {
                 // Nobody could look at it by its path and ask.
@@ -189,7 +201,7 @@ impl Walk<'_> {
     }
 
     fn takes_start(&self, start: &Path, kind: Kind) -> bool {
-        start.file_name().is_some_and(is_leftover) || choose(self.source, start, kind) == Choice::Taken
+        start.file_name().is_some_and(is_leftover) || choose_anywhere(self.source, start, kind) == Choice::Taken
     }
 
     fn leftover(&mut self, folder: Option<&Path>) -> Goes {

@@ -3,6 +3,8 @@
 use crate::config::meant::Source;
 use crate::source::choice::{Choice, Kind, choose};
 use crate::source::ignore::is_leftover;
+use crate::source::ignoring::IGNORE_FILE;
+use crate::source::sidecars::is_sidecar;
 use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::BTreeSet;
@@ -24,6 +26,8 @@ pub struct Changed {
     pub overflowed: bool,
     /// The source's folder itself went away, or another took its place.
     pub replaced: bool,
+    /// What lies beside recordings and says how they are made has changed.
+    pub settings: bool,
     /// No more will be told, for this reason.
     pub broken: Option<String>,
 }
@@ -179,12 +183,26 @@ fn hear(source: &Source, hints: &Hints, event: &Event) {
     if is_an_end && event.paths.contains(&source.folder) {
         hints.tell(|changed| changed.replaced = true);
     }
-    let Some(kind) = kind(&event.kind) else { return };
+    let kind = kind(&event.kind);
     for path in &event.paths {
         let Ok(path) = path.strip_prefix(&source.folder) else { continue };
+        if is_an_end || kind.is_some() {
+            hear_settings(hints, path);
+        }
+        let Some(kind) = kind else { continue };
         if !path.as_os_str().is_empty() && is_wanted(source, path, kind) {
             hints.add(path.to_owned());
         }
+    }
+}
+
+/// What says how recordings are made, or which: also where it is taken away.
+fn hear_settings(hints: &Hints, path: &Path) {
+    let name = path.file_name().unwrap_or_default();
+    if name == IGNORE_FILE {
+        hints.add(path.parent().unwrap_or(Path::new("")).to_owned());
+    } else if is_sidecar(name) {
+        hints.tell(|changed| changed.settings = true);
     }
 }
 
@@ -241,6 +259,17 @@ mod tests {
         assert!(!kept(to, ".0123456789abcdef0123456789abcdef.scribed-tmp"));
         assert!(!kept(EventKind::Remove(RemoveKind::File), "talk.wav"));
         assert!(!kept(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "talk.wav"));
+    }
+
+    #[test]
+    fn what_says_how_recordings_are_made_is_heard_of_also_when_it_goes() {
+        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        for kind in [closed, EventKind::Remove(RemoveKind::File), EventKind::Modify(ModifyKind::Name(RenameMode::To))] {
+            assert!(heard(kind, "/srv/media/a/talk.toml").settings && heard(kind, "/srv/media/.scribed.toml").settings);
+            assert!(heard(kind, "/srv/media/a/.scribedignore").paths.contains(Path::new("a")));
+            assert!(heard(kind, "/srv/media/.scribedignore").paths.contains(Path::new("")));
+        }
+        assert!(!heard(EventKind::Modify(ModifyKind::Data(DataChange::Any)), "/srv/media/a/talk.toml").settings);
     }
 
     #[test]

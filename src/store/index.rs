@@ -81,7 +81,7 @@ impl Index {
         self.last = self.last.max(job.id.0);
         self.last_bump = self.last_bump.max(job.bumped);
         self.roll.put(job);
-        for output in &job.outputs {
+        for output in job.outputs.iter().filter(|output| output.at.is_none()) {
             let (folder, _) = split(job.key.path.as_bytes());
             self.writers.insert(written(&job.key.source, folder, output.name.as_bytes()), job.id);
         }

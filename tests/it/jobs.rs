@@ -75,7 +75,7 @@ pub fn created(n: u64) -> Event {
 }
 
 pub fn outputs() -> Vec<Output> {
-    let output = |name: &str| Output { name: RelPath::new(name), hash: Hash::of(name.as_bytes()) };
+    let output = |name: &str| Output { name: RelPath::new(name), hash: Hash::of(name.as_bytes()), at: None };
     vec![output("shelf/talk.en.srt"), output("shelf/talk.en.txt")]
 }
 

@@ -138,7 +138,7 @@ proptest! {
         for event in way {
             let ended = stage.is_end();
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
-            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Reordered { .. });
+            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Fresh | Event::Reordered { .. });
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;
         }

@@ -61,6 +61,7 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+mod sources;
 #[path = "../support/storm/mod.rs"]
 mod storm;
 mod storms;

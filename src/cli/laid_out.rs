@@ -1,0 +1,198 @@
+//! `scribed plan --explain`: what would be asked of the service for one file, and where each part of it comes from.
+
+use crate::cli::entry::Context;
+use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::plan::Queue;
+use crate::cli::way::place;
+use crate::clock::{Clock, SystemClock};
+use crate::config::meant::{Config, Source};
+use crate::control::request::Known;
+use crate::domain::job::{Job, JobKey};
+use crate::domain::names::JobId;
+use crate::domain::path::RelPath;
+use crate::domain::stage::Stage;
+use crate::pipeline::making::{Around, Laid, Made, lay};
+use crate::source::choice::{Choice, Kind, choose_anywhere};
+use crate::source::disk::Disk;
+use crate::source::place::full_path;
+use crate::source::stamp::{Look, look};
+use crate::store::params::ParamFiles;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Lays out what one file would be made with. Submits nothing, changes nothing.
+///
+/// # Errors
+/// [`Failure::Usage`] for what lies in no source, or is no file; see [`Failure`].
+pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8, Failure> {
+    let (source, key) = found(config, typed)?;
+    let job = job_of(config, source, &key).await?;
+    let around = Around::look(source, &job);
+    let mut shown = json!({ "source": key.source, "path": key.path.lossy(), "passed_over": passed_over(source, &key) });
+    let now = SystemClock.now();
+    let laid = match lay(source, &job, &around, now) {
+        Ok(mut laid) => laid.ask(source, &job, now).await.map(|()| laid),
+        Err(fault) => Err(fault),
+    };
+    let made = laid.and_then(|laid| laid.made(source, now).map(|made| (laid, made)));
+    let code = match made {
+        Ok((laid, made)) => {
+            say_made(&mut shown, config, &laid, &made);
+            0
+        }
+        Err(fault) => {
+            shown["problem"] = json!(fault.words);
+            UNFINISHED
+        }
+    };
+    shown["kept"] = kept(config, &job).unwrap_or_default();
+    context.emit(&shown)?;
+    tell(context, &shown)?;
+    Ok(code)
+}
+
+/// The source that a path lies in, and its name there.
+fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), Failure> {
+    let place = place(typed)?;
+    let path = place.path();
+    let real = path.parent().and_then(|parent| parent.canonicalize().ok()).zip(path.file_name());
+    let real = real.map(|(parent, name)| parent.join(name));
+    let below = |source: &Source| {
+        let folders = [Some(source.folder.clone()), source.folder.canonicalize().ok()];
+        let paths = [Some(path.to_owned()), real.clone()];
+        let all = folders.iter().flatten().flat_map(|folder| paths.iter().flatten().map(move |path| (folder, path)));
+        all.filter_map(|(folder, path)| path.strip_prefix(folder).ok().map(Path::to_owned)).next()
+    };
+    let own = config.sources.iter().find_map(|source| Some((source, below(source)?)));
+    let (source, path) =
+        own.ok_or_else(|| Failure::Usage(format!("{} lies below no source's folder", path.display())))?;
+    Ok((source, JobKey { source: source.name.clone(), path: RelPath::new(path.as_os_str().as_bytes()) }))
+}
+
+/// Its job, with the file as it is now; one that was just found, where it has none yet.
+async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, Failure> {
+    let path = full_path(&source.folder, &key.path);
+    let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
+    let stamp = match look(&path, disk)? {
+        Look::File(stamp) => stamp,
+        Look::Nothing => return Err(Failure::Usage(format!("{} is not there", path.display()))),
+        Look::Other => return Err(Failure::Usage(format!("{} is no regular file", path.display()))),
+    };
+    let known = Queue::find(config)?.known(vec![key.clone()], vec![stamp.size]).await?;
+    let now = SystemClock.now();
+    Ok(match known.into_iter().next() {
+        Some(Known { job: Some(job), .. }) => Job { seen: stamp, ..job },
+        _ => Job::found(JobId(0), key.clone(), stamp, now, now),
+    })
+}
+
+fn passed_over(source: &Source, key: &JobKey) -> Option<String> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(key.path.as_bytes()));
+    match choose_anywhere(source, path, Kind::File) {
+        Choice::Taken => None,
+        Choice::PassedOver(rule) => Some(rule.to_string()),
+    }
+}
+
+fn say_made(shown: &mut Value, config: &Config, laid: &Laid, made: &Made) {
+    let params = serde_json::to_value(&made.rendered.params).unwrap_or_default();
+    let request = request(params, &made.rendered.metadata);
+    let file = config.file.file_name().unwrap_or_default().to_string_lossy();
+    let mut leaves = BTreeMap::new();
+    note_leaves("", &request, &mut leaves);
+    let from: BTreeMap<&String, String> = leaves.keys().map(|key| (key, origin(key, laid, &file))).collect();
+    let outputs = laid.overlays.iter().rev().find(|overlay| overlay.outputs.is_some());
+    shown["template"] = json!(made.making.template);
+    shown["outputs"] = json!(made.making.outputs);
+    shown["outputs_from"] = json!(outputs.map_or_else(|| file.to_string(), |overlay| overlay.from.clone()));
+    shown["from"] = json!(from);
+    shown["request"] = request;
+}
+
+/// As it is sent, but for what is set for each job.
+fn request(params: Value, metadata: &Map<String, Value>) -> Value {
+    let mut request = params;
+    if !metadata.is_empty() {
+        request["custom_metadata"] = Value::Object(metadata.clone());
+    }
+    request
+}
+
+fn note_leaves(path: &str, value: &Value, leaves: &mut BTreeMap<String, Value>) {
+    let join = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            map.iter().for_each(|(key, inner)| note_leaves(&join(key), inner, leaves));
+        }
+        Value::Array(list) if !list.is_empty() => {
+            let numbered = list.iter().enumerate();
+            numbered.for_each(|(number, inner)| note_leaves(&join(&number.to_string()), inner, leaves));
+        }
+        leaf => drop(leaves.insert(path.to_owned(), leaf.clone())),
+    }
+}
+
+/// Who says this parameter, the nearest first.
+fn origin(key: &str, laid: &Laid, file: &str) -> String {
+    let above = || std::iter::successors(Some(key), |key| key.rsplit_once('.').map(|(table, _)| table));
+    let pointer = format!("/{}", key.replace('.', "/"));
+    for overlay in laid.overlays.iter().rev() {
+        if let Some(line) = above().find_map(|key| overlay.lines.get(key)) {
+            return format!("{}, line {line}", overlay.from);
+        }
+        if Value::Object(overlay.parameters.clone()).pointer(&pointer).is_some() {
+            return overlay.from.clone();
+        }
+    }
+    match above().find_map(|key| laid.template.origin(key)) {
+        Some((line, names)) if names.is_empty() => format!("{file}, line {line}"),
+        Some((line, names)) => format!("{file}, line {line}: {}", names.join(", ")),
+        None => format!("{file}: `language` of the source"),
+    }
+}
+
+/// What it was made with, where a create left with that: a retry sends it once more.
+fn kept(config: &Config, job: &Job) -> Option<Value> {
+    let making = job.making.as_ref().filter(|making| making.is_sent)?;
+    let hash = match &job.stage {
+        Stage::Probed { params, .. } => *params,
+        stage => stage.order()?.params,
+    };
+    let params = ParamFiles::new(config.state.join("params")).load(&hash).ok()?;
+    let request = request(Value::Object((*params).clone()), &making.metadata);
+    Some(json!({ "template": making.template, "outputs": making.outputs, "request": request }))
+}
+
+fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
+    let text = |key: &str| shown[key].as_str().unwrap_or_default();
+    context.say(&format!("{}/{}", text("source"), RelPath::new(text("path")).shown()))?;
+    if let Some(rule) = shown["passed_over"].as_str() {
+        context.say(&format!("  {rule}"))?;
+    }
+    if let Some(problem) = shown["problem"].as_str() {
+        return context.say(&format!("  it cannot be made: {problem}"));
+    }
+    let outputs: Vec<&str> = shown["outputs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let template = Some(text("template")).filter(|name| !name.is_empty());
+    context.say(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
+    context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
+    let mut leaves = BTreeMap::new();
+    note_leaves("", &shown["request"], &mut leaves);
+    leaves.remove("");
+    context.say("  request   (audio_url, the callback and scribed's own token are added when it is sent)")?;
+    for (key, value) in &leaves {
+        context.say(&format!("    {key} = {value}  ({})", shown["from"][key].as_str().unwrap_or_default()))?;
+    }
+    if shown["kept"].is_null() {
+        return Ok(());
+    }
+    if shown["kept"]["request"] == shown["request"] && shown["kept"]["outputs"] == shown["outputs"] {
+        return context.say("  it was made with the same already");
+    }
+    context.say(
+        "  it was made with another request, which `scribed retry` keeps; `scribed retry --fresh` sends this one:",
+    )?;
+    context.say(&format!("    {}", shown["kept"]["request"]))
+}
