@@ -204,7 +204,7 @@ async fn described(path: &Path, now: Timestamp) -> Result<Described, Fault> {
     match describe(path).await {
         Ok(described) => Ok(described),
         // It says nothing: a template may have words for that.
-        Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Described::default()),
+        Err(DecodeError::NotMedia { .. } | DecodeError::Empty | DecodeError::NoAudio) => Ok(Default::default()),
         Err(error) => {
             let words = format!("its template names `media`, and the file cannot be asked: {error}");
             Err(Fault::new(FaultKind::Unreadable, words, now))

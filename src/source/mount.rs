@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
+use crate::source::bag::Bags;
 use crate::source::beside::Beside;
 use crate::source::bucket::Bucket;
 use crate::source::disk::{Disk, NETWORK_SETTLE};
@@ -42,6 +43,7 @@ pub struct Mount {
     bucket: Option<Arc<Bucket>>,
     memory: Memory,
     beside: Beside,
+    bags: Bags,
     clock: Arc<dyn Clock>,
     look: Look,
     /// One look at a time; one that hangs is not followed by another.
@@ -76,6 +78,7 @@ impl Mount {
             source,
             memory,
             beside: Beside::new(Arc::clone(&clock)),
+            bags: Bags::default(),
             clock,
             look,
             turn: tokio::sync::Mutex::default(),
@@ -98,6 +101,11 @@ impl Mount {
     /// The subtitles in its folder.
     pub fn beside(&self) -> &Beside {
         &self.beside
+    }
+
+    /// The bags in its folder.
+    pub fn bags(&self) -> &Bags {
+        &self.bags
     }
 
     /// What its folder lies on, as it was last seen. Until then the one that can be relied on least.
