@@ -73,6 +73,10 @@ pub enum Point {
     Trusting,
     /// It is trusted.
     Trusted,
+    /// A receipt is written, and not yet shown.
+    ReceiptBegun,
+    /// It is shown.
+    ReceiptNamed,
     /// The service has an upload under its name, but nothing that says whose it is.
     ShelfNamed,
     /// The service keeps an upload.
@@ -118,7 +122,7 @@ impl Point {
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
         all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
         all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
-        all.extend([P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
+        all.extend([P::ReceiptBegun, P::ReceiptNamed, P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
         all
     }
 

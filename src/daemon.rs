@@ -21,6 +21,7 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
+use crate::pipeline::lists::{self, Lists};
 use crate::pipeline::purse::{Measure, Purse};
 use crate::pipeline::windows;
 use crate::pipeline::write::Writing;
@@ -95,13 +96,16 @@ pub struct Setup {
     pub mounts: BTreeMap<SourceName, Arc<Mount>>,
     /// What may still be bought.
     pub purse: Arc<Purse>,
+    /// Of these, what is made of lists.
+    pub lists: Vec<Arc<Lists>>,
     ways: Ways,
 }
 
 impl Setup {
     fn new(config: &Config, ways: Ways, clock: &Arc<dyn Clock>) -> Self {
         let (homes, mounts) = (Arc::new(config.homes()), mounts(config, clock));
-        Self { homes, mounts, purse: purse(config), ways, config: config.clone() }
+        let lists = lists(config, &mounts);
+        Self { homes, mounts, lists, purse: purse(config), ways, config: config.clone() }
     }
 
     /// The ways to the services.
@@ -221,9 +225,21 @@ impl House {
     /// The store's.
     pub async fn scan(&self) -> Result<Vec<(SourceName, Scanned)>, StoreError> {
         let setup = self.setup();
-        let each = setup.mounts.iter().map(|(name, mount)| async move {
+        let lists_of = |name: &SourceName| setup.lists.iter().find(|lists| lists.mount().source().name == *name);
+        let each = setup.mounts.iter().map(|(name, mount)| (name, mount, lists_of(name)));
+        let each = each.map(|(name, mount, lists)| async move {
             let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
+            if let Some(lists) = lists {
+                let looked = lists.once(lists::Doors { store, clock, admitted: &admitted }).await?;
+                if looked.there {
+                    reopen::returned(mount.source(), store, clock).await?;
+                    reopen::subtitled(mount, store, clock).await?;
+                    admitted();
+                }
+                let (files, there) = (looked.rows, looked.there);
+                return Ok((name.clone(), Scanned { files, there, admitted: looked.admitted, ..Scanned::default() }));
+            }
             let scan = Scan { mount, store, clock, admitted: &admitted, on_folder: None };
             let scanned = scan.whole().await?;
             if scanned.there {
@@ -274,12 +290,31 @@ impl House {
     async fn watch_all(&self, setup: &Setup) -> Result<(), StoreError> {
         let admitted = || self.engines.nudge();
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
-        let each = setup.mounts.values().map(|mount| {
+        let lists = setup.lists.iter().map(|lists| {
+            let (store, clock) = (&*self.store, &*self.clock);
+            lists.keep(lists::Doors { store, clock, admitted: &admitted })
+        });
+        let folders = setup.mounts.values().filter(|mount| mount.source().manifests.is_none());
+        let each = folders.map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
             async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
         });
-        futures_util::future::try_join_all(each).await.map(drop)
+        let (each, lists) = (futures_util::future::try_join_all(each), futures_util::future::try_join_all(lists));
+        // There is at least one of either, which never ends.
+        futures_util::future::try_join(each, lists).await.map(drop)
+    }
+
+    /// Writes how every list stands into its receipt.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn receipts(&self) -> Result<(), StoreError> {
+        let (store, clock) = (&*self.store, &*self.clock);
+        for lists in &self.setup().lists {
+            lists.receipts(lists::Doors { store, clock, admitted: &|| {} }).await?;
+        }
+        Ok(())
     }
 
     /// A job as it is told: see [`Purse::told`] and [`windows::told`].
@@ -302,6 +337,7 @@ impl House {
             kept: kept(&setup.config),
             running: Some(hands::Running {
                 engines: self.engines.clone(),
+                lists: setup.lists.clone(),
                 received: self.receiving.as_ref().map(|receiving| Arc::clone(&receiving.counts)),
                 orders,
                 pid,
@@ -425,6 +461,15 @@ fn purse(config: &Config) -> Arc<Purse> {
         Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
     });
     Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
+}
+
+/// Of those sources that are made of lists.
+fn lists(config: &Config, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Vec<Arc<Lists>> {
+    let each = mounts.values().filter_map(|mount| {
+        let price = config.prices.get(&mount.source().service).copied();
+        Lists::new(Arc::clone(mount), &config.state, price)
+    });
+    each.map(Arc::new).collect()
 }
 
 /// The sources of a configuration, and whether their folders are there. Nothing is looked at yet.

@@ -108,6 +108,7 @@ pub mod config {
     pub mod capture;
     pub mod folders;
     pub mod keys;
+    pub mod lists;
     pub mod meant;
     pub mod name_as;
     pub mod overlay;
@@ -230,6 +231,7 @@ pub mod output {
     pub mod spool;
     pub mod subtitles;
     pub mod syncing;
+    pub mod table;
     mod temporary;
 }
 
@@ -243,11 +245,13 @@ pub mod pipeline {
     pub mod engine;
     pub mod engines;
     pub mod extract;
+    pub mod fixity;
     pub mod follow;
     pub mod gone;
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod lists;
     pub mod making;
     pub mod medium;
     pub mod ordered;
@@ -334,17 +338,30 @@ pub mod server {
 
 /// Where media comes from.
 pub mod source {
+    pub mod bag;
     pub mod beside;
     pub mod bookmark;
     pub mod bucket;
     pub mod choice;
     pub mod disk;
+    pub mod fixity;
     pub mod folder;
     pub mod ignore;
     pub mod ignoring;
     pub mod intake;
     pub mod likeness;
     pub mod listing;
+    /// Lists of recordings: which files they are, and what their rows say.
+    pub mod manifest {
+        mod cells;
+        pub mod columns;
+        pub mod find;
+        pub mod kind;
+        mod objects;
+        pub mod record;
+        pub mod table;
+        mod text;
+    }
     pub mod marker;
     pub mod mount;
     pub mod mount_table;

@@ -52,12 +52,15 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     }
     let patience = patience(&config, args.patience);
     let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
+    house.receipts().await?;
+    let untaken = untaken(&house);
     let tally = house.engines.tally();
     let waiting = waiting(&house).await?;
     let doubles = house.engines.doubles();
     let pauses = house.store.pauses().await?;
     house.close().await?;
-    let Passed { ended, away, left_out } = passed?;
+    let Passed { ended, mut away, left_out } = passed?;
+    away.extend(untaken);
     report(context, &tally, &waiting, doubles, started.elapsed(), &ended, (&away, left_out.as_ref()))?;
     tell_pauses(context, &pauses)?;
     let is_whole = away.is_empty() && left_out.is_none_or(|left_out| left_out.count == 0);
@@ -136,6 +139,24 @@ fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<String> {
         None => {
             format!("the folder of the source {name} was away for a moment; run it again to look through all of it")
         }
+    })
+    .collect()
+}
+
+/// What of the sources' lists orders nothing, in words: somebody has to mend it.
+fn untaken(house: &House) -> Vec<String> {
+    let setup = house.setup();
+    let each = setup.lists.iter().flat_map(|lists| {
+        let source = lists.mount().source().name.clone();
+        lists.told().into_iter().map(move |told| (source.clone(), told))
+    });
+    each.filter_map(|(source, told)| {
+        let manifest = &told.manifest;
+        if let Some(problem) = &told.problem {
+            return Some(format!("{source}: nothing of {manifest} is taken: {problem}"));
+        }
+        let wrong = told.sum.map(|sum| sum.wrong).filter(|wrong| *wrong > 0)?;
+        Some(format!("{source}: {wrong} rows of {manifest} order nothing; its receipt says why of each"))
     })
     .collect()
 }

@@ -116,6 +116,11 @@ impl<'a> Planner<'a> {
             self.sum.away.push(away.to_string());
             return Ok(());
         }
+        if mount.source().manifests.is_some() {
+            let words = "is made of lists, and a plan does not count their rows yet";
+            self.sum.troubles.push(format!("the source {} {words}", mount.source().name));
+            return Ok(());
+        }
         let (mut sightings, surveyor) = surveyed(mount);
         let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
         while sightings.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {

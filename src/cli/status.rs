@@ -6,7 +6,7 @@ use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::control::request::{Answer, BudgetUse, Daemon, Received, Request, Served, Status, Windowed};
+use crate::control::request::{Answer, BudgetUse, Daemon, Manifest, Received, Request, Served, Status, Windowed};
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::Bears;
 use crate::wire::iso;
@@ -63,7 +63,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
         "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
-        "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen,
+        "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen, "manifests": status.manifests,
         "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
         "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
     })
@@ -84,10 +84,26 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for frozen in &status.frozen {
         context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
     }
+    for manifest in &status.manifests {
+        context.say(&told(manifest))?;
+    }
     status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),
         None => context.say("no daemon runs"),
+    }
+}
+
+fn told(manifest: &Manifest) -> String {
+    let Manifest { source, manifest, problem, rows, wrong, repeated, awaited } = manifest;
+    match (problem, rows) {
+        (Some(problem), _) => format!("{source}, {manifest}: nothing of it is taken: {problem}"),
+        (None, None) => format!("{source}, {manifest}: taken in when it has been quiet for `settle`"),
+        (None, Some(rows)) => {
+            let more = [(wrong, "wrong"), (repeated, "repeated"), (awaited, "wait for their files")];
+            let more = more.iter().filter(|(count, _)| **count > 0).map(|(count, what)| format!(", {count} {what}"));
+            format!("{source}, {manifest}: {rows} rows{}", more.collect::<String>())
+        }
     }
 }
 

@@ -84,10 +84,10 @@ const SERVE: &[Key] = &[
 const SOURCE: &[Key] = &[
     value("name"),
     value("folder"),
+    value("manifest"),
     value("bucket"),
     value("reach"),
     table("s3", S3),
-    not_yet("manifest"),
     value("include"),
     value("exclude"),
     value("existing"),

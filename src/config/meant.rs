@@ -15,7 +15,7 @@ use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
-use globset::GlobSet;
+use globset::{GlobMatcher, GlobSet};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
@@ -244,6 +244,9 @@ pub struct Source {
     pub local_only: bool,
     /// Absolute; need not exist, since a mount may be away. Of a bucket its address: `s3://name/prefix`.
     pub folder: PathBuf,
+    /// What of it are lists of recordings; `None`: its files are the recordings. With lists, `folder` is the
+    /// one that they all lie below.
+    pub manifests: Option<Manifests>,
     /// The bucket that `folder` is the address of; `None`: a folder of this machine.
     pub bucket: Option<Bucket>,
     /// Matched against paths relative to `folder`, without regard to case.
@@ -292,6 +295,15 @@ pub struct Shared {
     pub env: BTreeMap<String, String>,
     /// The days of dates.
     pub zone: Zone,
+}
+
+/// Which files of a source's folder are lists of recordings.
+#[derive(Debug, Clone)]
+pub struct Manifests {
+    /// Matched against paths relative to the folder, without regard to case.
+    pub pattern: GlobMatcher,
+    /// They lie at most so many folders deep; 1: in the folder itself.
+    pub depth: usize,
 }
 
 /// A bucket that media comes from, and how it is spoken to.

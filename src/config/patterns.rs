@@ -32,7 +32,7 @@ pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec
 }
 
 /// A pattern against relative paths: `*` stays in a folder, `**` goes through them, case is the same.
-fn glob(pattern: &str) -> Result<Glob, Refusal> {
+pub(super) fn glob(pattern: &str) -> Result<Glob, Refusal> {
     if pattern.starts_with('/') || pattern.starts_with("./") || pattern.starts_with("../") {
         return Err(refusal("must be relative to the source's folder", "write it like \"**/*.mp4\" or \"2024/**\""));
     }

@@ -56,6 +56,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "serve.key_header" => S::List(0, &S::Text),
         "serve.recogniser" => S::Choice(&["pocketsphinx"]),
         "serve.shapes" => S::Choice(&["interface", "current"]),
+        "source.manifest" => S::Text,
         "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,
         "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
         "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,

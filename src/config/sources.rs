@@ -2,6 +2,7 @@
 
 use super::capture::Capture;
 use super::folders;
+use super::lists::same_lists;
 use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{globs, inside, media_glob, set};
@@ -65,7 +66,10 @@ impl Reader<'_> {
     fn source(&self, section: &Section<'_>, known: &Known<'_>) -> Option<Draft> {
         let Known { shared, own, .. } = *known;
         let table = section.table()?;
-        let written = section.get("folder", text);
+        let (written, manifests) = match self.lists(section, table.contains_key("folder")) {
+            Some(lists) => (Some(Spot { value: lists.value.0, span: lists.span }), Some(lists.value.1)),
+            None => (section.get("folder", text), None),
+        };
         let name = section.get("name", source_name);
         let include = globs(section, "include", &[media_glob()]);
         let exclude = globs(section, "exclude", &[]);
@@ -81,7 +85,7 @@ impl Reader<'_> {
         let bucket = self.bucket(section);
         let outputs_to = section.get("place", text).filter(|place| place.value != BESIDE);
         if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
-            let problem = Problem::at(section.span.clone(), "this source has no `folder`");
+            let problem = Problem::at(section.span.clone(), "this source has no `folder` and no `manifest`");
             section.tell(problem.mend("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
         }
         let (folder, place) = match (written, &bucket) {
@@ -96,7 +100,8 @@ impl Reader<'_> {
         };
         if own.iter().any(|own| folder.starts_with(own)) {
             let why = "lies in the folder of the state or of the service's data";
-            section.refuse("folder", place.clone(), refusal(why, "choose a folder of media"));
+            let key = if manifests.is_some() { "manifest" } else { "folder" };
+            section.refuse(key, place.clone(), refusal(why, "choose a folder of media"));
         }
         let name = match name {
             Some(name) => name,
@@ -109,6 +114,7 @@ impl Reader<'_> {
             service,
             local_only,
             folder,
+            manifests,
             bucket: bucket.map(|spot| spot.value),
             include: set(include),
             exclude,
@@ -232,7 +238,14 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     }
     let endpoint = |draft: &Draft| draft.source.bucket.as_ref().map(|bucket| bucket.endpoint.clone());
     let same_machine = endpoint(earlier) == endpoint(later);
-    if same_machine && (first.starts_with(second) || second.starts_with(first)) {
+    if earlier.source.manifests.is_some() || later.source.manifests.is_some() {
+        // A row may name any file, also one that a folder's source takes.
+        if same_lists(&earlier.source, &later.source) {
+            let problem = Problem::at(later.folder_span.clone(), "two sources are made of the same lists");
+            let problem = problem.also(earlier.folder_span.clone(), "the first");
+            file.tell(problem.mend("each list has one receipt: choose separate lists, or one source"));
+        }
+    } else if same_machine && (first.starts_with(second) || second.starts_with(first)) {
         let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
             .also(earlier.folder_span.clone(), "the first");
         file.tell(

@@ -1396,3 +1396,22 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
            = help: there are path, name, stem, ext, source, folder, dir, language, capture, row, media, date, env
         "#);
 }
+
+#[test]
+fn a_source_is_a_folder_or_lists() {
+    let config = read("[[source]]\nmanifest = \"lists/20*/*.{csv,jsonl}\"\n").unwrap();
+    let source = &config.sources[0];
+    let manifests = source.manifests.as_ref().unwrap();
+    assert!(source.folder.ends_with("lists") && manifests.depth == 2, "{source:?}");
+    assert!(manifests.pattern.is_match("2024/May.CSV") && !manifests.pattern.is_match("2024/x/may.csv"));
+    let one = read("[[source]]\nmanifest = \"/srv/lists/may.csv\"\n").unwrap();
+    assert_eq!(one.sources[0].folder, std::path::Path::new("/srv/lists"));
+    let wrong = |text: &str| read(text).unwrap_err().to_string();
+    let both = wrong("[[source]]\nfolder = \"a\"\nmanifest = \"b/*.csv\"\ninclude = [\"**/*.wav\"]\n");
+    assert!(both.contains("stands beside `folder`") && both.contains("`source.include` is for folders"), "{both}");
+    assert!(wrong("[[source]]\nmanifest = \"b/*.xlsx\"\n").contains(".csv, .tsv, .json, .jsonl"));
+    let twice =
+        wrong("[[source]]\nname = \"a\"\nmanifest = \"b/*.csv\"\n[[source]]\nname = \"c\"\nmanifest = \"b/*.csv\"\n");
+    assert!(twice.contains("the same lists"), "{twice}");
+    assert!(read("[[source]]\nfolder = \"media\"\n[[source]]\nmanifest = \"media/lists/*.csv\"\n").is_ok());
+}

@@ -34,7 +34,19 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         paused: None,
         facts: Vec::new(),
     };
-    let Some((mount, key)) = hands.key(place.path()).await else {
+    let located = hands.key(place.path()).await;
+    let own = match &located {
+        Some((_, key)) => hands.store.find(key).await?,
+        None => None,
+    };
+    let ordered = match &own {
+        None => hands.ordered(place.path()).await?,
+        Some(job) => job.row.is_some().then(|| job.clone()),
+    };
+    if let Some(job) = ordered {
+        return of_row(hands, place, job).await;
+    }
+    let Some((mount, key)) = located else {
         if let Some(mount) = root(hands, place.path()) {
             let (words, next) = ("the folder of a source itself", "each file below is explained by itself");
             let (verdict, words, next) = match mount.there_now().await {
@@ -49,7 +61,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
     };
     let source = mount.source();
     let seen = look(mount, &key).await;
-    let job = hands.store.find(&key).await?;
+    let job = own;
     let (verdict, words, next) = match hands.store.wrote(&key).await? {
         true => (Verdict::PassedOver, whose(hands, mount, &key, &seen).await?, after(&Rule::OurOutput)),
         false => told(&seen),
@@ -94,6 +106,23 @@ async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> 
         None => format!(
             "passed over: it is called like the outputs of {of}, and scribed did not write it; it is left alone"
         ),
+    })
+}
+
+/// A file that a row of a manifest names.
+async fn of_row(hands: &Hands, place: &Place, job: Job) -> Result<Explained, Refusal> {
+    let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
+    let words = job.row.as_ref().map(|row| format!("row {} of {} names it", row.number, row.manifest));
+    let job = hands.told(job);
+    Ok(Explained {
+        path: place.clone(),
+        verdict: Verdict::Job,
+        words: words.unwrap_or_default(),
+        next: String::new(),
+        source: Some(job.key.source.clone()),
+        facts: facts(hands, &job).await?,
+        job: Some(Box::new(job)),
+        paused,
     })
 }
 
@@ -211,6 +240,12 @@ pub fn is_a_persons_to_overrule(rule: &Rule) -> bool {
         Rule::Ignored(_) | Rule::NotIncluded | Rule::Excluded => true,
         Rule::Below { rule, .. } => is_a_persons_to_overrule(rule),
         Rule::Line { .. } | Rule::Unread { .. } => false,
-        Rule::Marker | Rule::OwnFolder | Rule::OurOutput | Rule::NotAFile(_) | Rule::TooLong => false,
+        Rule::Marker
+        | Rule::OwnFolder
+        | Rule::OurOutput
+        | Rule::NotAFile(_)
+        | Rule::TooLong
+        | Rule::Manifest
+        | Rule::NotListed => false,
     }
 }

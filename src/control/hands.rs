@@ -15,10 +15,11 @@ use crate::domain::path::RelPath;
 use crate::output::results::Results;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::engines::Engines;
+use crate::pipeline::lists::Lists;
 use crate::pipeline::purse::Purse;
 use crate::pipeline::windows;
 use crate::source::mount::Mount;
-use crate::store::contract::Store;
+use crate::store::contract::{Store, StoreError};
 use crate::web::receiver::Counts;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
@@ -56,6 +57,8 @@ pub struct Hands {
 pub struct Running {
     /// What moves the jobs.
     pub engines: Engines,
+    /// The sources that are lists.
+    pub lists: Vec<Arc<Lists>>,
     /// What came in as callbacks, where they are received.
     pub received: Option<Arc<Counts>>,
     /// Where it takes orders to read its configuration anew, if it does.
@@ -106,8 +109,11 @@ impl Hands {
         let found = match wanted {
             Wanted::Number(id) => self.store.job(*id).await?,
             Wanted::Path(place) => match self.key(place.path()).await {
-                Some((_, key)) => self.store.find(&key).await?,
-                None => None,
+                Some((_, key)) => match self.store.find(&key).await? {
+                    None => self.ordered(place.path()).await?,
+                    found => found,
+                },
+                None => self.ordered(place.path()).await?,
             },
         };
         let named = match wanted {
@@ -131,6 +137,22 @@ impl Hands {
         futures_util::future::join_all(self.mounts.values().map(|mount| mount.there())).await;
         let real = self.real_parent(path).await;
         [typed, real.as_deref()].into_iter().flatten().find_map(|path| self.below(path))
+    }
+
+    /// The job of a row that names this file, wherever that lies: of the first source that has one.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn ordered(&self, path: &Path) -> Result<Option<Job>, StoreError> {
+        for mount in self.mounts.values().filter(|mount| mount.source().manifests.is_some()) {
+            let source = mount.source();
+            let below = path.strip_prefix(&source.folder).unwrap_or(path);
+            let key = JobKey { source: source.name.clone(), path: RelPath::new(below.as_os_str().as_bytes()) };
+            if let Some(job) = self.store.find(&key).await? {
+                return Ok(Some(job));
+            }
+        }
+        Ok(None)
     }
 
     fn below(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {

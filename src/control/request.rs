@@ -5,6 +5,7 @@ use super::place::Place;
 use crate::domain::budget::Period;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::stage::StageKind;
 use crate::domain::token::Order;
@@ -294,6 +295,9 @@ pub struct Status {
     /// Sources that are frozen: their folders are away.
     #[serde(default)]
     pub frozen: Vec<Frozen>,
+    /// The lists of the sources that are made of them, as the daemon knows them.
+    #[serde(default)]
+    pub manifests: Vec<Manifest>,
     /// The services of the configuration.
     #[serde(default)]
     pub services: Vec<Served>,
@@ -338,6 +342,25 @@ pub struct Served {
     /// How long it takes, as the daemon has learned.
     #[serde(default)]
     pub usual: Option<Usual>,
+}
+
+/// A list of recordings, and what came of its rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Of this source.
+    pub source: SourceName,
+    /// Below its folder.
+    pub manifest: RelPath,
+    /// Why nothing of it is taken, in words.
+    pub problem: Option<String>,
+    /// All rows; `None` before it was first gone through.
+    pub rows: Option<u64>,
+    /// Those that order nothing, for what is wrong with them.
+    pub wrong: u64,
+    /// Those that order what another row orders.
+    pub repeated: u64,
+    /// Those whose files are not there yet.
+    pub awaited: u64,
 }
 
 /// A source of which nothing changes until its folder is back.

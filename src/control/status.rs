@@ -1,7 +1,7 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{BudgetUse, Daemon, Frozen, Received, Refusal, Served, Status, Waiting, Windowed};
+use super::request::{BudgetUse, Daemon, Frozen, Manifest, Received, Refusal, Served, Status, Waiting, Windowed};
 use crate::clock::Clock;
 use crate::domain::budget::Period;
 use crate::domain::cron_line::NEVER;
@@ -25,6 +25,7 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         pauses: hands.store.pauses().await?,
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
         frozen: frozen(hands).await,
+        manifests: hands.running.as_ref().map(manifests).unwrap_or_default(),
         services: services(hands).await?,
         budget: budget(hands).await?,
         windows: windows(hands),
@@ -74,6 +75,26 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
         });
     }
     Ok(services)
+}
+
+fn manifests(running: &Running) -> Vec<Manifest> {
+    let each = running.lists.iter().flat_map(|lists| {
+        let source = lists.mount().source().name.clone();
+        lists.told().into_iter().map(move |told| (source.clone(), told))
+    });
+    each.map(|(source, told)| {
+        let sum = told.sum.unwrap_or_default();
+        Manifest {
+            source,
+            manifest: told.manifest,
+            problem: told.problem,
+            rows: told.sum.map(|sum| sum.rows),
+            wrong: sum.wrong,
+            repeated: sum.repeated,
+            awaited: sum.awaited,
+        }
+    })
+    .collect()
 }
 
 /// A daemon knows which folders are away; a command looks.

@@ -129,6 +129,9 @@ pub struct Job {
     /// The row of a manifest that orders it; `None` for what was found in a folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row: Option<Box<Row>>,
+    /// The language that was heard most in what its outputs were made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
     /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
     /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
     /// it down.
@@ -160,6 +163,7 @@ impl Job {
             sent: None,
             bumped: None,
             row: None,
+            language: None,
             bought_at: None,
             charges: Vec::new(),
         }
@@ -229,11 +233,12 @@ impl Job {
                 self.row = Some(row.clone());
                 // A person has ordered it as it is: no stalled recorder.
                 self.vouched = Some(self.seen);
-                (self.sent, self.made_from, self.attempts) = (None, None, 0);
+                (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             Event::Fetched { .. } => self.attempts = 0,
-            Event::Written { outputs } => {
+            Event::Written { outputs, language } => {
                 self.outputs.clone_from(outputs);
+                self.language.clone_from(language);
                 self.placing.clear();
                 self.made_from = None;
             }

@@ -299,6 +299,8 @@ pub enum Event {
     Written {
         /// Their names and hashes.
         outputs: Vec<Output>,
+        /// The language that was heard most, where that is known.
+        language: Option<String>,
     },
     /// Nothing to be done.
     Skipped {

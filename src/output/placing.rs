@@ -147,7 +147,7 @@ pub fn sweep(folder: &Path) -> io::Result<usize> {
 }
 
 impl PlaceError {
-    fn of(file: &Path, error: io::Error) -> Self {
+    pub(super) fn of(file: &Path, error: io::Error) -> Self {
         let file = file.to_owned();
         match Errno::from_io_error(&error) {
             Some(Errno::NOSPC | Errno::DQUOT) => Self::NoSpace { file },

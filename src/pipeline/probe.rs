@@ -11,13 +11,15 @@ use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::fixity::{Found, inspect};
 use crate::pipeline::making;
 use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
 use crate::source::mount::Mount;
-use crate::source::place::outputs_beside;
-use crate::source::stamp::Look;
+use crate::source::place::{full_path, outputs_beside};
+use crate::source::stamp::{Look, look};
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::io;
@@ -52,10 +54,10 @@ pub async fn run(
     let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
     let looked = tokio::select! {
         biased;
-        looked = medium.looked_into(seen, wants_hash) => Some(looked),
+        looked = looked_into(mount, &medium, job, wants_hash) => Some(looked),
         () = clock.sleep(limit) => None,
     };
-    let Some((looked, content)) = looked else {
+    let Some((looked, found)) = looked else {
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
@@ -69,9 +71,9 @@ pub async fn run(
     if stamp.size == 0 {
         return Ok(Outcome::Step(Event::Skipped { why: Skip::Empty }));
     }
-    let content =
-        content.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
-    let content = unread.or(content);
+    let found =
+        found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let content = unread.or(found.content(now)?);
     let (params, making) = match made(params, mount, clock, job, content).await? {
         Ok(made) => made,
         Err(outcome) => return Ok(outcome),
@@ -81,6 +83,31 @@ pub async fn run(
         return Ok(outcome);
     }
     Ok(Outcome::Step(Event::Probed { params, content, making }))
+}
+
+/// What stands there; and where it is as it was seen, whether it is what its list or its bag says.
+async fn looked_into(
+    mount: &Arc<Mount>,
+    medium: &Medium,
+    job: &Job,
+    wants_hash: bool,
+) -> (io::Result<Look>, io::Result<Found>) {
+    let seen = job.seen;
+    let Medium::File { path, disk } = medium.clone() else {
+        let (looked, content) = medium.looked_into(seen, wants_hash).await;
+        return (looked, content.map(Found::Right));
+    };
+    let (mount, row) = (Arc::clone(mount), job.row.clone());
+    blocking(move || {
+        let looked = look(&path, disk);
+        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
+        let found = match is_same {
+            true => inspect(mount.bags(), &path, row.as_deref(), wants_hash),
+            false => Ok(Found::Right(None)),
+        };
+        (looked, found)
+    })
+    .await
 }
 
 type MadeOf = (Hash, Option<Box<Making>>);
@@ -147,18 +174,19 @@ async fn subtitled(
         return Ok(None);
     }
     let fault = |error| store_fault(&error, now);
-    let (folder, path) = beside(mount.source(), job);
+    let (theirs, of) = (Arc::clone(mount), job.clone());
+    let (folder, path) = blocking(move || beside(theirs.source(), &of)).await;
     let found = match subtitles(mount, &folder, &path).await {
         Ok(found) => found,
         // It is made when something is written into it.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && job.row.is_some() => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder != mount.source().folder => return Ok(None),
         Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
     };
     let mut foreign = Vec::new();
     for path in found {
-        let key = JobKey { path, ..job.key.clone() };
+        let key = JobKey { path: named_beside(job, &path), ..job.key.clone() };
         if !store.wrote(&key).await.map_err(fault)? {
-            foreign.push(key.path);
+            foreign.push(path);
         }
     }
     if foreign.is_empty() {
@@ -179,12 +207,20 @@ async fn subtitled(
     Ok(Some(Outcome::Step(Event::Skipped { why: Skip::Subtitled })))
 }
 
+/// The name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.
+fn named_beside(job: &Job, path: &RelPath) -> RelPath {
+    match (&job.row, job.key.path.as_bytes().iter().rposition(|byte| *byte == b'/')) {
+        (Some(_), Some(end)) => RelPath::new([&job.key.path.as_bytes()[..=end], path.as_bytes()].concat()),
+        _ => path.clone(),
+    }
+}
+
 /// Where subtitles would lie, as a folder and the path below it that they would be named after.
 fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
-    if job.row.is_none() {
+    let path = outputs_beside(source, job);
+    if job.row.is_none() && path == full_path(&source.folder, &job.key.path) {
         return (source.folder.clone(), job.key.path.clone());
     }
-    let path = outputs_beside(source, job);
     let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
     (path.parent().unwrap_or(Path::new("")).to_owned(), name)
 }

@@ -16,9 +16,10 @@ use std::path::Path;
 pub fn of_job(source: &Source, job: &Job) -> Vars {
     let vars = of_recording(job);
     let columns = job.row.iter().flat_map(|row| &row.columns);
+    let said = job.row.as_ref().and_then(|row| row.languages.first().cloned());
     Vars {
         source: job.key.source.to_string(),
-        language: source.language.clone(),
+        language: said.or(source.language.clone()),
         capture: source.capture.as_ref().map(|capture| capture.of(&vars.path)).unwrap_or_default(),
         date: source.shared.zone.date(Timestamp(job.seen.mtime_ns.div_euclid(1_000_000))),
         env: source.shared.env.clone(),
@@ -60,6 +61,12 @@ fn of_path(path: &[u8]) -> Vars {
         folder: text(whole.parent().map(Path::as_os_str)),
         ..Vars::default()
     }
+}
+
+/// For the names of a job's outputs, which go beside this path and are named after it.
+pub fn of_outputs(source: &Source, job: &Job, beside: &Path) -> Vars {
+    let text = |part: Option<&OsStr>| part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default();
+    Vars { name: text(beside.file_name()), stem: text(beside.file_stem()), ..of_job(source, job) }
 }
 
 /// For an output's name.

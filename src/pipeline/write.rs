@@ -2,7 +2,6 @@
 
 use crate::clock::Clock;
 use crate::config::meant::Source;
-use crate::config::variables::Vars;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
@@ -27,7 +26,7 @@ use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::mount::Mount;
-use crate::source::place::{Recording, make_folder, outputs_beside, recording};
+use crate::source::place::{Recording, full_path, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
@@ -36,7 +35,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -97,7 +96,7 @@ pub async fn run(
         return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
     };
     let placed = own_outputs(doors.store, mount, job, now).await?;
-    let Some(wanted) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
+    let Some((wanted, language)) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
@@ -106,7 +105,7 @@ pub async fn run(
     if let Some(bucket) = mount.bucket() {
         let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
         drop(placing_now);
-        return Ok(Outcome::Step(Event::Written { outputs: outputs? }));
+        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language }));
     }
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
@@ -114,8 +113,11 @@ pub async fn run(
         put(&mount, &job, wanted, &ours, &syncs, now)
     })
     .await?;
-    Ok(Outcome::Step(Event::Written { outputs }))
+    Ok(Outcome::Step(Event::Written { outputs, language }))
 }
+
+/// What is to be written, and the language that was heard most.
+type Rendered<N> = (Vec<Wanted<N>>, Option<String>);
 
 /// `None` where the kept result is not there any more, or damaged.
 async fn rendered(
@@ -125,7 +127,7 @@ async fn rendered(
     order: &Order,
     transcription: &TranscriptionId,
     now: Timestamp,
-) -> Result<Option<Vec<Wanted<impl Names + use<>>>>, Fault> {
+) -> Result<Option<Rendered<impl Names + use<>>>, Fault> {
     let (results, params, source) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     blocking(move || match results.open(&transcription, RESULT_LIMIT) {
@@ -190,7 +192,7 @@ fn wanted(
     order: &Order,
     transcription: &TranscriptionId,
     now: Timestamp,
-) -> Result<Vec<Wanted<impl Names + use<>>>, Fault> {
+) -> Result<Rendered<impl Names + use<>>, Fault> {
     let as_sent = parsed(raw, now)?;
     let raw = &*later(raw, late_ms(&as_sent, job));
     let record = if late_ms(&as_sent, job) > 0 { parsed(raw, now)? } else { as_sent };
@@ -201,16 +203,15 @@ fn wanted(
     let subtitles = transcription.own_subtitles();
     let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
     let path = outputs_beside(source, job);
-    let [name, stem] =
-        [path.file_name(), path.file_stem()].map(|part| part.unwrap_or_default().to_string_lossy().into_owned());
-    let vars = Vars { name, stem, ..vars::of_job(source, job) };
+    let vars = vars::of_outputs(source, job, &path);
     let one = |format: &Format| {
         let name = source.name_as.render(&vars::of_output(&vars, language(&transcript), *format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
         Ok(Wanted { candidates: candidates(&path, &name), bytes: render(*format, &finished) })
     };
     let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
-    outputs.iter().map(one).collect()
+    let wanted = outputs.iter().map(one).collect::<Result<_, Fault>>()?;
+    Ok((wanted, language(&transcript).map(str::to_owned)))
 }
 
 fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {
@@ -297,10 +298,10 @@ fn put(
 ) -> Result<Vec<Output>, Fault> {
     let path = outputs_beside(mount.source(), job);
     let folder = path.parent().unwrap_or(Path::new("."));
-    if job.row.is_some() {
-        row_folder(mount, job, folder, now)?;
-    } else {
+    if job.row.is_none() && mount.source().place.is_some() {
         placed_folder(mount, folder, now)?;
+    } else if job.row.is_some() || path != full_path(&mount.source().folder, &job.key.path) {
+        folder_elsewhere(mount, job, folder, now)?;
     }
     // Asked with the folder open: what is written then goes where it belongs, even if the share is
     // unmounted under way, and never into its bare mount point.
@@ -313,27 +314,29 @@ fn put(
         .collect())
 }
 
-/// The folder below `place` is there, if outputs go to one.
+/// The folder below `place` is there.
 fn placed_folder(mount: &Mount, folder: &Path, now: Timestamp) -> Result<(), Fault> {
-    if mount.source().place.is_none() {
-        return Ok(());
-    }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
     mount.place_ready().map_err(failed)?;
-    let made = make_folder(mount.source(), folder);
+    let made = make_folder(mount.source(), None, folder);
     made.map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}", folder.display())))
 }
 
-/// The folder that a row's outputs go to is there: made, or known to be no bare mount point.
-fn row_folder(mount: &Mount, job: &Job, folder: &Path, now: Timestamp) -> Result<(), Fault> {
+/// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
+fn folder_elsewhere(mount: &Mount, job: &Job, folder: &Path, now: Timestamp) -> Result<(), Fault> {
     mount.there_blocking().map_err(|away| folder_away(&away, now))?;
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
-    make_folder(mount.source(), folder)
+    let recording = recording(mount.source(), job);
+    let file = match &recording {
+        Recording::File(path) => Some(path),
+        Recording::Remote(_) => None,
+    };
+    make_folder(mount.source(), file.map(PathBuf::as_path), folder)
         .map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}; {KEPT}", folder.display())))?;
-    let Recording::File(path) = recording(mount.source(), job) else { return Ok(()) };
+    let Some(path) = file else { return Ok(()) };
     let beside = path.parent() == Some(folder) && !folder.starts_with(&mount.source().folder);
     let is_bare = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if beside && std::fs::symlink_metadata(&path).is_err() && is_bare() {
+    if beside && std::fs::symlink_metadata(path).is_err() && is_bare() {
         let shown = folder.display();
         return Err(failed(format!("{shown} is empty: it may be the bare mount point of a share; {KEPT}")));
     }

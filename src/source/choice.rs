@@ -4,6 +4,7 @@
 use crate::config::meant::Source;
 use crate::source::ignore::{MARKER, Pattern, ignored};
 use crate::source::ignoring::Ignoring;
+use crate::source::manifest::find::is_manifest;
 use globset::Candidate;
 use std::ffi::OsStr;
 use std::fmt;
@@ -95,6 +96,10 @@ pub enum Rule {
     Excluded,
     /// It cannot be opened by its path.
     TooLong,
+    /// A list of recordings: its rows are jobs, it is none.
+    Manifest,
+    /// The source takes what its lists name, wherever that lies; nothing is found by looking.
+    NotListed,
 }
 
 impl fmt::Display for Rule {
@@ -116,6 +121,8 @@ impl fmt::Display for Rule {
             }
             Self::NotIncluded => f.write_str("passed over: no pattern of the source's `include` takes it"),
             Self::Excluded => f.write_str("passed over: the source's `exclude` takes it out"),
+            Self::Manifest => f.write_str("passed over: a manifest; what its rows name is transcribed"),
+            Self::NotListed => f.write_str("passed over: the source takes what its manifests name"),
             Self::TooLong => write!(f, "passed over: its path is longer than {LONGEST_PATH} bytes; {MOVE_UP}"),
         }
     }
@@ -188,6 +195,9 @@ fn rule(source: &Source, path: &Path, kind: Kind) -> Option<Rule> {
     }
     if let Some(pattern) = ignored(name, kind == Kind::Folder) {
         return Some(Rule::Ignored(pattern));
+    }
+    if let Some(manifests) = source.manifests.as_ref().filter(|_| kind == Kind::File) {
+        return Some(if is_manifest(manifests, path) { Rule::Manifest } else { Rule::NotListed });
     }
     let length = source.folder.as_os_str().len() + 1 + path.as_os_str().as_bytes().len();
     match kind {

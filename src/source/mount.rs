@@ -5,6 +5,7 @@ use crate::config::meant::Source;
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::source::bag::Bags;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
 use crate::source::bucket::Bucket;
@@ -53,6 +54,7 @@ pub struct Mount {
     /// Of the folder that its outputs go to, where that is another.
     placed: Option<Memory>,
     beside: Beside,
+    bags: Bags,
     clock: Arc<dyn Clock>,
     look: Look,
     /// One look at a time; one that hangs is not followed by another.
@@ -93,6 +95,7 @@ impl Mount {
             memory,
             placed,
             beside: Beside::new(Arc::clone(&clock)),
+            bags: Bags::default(),
             clock,
             look,
             turn: tokio::sync::Mutex::default(),
@@ -178,6 +181,11 @@ impl Mount {
     /// An object appears whole.
     fn settle_on(&self, disk: Disk) -> Duration {
         if self.bucket.is_some() { Duration::ZERO } else { disk.settle() }
+    }
+
+    /// The bags in its folder.
+    pub fn bags(&self) -> &Bags {
+        &self.bags
     }
 
     /// Where its folder really lies, links resolved, as it was last found; `None` until then. Asks nobody.

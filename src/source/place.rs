@@ -6,6 +6,7 @@ use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
 use crate::domain::remote::identity;
 use crate::domain::row::{Row, RowMedia};
+use crate::source::bag;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -35,10 +36,14 @@ pub fn recording(source: &Source, job: &Job) -> Recording {
 }
 
 /// The path beside which a job's outputs go and after whose name they are named. That of the recording, unless
-/// a row puts them elsewhere or the recording itself is elsewhere: then nothing need stand there.
+/// a row puts them elsewhere, a bag has to stay valid, or the recording itself is elsewhere: then nothing need stand
+/// there. Blocks where the recording may lie in a bag.
 pub fn outputs_beside(source: &Source, job: &Job) -> PathBuf {
     match &job.row {
-        None => full_path(source.place.as_ref().unwrap_or(&source.folder), &job.key.path),
+        None if source.bucket.is_some() => full_path(&source.folder, &job.key.path),
+        None if let Some(place) = &source.place => full_path(place, &job.key.path),
+        None => bag::outside(&full_path(&source.folder, &job.key.path)),
+        Some(row) if row.output.is_none() => bag::outside(&of_row(&source.folder, row)),
         Some(row) => of_row(&source.folder, row),
     }
 }
@@ -67,13 +72,16 @@ fn of_row(root: &Path, row: &Row) -> PathBuf {
 }
 
 /// Makes the folder that outputs go to, where it is one that may be made: below the source's folder, which is
-/// known to be there. One elsewhere may be the mount point of a share that is away. Blocks.
+/// known to be there, or in the bag of the recording. One elsewhere may be the mount point of a share that is away.
+/// Blocks.
 ///
 /// # Errors
 /// What the file system says.
-pub fn make_folder(source: &Source, folder: &Path) -> io::Result<()> {
+pub fn make_folder(source: &Source, recording: Option<&Path>, folder: &Path) -> io::Result<()> {
     let is_placed = source.place.as_ref().is_some_and(|place| folder.starts_with(place));
-    match is_placed || folder.starts_with(&source.folder) && folder != source.folder {
+    let is_ours = is_placed || folder.starts_with(&source.folder) && folder != source.folder;
+    let in_bag = || recording.and_then(bag::bag_of).is_some_and(|bag| folder.starts_with(bag));
+    match is_ours || in_bag() {
         true => std::fs::create_dir_all(folder),
         false => Ok(()),
     }

@@ -3,9 +3,13 @@
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
 use crate::domain::job::{Job, Stamp};
+use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::source::mount::Mount;
+use crate::source::place::outputs_beside;
 use crate::store::contract::{Filter, Store, StoreError, Those};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// So many jobs are looked at in one go.
@@ -79,8 +83,12 @@ async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
     if let Some(bucket) = mount.bucket() {
         return !matches!(bucket.subtitles(&job.key.path).await, Ok(subtitles) if subtitles.is_empty());
     }
-    let (mount, path) = (Arc::clone(mount), job.key.path.clone());
-    let look = move || mount.beside().subtitles(&mount.source().folder, &path);
+    let (mount, of) = (Arc::clone(mount), job.clone());
+    let look = move || {
+        let beside = outputs_beside(mount.source(), &of);
+        let name = RelPath::new(beside.file_name().unwrap_or_default().as_bytes());
+        mount.beside().subtitles(beside.parent().unwrap_or(Path::new("")), &name)
+    };
     let found = tokio::task::spawn_blocking(look).await;
     !matches!(found, Ok(Ok(subtitles)) if subtitles.is_empty())
 }
@@ -91,10 +99,8 @@ mod tests {
     use crate::clock::SystemClock;
     use crate::config::reading;
     use crate::domain::job::JobKey;
-    use crate::domain::path::RelPath;
     use crate::store::contract::{ALL, Hold};
     use crate::store::memory;
-    use std::path::Path;
     use std::time::Duration;
     use tempfile::TempDir;
 

@@ -232,6 +232,8 @@ fn scenes_of(point: Point) -> &'static [usize] {
         P::LedgerWritten | P::VolumeBegun => &[2],
         // Of a ledger that has seen more: `ledger.rs` kills there.
         P::VolumeRenewed | P::VolumeRemoved | P::Struck => &[],
+        // Of a source with lists: `manifests.rs` kills there.
+        P::ReceiptBegun | P::ReceiptNamed => &[],
         P::OutputBegun | P::OutputsSynced | P::OutputNamed | P::NamesSynced | P::ResultBegun => &[0, 3],
         _ => &[0],
     }

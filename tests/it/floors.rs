@@ -5,10 +5,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 12] = [
+const WANTED: [(&str, &str); 15] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
+    ("source/manifest/columns", "config/meant"),
+    ("source/manifest/find", "config/meant"),
+    // Which files are lists is said by their endings, in one place.
+    ("config/lists", "source/manifest"),
     ("source/tree", "config/meant"),
     ("source/reopen", "config/meant"),
     ("source/mount", "config/meant"),

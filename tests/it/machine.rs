@@ -73,7 +73,7 @@ fn events() -> Vec<Event> {
         Event::Fetched { audio: AUDIO },
         Event::ResultLost,
         Event::Anew,
-        Event::Written { outputs: outputs() },
+        Event::Written { outputs: outputs(), language: None },
         Event::Skipped { why: Skip::Vanished },
         Event::Failed { fault: fault(FaultKind::Broken, "words") },
         Event::Revived,
@@ -138,7 +138,10 @@ proptest! {
         for event in way {
             let ended = stage.is_end();
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
-            let opens = matches!(event, Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Fresh | Event::Reordered { .. });
+            let opens = matches!(
+                event,
+                Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Reordered { .. } | Event::Fresh
+            );
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;
         }

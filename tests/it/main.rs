@@ -38,6 +38,7 @@ mod lengths;
 mod librivox;
 mod lists;
 mod machine;
+mod manifests;
 mod model;
 mod mounts;
 mod old_data;

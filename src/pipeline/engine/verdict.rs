@@ -158,7 +158,7 @@ impl Engine {
             verdict = Verdict::Fail; // others get through: it is this job's own fault after all
         }
         if let Verdict::Again { at, .. } = &mut verdict
-            && fault.kind == FaultKind::FolderAway
+            && matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited)
             && job.stage.kind() != StageKind::Fetched
         {
             *at = (*at).max(now.after(FOLDER_ASKED));

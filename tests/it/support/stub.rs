@@ -51,6 +51,8 @@ pub struct Create {
     /// What it asks to be transcribed: an upload of its own, or what it is to fetch.
     pub audio_url: String,
     pub token: String,
+    /// All that it says.
+    pub body: Value,
     /// Whom it asks to call; null for nobody.
     pub callback: Value,
     pub accepted: bool,
@@ -278,7 +280,7 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
         assert_eq!(body["callback"].as_bool().unwrap_or(false), body["callback_config"].is_object());
         let callback = body["callback_config"].clone();
         let audio_url = body["audio_url"].as_str().unwrap().to_owned();
-        book.creates.push(Create { file, audio_url, token, callback, accepted: false });
+        book.creates.push(Create { file, audio_url, token, body, callback, accepted: false });
     }
     let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
     let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();

@@ -1,0 +1,284 @@
+//! The manifests of a source: found, read row by row, made into jobs, and answered by a receipt.
+
+use crate::clock::{Clock, Uptime};
+use crate::config::meant::Manifests;
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::names::Timestamp;
+use crate::domain::path::RelPath;
+use crate::output::placing;
+use crate::pipeline::blocking::blocking;
+use crate::source::manifest::find::{Lists as Found, find};
+use crate::source::manifest::record::Form;
+use crate::source::mount::Mount;
+use crate::store::contract::{Counts, Store, StoreError};
+use repeats::Repeats;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+mod keys;
+mod memory;
+mod pass;
+mod receipt;
+mod repeats;
+
+/// How often it is looked for manifests, at the most; a look that lasts is rested from twenty times as long.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// How often a receipt is written anew while its jobs move, at the most.
+const RECEIPT: Duration = Duration::from_secs(5);
+
+/// Longer than a pass over a manifest took it is rested before the next, so many times.
+const RESTS: u32 = 30;
+
+/// A source's manifests.
+pub struct Lists {
+    mount: Arc<Mount>,
+    manifests: Manifests,
+    /// What is kept of receipts.
+    state: PathBuf,
+    /// What an hour of billed audio costs, where that is known.
+    price: Option<f64>,
+    known: Mutex<BTreeMap<RelPath, Known>>,
+}
+
+/// What works with them.
+#[derive(Clone, Copy)]
+pub struct Doors<'a> {
+    /// The queue.
+    pub store: &'a dyn Store,
+    /// Time: the same as of those who settle.
+    pub clock: &'a dyn Clock,
+    /// Told when something new is due.
+    pub admitted: &'a (dyn Fn() + Sync),
+}
+
+/// What is known of one manifest.
+struct Known {
+    stamp: Stamp,
+    /// Since when it looks so.
+    since: Timestamp,
+    /// As it was last gone through: `None` before, and since it looks otherwise.
+    taken: Option<Taken>,
+    /// Why nothing of it is believed, in words.
+    problem: Option<String>,
+    /// Why its receipt cannot be written, in words.
+    receipt: Option<String>,
+}
+
+impl Known {
+    fn new(stamp: Stamp, since: Timestamp) -> Self {
+        Self { stamp, since, taken: None, problem: None, receipt: None }
+    }
+}
+
+struct Taken {
+    form: Form,
+    repeats: Arc<Repeats>,
+    sum: Sum,
+    /// Where the source's jobs were after it.
+    counts: Counts,
+    at: Uptime,
+    took: Duration,
+}
+
+/// What the rows of a manifest came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// All rows.
+    pub rows: u64,
+    /// Those that order nothing, for what is wrong with them.
+    pub wrong: u64,
+    /// Those that order what another row orders already.
+    pub repeated: u64,
+    /// Those whose files are not there yet.
+    pub awaited: u64,
+    /// Those whose jobs have not ended, awaited ones included.
+    pub open: u64,
+}
+
+/// A manifest as it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Below its source's folder.
+    pub manifest: RelPath,
+    /// Why nothing of it is believed.
+    pub problem: Option<String>,
+    /// `None` before it was first gone through.
+    pub sum: Option<Sum>,
+}
+
+/// What a look came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looked {
+    /// Whether the folder was there.
+    pub there: bool,
+    /// Rows that made a new job, or made one start over.
+    pub admitted: u64,
+    /// Rows of what was gone through.
+    pub rows: u64,
+    /// When the next manifest is quiet, if one is not yet.
+    pub unsettled: Option<Duration>,
+}
+
+impl Lists {
+    /// Of a source that has manifests. Nothing is looked at yet.
+    pub fn new(mount: Arc<Mount>, state: &Path, price: Option<f64>) -> Option<Self> {
+        let manifests = mount.source().manifests.clone()?;
+        Some(Self { mount, manifests, state: state.join("receipts"), price, known: Mutex::default() })
+    }
+
+    /// The source.
+    pub fn mount(&self) -> &Arc<Mount> {
+        &self.mount
+    }
+
+    /// Each manifest as it is known now.
+    pub fn told(&self) -> Vec<Told> {
+        let known = self.known();
+        let told = |(manifest, known): (&RelPath, &Known)| Told {
+            manifest: manifest.clone(),
+            problem: known.problem.clone(),
+            sum: known.taken.as_ref().map(|taken| taken.sum),
+        };
+        known.iter().map(told).collect()
+    }
+
+    /// Goes through what is new or moves, again and again.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn keep(self: &Arc<Self>, doors: Doors<'_>) -> Result<(), StoreError> {
+        loop {
+            let begun = doors.clock.uptime();
+            self.look(doors).await?;
+            let took = doors.clock.uptime().since(begun);
+            doors.clock.sleep(LOOK.max(took * 20)).await;
+        }
+    }
+
+    /// Goes through all there is, once, as soon as it is quiet.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn once(self: &Arc<Self>, doors: Doors<'_>) -> Result<Looked, StoreError> {
+        let mut all = Looked { there: true, admitted: 0, rows: 0, unsettled: None };
+        loop {
+            let looked = self.look(doors).await?;
+            all.admitted += looked.admitted;
+            all.rows += looked.rows;
+            all.there &= looked.there;
+            match looked.unsettled {
+                Some(wait) if all.there => doors.clock.sleep(wait.max(Duration::from_millis(10))).await,
+                _ => return Ok(all),
+            }
+        }
+    }
+
+    /// Looks for manifests, and goes through those that are due.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn look(self: &Arc<Self>, doors: Doors<'_>) -> Result<Looked, StoreError> {
+        let mut looked = Looked { there: false, admitted: 0, rows: 0, unsettled: None };
+        if self.mount.there_now().await.is_err() {
+            return Ok(looked);
+        }
+        looked.there = true;
+        let lists = Arc::clone(self);
+        let found = blocking(move || find(lists.mount.source(), &lists.manifests, lists.mount.disk())).await;
+        if self.mount.there_now().await.is_err() {
+            return Ok(Looked { there: false, ..looked });
+        }
+        self.note(found, doors.clock.now()).await;
+        let (due, unsettled) = self.due(doors).await?;
+        looked.unsettled = unsettled;
+        for manifest in due {
+            if let Some(sum) = self.pass(doors, &manifest, &mut looked.admitted).await? {
+                looked.rows += sum.rows;
+            }
+        }
+        Ok(looked)
+    }
+
+    /// Goes through everything that was gone through before, so that each receipt says how it stands.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn receipts(self: &Arc<Self>, doors: Doors<'_>) -> Result<(), StoreError> {
+        let taken: Vec<RelPath> = {
+            let known = self.known();
+            known.iter().filter(|(_, known)| known.taken.is_some()).map(|(manifest, _)| manifest.clone()).collect()
+        };
+        for manifest in taken {
+            self.pass(doors, &manifest, &mut 0).await?;
+        }
+        Ok(())
+    }
+
+    async fn note(&self, found: Found, now: Timestamp) {
+        if !found.manifests.is_empty() {
+            let mount = Arc::clone(&self.mount);
+            blocking(move || mount.mark()).await;
+        }
+        if !found.leftovers.is_empty() {
+            // What cannot be removed does no harm.
+            blocking(move || found.leftovers.iter().for_each(|folder| drop(placing::sweep(folder)))).await;
+        }
+        let mut known = self.known();
+        known.retain(|manifest, _| found.manifests.iter().any(|(found, _)| found == manifest));
+        for (manifest, stamp) in found.manifests {
+            let one = known.entry(manifest).or_insert_with(|| Known::new(stamp, now));
+            if one.stamp != stamp {
+                *one = Known::new(stamp, now);
+            }
+        }
+    }
+
+    /// What is to be gone through now, and when the next is quiet.
+    async fn due(&self, doors: Doors<'_>) -> Result<(Vec<RelPath>, Option<Duration>), StoreError> {
+        let name = &self.mount.source().name;
+        let counts = doors.store.counts_of(&|group| group.source == *name).await?;
+        let (at, up) = (doors.clock.moment(), doors.clock.uptime());
+        let (disk, settle, scan) = (self.mount.disk(), self.mount.settle(), self.rescan());
+        let (mut due, mut unsettled) = (Vec::new(), None::<Duration>);
+        for (manifest, known) in self.known().iter() {
+            let by_looks = known.since.after(settle);
+            let quiet = disk.quiet_at(&known.stamp, at, settle).map_or(by_looks, |quiet| quiet.min(by_looks));
+            if quiet > at.now {
+                let wait = quiet.since(at.now);
+                unsettled = Some(unsettled.map_or(wait, |other| other.min(wait)));
+                continue;
+            }
+            let is_due = match &known.taken {
+                None => known.problem.is_none(),
+                Some(taken) => {
+                    let passed = up.since(taken.at);
+                    let moved = taken.counts != counts || taken.sum.open > 0;
+                    (moved && passed >= RECEIPT.max(taken.took * RESTS)) || passed >= scan
+                }
+            };
+            if is_due {
+                due.push(manifest.clone());
+            }
+        }
+        Ok((due, unsettled))
+    }
+
+    fn rescan(&self) -> Duration {
+        use crate::config::schedule::Schedule;
+        match &self.mount.source().scan {
+            Schedule::Every(every) => *every,
+            Schedule::At(_) => Duration::from_secs(15 * 60),
+        }
+    }
+
+    fn key(&self, path: RelPath) -> JobKey {
+        JobKey { source: self.mount.source().name.clone(), path }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<RelPath, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

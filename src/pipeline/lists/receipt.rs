@@ -1,0 +1,209 @@
+//! The receipt of a manifest: every row back, with what became of it. It appears whole or not at all.
+
+use super::Lists;
+use crate::domain::charge::State;
+use crate::domain::job::Job;
+use crate::domain::names::Hash;
+use crate::domain::path::RelPath;
+use crate::domain::reason::reason;
+use crate::output::placing::PlaceError;
+use crate::output::table::{Keeper, Piece, write_table};
+use crate::pipeline::blocking::joined;
+use crate::source::manifest::find::RECEIPT;
+use crate::source::manifest::record::{Form, OURS, Record, RowError, plain};
+use crate::source::place::{full_path, outputs_beside};
+use crate::wire::iso;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// What becomes of a row.
+pub enum Answer<'i> {
+    /// It orders nothing.
+    Wrong(&'i [RowError]),
+    /// The row of this number orders the same.
+    Repeats(u64),
+    /// This job, and whether its file is waited for.
+    Job(Box<Job>, bool),
+}
+
+/// What is added behind the columns of the manifest, each with [`OURS`] before it.
+const COLUMNS: [&str; 13] = [
+    "row",
+    "state",
+    "reason",
+    "job",
+    "service",
+    "transcription",
+    "outputs",
+    "language",
+    "duration",
+    "billed",
+    "cost",
+    "fault",
+    "since",
+];
+
+/// Receipts under other names are tried so often where somebody else's file has the name.
+const NAMES: usize = 20;
+
+/// A receipt that is being written.
+pub struct Draft {
+    lists: Arc<Lists>,
+    manifest: RelPath,
+    columns: Vec<Arc<str>>,
+    rows: csv::Writer<Vec<u8>>,
+    delimiter: u8,
+    to: mpsc::Sender<Piece>,
+    writing: JoinHandle<Result<Option<OsString>, PlaceError>>,
+}
+
+impl Draft {
+    /// Begins with the header.
+    pub fn begin(lists: &Arc<Lists>, manifest: &RelPath, form: &Form) -> Self {
+        let (to, pieces) = mpsc::channel(4);
+        let (theirs, of) = (Arc::clone(lists), manifest.clone());
+        let writing = tokio::task::spawn_blocking(move || theirs.write(&of, pieces));
+        let is_theirs = |name: &&Arc<str>| !plain(name).starts_with(OURS);
+        let columns: Vec<Arc<str>> = form.columns.iter().filter(is_theirs).cloned().collect();
+        let start = if form.marked { "\u{feff}".as_bytes().to_vec() } else { Vec::new() };
+        let rows = writer(form.delimiter, start);
+        let mut draft = Self {
+            lists: Arc::clone(lists),
+            manifest: manifest.clone(),
+            columns,
+            rows,
+            delimiter: form.delimiter,
+            to,
+            writing,
+        };
+        let ours = COLUMNS.iter().map(|name| format!("{OURS}{name}").into_bytes());
+        let header: Vec<Vec<u8>> = draft.columns.iter().map(|name| name.as_bytes().to_vec()).chain(ours).collect();
+        draft.write(header);
+        draft
+    }
+
+    /// One more row.
+    pub fn push(&mut self, record: &Record, answer: &Answer<'_>) {
+        let cell = |column: &Arc<str>| {
+            let found = record.cells.iter().find(|(name, _)| name == column);
+            found.map(|(_, cell)| cell.clone()).unwrap_or_default()
+        };
+        let theirs = self.columns.iter().map(cell);
+        let ours = self.ours(record.number, answer).into_iter().map(String::into_bytes);
+        let row: Vec<Vec<u8>> = theirs.chain(ours).collect();
+        self.write(row);
+    }
+
+    /// Into memory: this cannot fail.
+    fn write(&mut self, cells: Vec<Vec<u8>>) {
+        self.rows.write_record(cells).ok();
+    }
+
+    /// Hands on what there is.
+    pub async fn flush(&mut self) {
+        let rows = std::mem::replace(&mut self.rows, writer(self.delimiter, Vec::new()));
+        // Whoever does not listen any more says why in the end.
+        self.to.send(Piece::Bytes(rows.into_inner().unwrap_or_default())).await.ok();
+    }
+
+    /// Shows it. In words, why that cannot be done.
+    pub async fn end(mut self) -> Result<(), String> {
+        self.flush().await;
+        self.to.send(Piece::End).await.ok();
+        joined(self.writing).await.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Nothing appears.
+    pub async fn give_up(self) {
+        self.to.send(Piece::GivenUp).await.ok();
+        joined(self.writing).await.ok();
+    }
+
+    fn ours(&self, number: u64, answer: &Answer<'_>) -> [String; COLUMNS.len()] {
+        let mut ours: [String; COLUMNS.len()] = Default::default();
+        let mut set = |name: &str, value: String| {
+            if let Some(at) = COLUMNS.iter().position(|column| *column == name) {
+                ours[at] = value;
+            }
+        };
+        set("row", number.to_string());
+        match answer {
+            Answer::Wrong(wrong) => {
+                set("state", "wrong".to_owned());
+                set("reason", wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+                set("fault", "row".to_owned());
+            }
+            Answer::Repeats(first) => {
+                set("state", "repeated".to_owned());
+                set("reason", format!("row {first} orders the same"));
+            }
+            Answer::Job(job, _) => self.of_job(job, &mut set),
+        }
+        ours
+    }
+
+    fn of_job(&self, job: &Job, set: &mut impl FnMut(&str, String)) {
+        set("state", job.stage.kind().name().to_owned());
+        set("reason", reason(job));
+        set("job", job.id.to_string());
+        set("service", job.stage.order().map(|order| order.service.to_string()).unwrap_or_default());
+        set("transcription", job.stage.transcription().map(ToString::to_string).unwrap_or_default());
+        set("outputs", self.outputs(job));
+        set("language", job.language.clone().unwrap_or_default());
+        let millis = job.stage.audio().map(|audio| audio.millis).filter(|millis| *millis > 0);
+        set("duration", millis.map(seconds).unwrap_or_default());
+        let paid = job.charges.iter().filter(|charge| charge.state != State::Held);
+        let billed = paid.map(|charge| charge.amount()).try_fold(0, |sum: u64, one| one.map(|one| sum + one));
+        if let Some(billed) = billed.filter(|_| job.stage.transcription().is_some()) {
+            set("billed", seconds(billed));
+            let cost = self.lists.price.map(|price| format!("{:.4}", price * billed as f64 / 3.6e6));
+            set("cost", cost.unwrap_or_default());
+        }
+        set("fault", job.fault.as_ref().map(|fault| fault.kind.name().to_owned()).unwrap_or_default());
+        set("since", iso::write(job.since));
+    }
+
+    /// From the manifest's folder where they lie below it.
+    fn outputs(&self, job: &Job) -> String {
+        let source = self.lists.mount.source();
+        let beside = outputs_beside(source, job);
+        let folder = beside.parent().unwrap_or(Path::new(""));
+        let manifest = full_path(&source.folder, &self.manifest);
+        let from = manifest.parent().unwrap_or(Path::new(""));
+        let each = job.outputs.iter().map(|output| {
+            let path = full_path(folder, &output.name);
+            RelPath::new(path.strip_prefix(from).unwrap_or(&path).as_os_str().as_bytes()).lossy().into_owned()
+        });
+        each.collect::<Vec<_>>().join(" | ")
+    }
+}
+
+impl Lists {
+    fn write(&self, manifest: &RelPath, mut pieces: mpsc::Receiver<Piece>) -> Result<Option<OsString>, PlaceError> {
+        let path = full_path(&self.mount.source().folder, manifest);
+        let (folder, name) = (path.parent().unwrap_or(Path::new(".")), path.file_name().unwrap_or_default());
+        let numbered = (2..=NAMES).map(|number| format!("{RECEIPT}{number}.csv"));
+        let ends = std::iter::once(format!("{RECEIPT}csv")).chain(numbered);
+        let names: Vec<OsString> =
+            ends.map(|end| OsString::from_vec([name.as_bytes(), end.as_bytes()].concat())).collect();
+        let is_ours = |hash: &Hash| self.ours(manifest).contains(hash);
+        let announce = |hash: Hash| -> io::Result<()> { self.announce(manifest, hash) };
+        let is_right = || self.mount.there_blocking().is_ok();
+        let keeper = Keeper { is_right: &is_right, names: &names, is_ours: &is_ours, announce: &announce };
+        write_table(folder, &keeper, || pieces.blocking_recv().unwrap_or(Piece::GivenUp))
+    }
+}
+
+fn writer(delimiter: u8, start: Vec<u8>) -> csv::Writer<Vec<u8>> {
+    let mut builder = csv::WriterBuilder::new();
+    builder.delimiter(delimiter).terminator(csv::Terminator::CRLF).flexible(true).from_writer(start)
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}

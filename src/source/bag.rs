@@ -1,0 +1,208 @@
+//! Bags (BagIt, RFC 8493): what a bag says of a file in its payload, and where outputs go so that it stays valid.
+
+use crate::domain::checksum::{Algorithm, Checksum};
+use crate::source::stamp::open;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The folder of outputs, beside a bag's payload: files that no manifest of the bag lists may stand there.
+const OUTPUTS: &str = "transcripts";
+
+/// The payload's folder.
+const PAYLOAD: &str = "data";
+
+/// A line of a bag's manifest is at most so long, in bytes.
+const LONGEST_LINE: u64 = 16 << 10;
+
+/// So many manifests are remembered: 16 bytes for each file that they list.
+const REMEMBERED: usize = 4;
+
+/// What a bag says of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// The file is in no bag's payload.
+    NoBag,
+    /// It must be this, by this manifest of its bag.
+    Sum(Checksum, PathBuf),
+    /// The bag's manifest does not list it.
+    Unlisted(PathBuf),
+    /// The bag has no manifest that can be used: it may still be copied.
+    NoManifest(PathBuf),
+}
+
+/// The bag in whose payload a file lies; the innermost. Blocks.
+pub fn bag_of(file: &Path) -> Option<PathBuf> {
+    let payloads = file.ancestors().skip(1).filter(|folder| folder.file_name() == Some(OsStr::new(PAYLOAD)));
+    let bags = payloads.filter_map(Path::parent);
+    bags.into_iter().find(|bag| bag.join("bagit.txt").is_file()).map(Path::to_owned)
+}
+
+/// Beside what outputs go for a recording: itself, or for one in a bag's payload the same place below the bag's
+/// folder of transcripts. Blocks.
+pub fn outside(recording: &Path) -> PathBuf {
+    let Some(bag) = bag_of(recording) else { return recording.to_owned() };
+    match recording.strip_prefix(bag.join(PAYLOAD)) {
+        Ok(below) => bag.join(OUTPUTS).join(below),
+        Err(_) => recording.to_owned(),
+    }
+}
+
+/// The manifests of bags, as they were last read.
+#[derive(Default)]
+pub struct Bags {
+    lists: Mutex<VecDeque<Arc<List>>>,
+}
+
+/// Where the lines of a bag's manifest are, by the names that they hold.
+struct List {
+    path: PathBuf,
+    /// Of the file: inode, length, and the times of change in nanoseconds.
+    stamp: (u64, u64, i64, i64),
+    algorithm: Algorithm,
+    /// Hash of a name, and where its line begins. Sorted.
+    lines: Vec<(u64, u64)>,
+}
+
+impl Bags {
+    /// What its bag says of a file. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn word(&self, file: &Path) -> io::Result<Word> {
+        let Some(bag) = bag_of(file) else { return Ok(Word::NoBag) };
+        let named = |algorithm: Algorithm| (algorithm, bag.join(format!("manifest-{}.txt", algorithm.name())));
+        let Some((algorithm, path)) = Algorithm::ALL.into_iter().map(named).find(|(_, path)| path.is_file()) else {
+            return Ok(Word::NoManifest(bag));
+        };
+        let list = self.list(&path, algorithm)?;
+        let name = file.strip_prefix(&bag).unwrap_or(file).as_os_str().as_bytes();
+        Ok(match list.find(name)? {
+            Some(sum) => Word::Sum(sum, path),
+            None => Word::Unlisted(path),
+        })
+    }
+
+    fn list(&self, path: &Path, algorithm: Algorithm) -> io::Result<Arc<List>> {
+        let meta = std::fs::metadata(path)?;
+        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+        let times = (nanos(meta.mtime(), meta.mtime_nsec()), nanos(meta.ctime(), meta.ctime_nsec()));
+        let stamp = (meta.ino(), meta.len(), times.0, times.1);
+        // Held while it is read: the others wait for the same.
+        let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.retain(|list| list.path != path || list.stamp == stamp);
+        if let Some(list) = lists.iter().find(|list| list.path == path) {
+            return Ok(Arc::clone(list));
+        }
+        let list = Arc::new(List { path: path.to_owned(), stamp, algorithm, lines: lines(path)? });
+        lists.push_front(Arc::clone(&list));
+        lists.truncate(REMEMBERED);
+        Ok(list)
+    }
+}
+
+impl List {
+    fn find(&self, name: &[u8]) -> io::Result<Option<Checksum>> {
+        let hash = short(name);
+        let from = self.lines.partition_point(|(known, _)| *known < hash);
+        for (_, at) in self.lines[from..].iter().take_while(|(known, _)| *known == hash) {
+            let mut file = open(&self.path)?;
+            file.seek(SeekFrom::Start(*at))?;
+            let mut line = Vec::new();
+            BufReader::new(file.take(LONGEST_LINE)).read_until(b'\n', &mut line)?;
+            if let Some((digits, listed)) = parts(&line)
+                && listed == name
+            {
+                return Ok(Checksum::parse(self.algorithm, digits));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn lines(path: &Path) -> io::Result<Vec<(u64, u64)>> {
+    let (mut reader, mut lines, mut line, mut at) = (BufReader::new(open(path)?), Vec::new(), Vec::new(), 0);
+    loop {
+        line.clear();
+        let n = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? as u64;
+        if n == 0 {
+            break;
+        }
+        if let Some((_, name)) = parts(&line) {
+            lines.push((short(&name), at));
+        }
+        at += n;
+    }
+    lines.sort_unstable();
+    Ok(lines)
+}
+
+/// `<digits> <name>`, where `*` may stand before the name and `%0A`, `%0D`, `%25` in it.
+fn parts(line: &[u8]) -> Option<(&str, Vec<u8>)> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let end = line.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
+    let digits = std::str::from_utf8(&line[..end]).ok()?;
+    let name = line[end..].trim_ascii_start();
+    let name = name.strip_prefix(b"*").unwrap_or(name);
+    let name = name.strip_prefix(b"./").unwrap_or(name);
+    Some((digits, unescaped(name)))
+}
+
+fn unescaped(name: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = match rest.get(..3).map(<[u8]>::to_ascii_uppercase).as_deref() {
+            Some(b"%0A") => Some(b'\n'),
+            Some(b"%0D") => Some(b'\r'),
+            Some(b"%25") => Some(b'%'),
+            _ => None,
+        };
+        plain.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &rest[3..] } else { after };
+    }
+    plain
+}
+
+fn short(name: &[u8]) -> u64 {
+    let mut short = [0; 8];
+    short.copy_from_slice(&blake3::hash(name).as_bytes()[..8]);
+    u64::from_be_bytes(short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_bag_says_what_its_files_must_be_and_keeps_valid() {
+        let top = tempfile::tempdir().unwrap();
+        let at = |path: &str| top.path().join(path);
+        fs::create_dir_all(at("b1/data/a")).unwrap();
+        fs::create_dir_all(at("plain/data")).unwrap();
+        let bags = Bags::default();
+        let talk = at("b1/data/a/talk 1%.wav");
+        assert_eq!(bags.word(&talk).unwrap(), Word::NoBag);
+        assert_eq!(outside(&talk), talk);
+        fs::write(at("b1/bagit.txt"), "BagIt-Version: 1.0\n").unwrap();
+        assert_eq!(bags.word(&talk).unwrap(), Word::NoManifest(at("b1")));
+        assert_eq!(outside(&talk), at("b1/transcripts/a/talk 1%.wav"));
+        let (one, other) = ("a".repeat(32), "b".repeat(32));
+        fs::write(at("b1/manifest-md5.txt"), format!("{other}  data/x\r\n{one} *data/a/talk 1%25.wav\n")).unwrap();
+        let sum = Checksum::parse(Algorithm::Md5, &one).unwrap();
+        assert_eq!(bags.word(&talk).unwrap(), Word::Sum(sum, at("b1/manifest-md5.txt")));
+        assert_eq!(bags.word(&at("b1/data/y")).unwrap(), Word::Unlisted(at("b1/manifest-md5.txt")));
+        assert_eq!(bags.word(&at("b1/bag-info.txt")).unwrap(), Word::NoBag);
+        // The stronger one counts.
+        fs::write(at("b1/manifest-sha256.txt"), format!("{} data/y\n", "c".repeat(64))).unwrap();
+        assert!(
+            matches!(bags.word(&at("b1/data/y")).unwrap(), Word::Sum(sum, _) if sum.algorithm() == Algorithm::Sha256)
+        );
+    }
+}
