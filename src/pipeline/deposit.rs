@@ -87,7 +87,7 @@ impl Deposit<'_> {
         let (hash, bytes) = (Hash::of(&wanted.bytes), Bytes::from(wanted.bytes));
         let mut first = None;
         for name in wanted.candidates {
-            let output = Output { name: RelPath::new(name.as_bytes()), hash };
+            let output = Output { name: RelPath::new(name.as_bytes()), hash, at: None };
             if placed.iter().all(|other| other.name != output.name)
                 && self.try_name(&name, hash, &bytes).await.map_err(|error| self.failed(&name, error))?
             {

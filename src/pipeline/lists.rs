@@ -187,7 +187,9 @@ impl Lists {
         }
         looked.there = true;
         let lists = Arc::clone(self);
-        let found = blocking(move || find(lists.mount.source(), &lists.manifests, lists.mount.disk())).await;
+        let found =
+            blocking(move || find(lists.mount.source(), &lists.manifests, lists.mount.disk_at(&RelPath::new(""))))
+                .await;
         if self.mount.there_now().await.is_err() {
             return Ok(Looked { there: false, ..looked });
         }
@@ -241,7 +243,8 @@ impl Lists {
         let name = &self.mount.source().name;
         let counts = doors.store.counts_of(&|group| group.source == *name).await?;
         let (at, up) = (doors.clock.moment(), doors.clock.uptime());
-        let (disk, settle, scan) = (self.mount.disk(), self.mount.settle(), self.rescan());
+        let root = RelPath::new("");
+        let (disk, settle, scan) = (self.mount.disk_at(&root), self.mount.settle_at(&root), self.rescan());
         let (mut due, mut unsettled) = (Vec::new(), None::<Duration>);
         for (manifest, known) in self.known().iter() {
             let by_looks = known.since.after(settle);

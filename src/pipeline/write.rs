@@ -236,7 +236,7 @@ async fn own_outputs(
     now: Timestamp,
 ) -> Result<Vec<(OsString, Hash)>, Fault> {
     // What lies where outputs went before stays there.
-    let (mut own, at) = (job.outputs.clone(), at(source, job));
+    let (mut own, at) = (job.outputs.clone(), at(mount.source(), job));
     own.retain(|output| job.row.is_some() || output.at == at);
     if own.is_empty() {
         return Ok(Vec::new());

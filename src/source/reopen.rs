@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
+use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Skip, Stage, StageKind};

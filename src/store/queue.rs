@@ -458,8 +458,8 @@ impl Queue {
 
     /// The first of a stage of which this is true.
     fn first(&self, kind: StageKind, wanted: &dyn Fn(&Job) -> bool) -> Result<Option<Job>, StoreError> {
-        let jobs = self.index.roll.at(&[kind], None, usize::MAX).into_iter().map(|id| self.load(id));
-        jobs.filter(|job| job.as_ref().map_or(true, wanted)).next().transpose()
+        let mut jobs = self.index.roll.at(&[kind], None, usize::MAX).into_iter().map(|id| self.load(id));
+        jobs.find(|job| job.as_ref().map_or(true, wanted)).transpose()
     }
 
     fn those_after(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {

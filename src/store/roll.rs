@@ -103,7 +103,7 @@ fn marks(job: &Job) -> u8 {
     let is_away = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway) && !job.stage.is_end();
     let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
     let has_cost = !job.charges.is_empty() || job.has_unknown_cost();
-    u8::from(is_away) * AWAY | u8::from(is_lifted) * LIFTED | u8::from(has_cost) * COST
+    (u8::from(is_away) * AWAY) | (u8::from(is_lifted) * LIFTED) | (u8::from(has_cost) * COST)
 }
 
 /// Numbers begin at 1.

@@ -116,7 +116,7 @@ impl Lists {
         blocking(move || {
             let (mut gathering, source) = (Gathering::default(), lists.mount.source());
             let terms = Terms { source, manifest: &manifest };
-            let form = read(source, &manifest, lists.mount.disk(), stamp, &mut |record, _| {
+            let form = read(source, &manifest, lists.mount.disk_at(&manifest), stamp, &mut |record, _| {
                 if let Ok(row) = order(&record, &terms) {
                     gathering.add(&row);
                 }
@@ -176,7 +176,7 @@ impl Lists {
     fn read_rows(&self, manifest: &RelPath, stamp: Stamp, to: &mpsc::Sender<Item>) -> Result<Form, String> {
         let source = self.mount.source();
         let terms = Terms { source, manifest };
-        read(source, manifest, self.mount.disk(), stamp, &mut |record, wrong| {
+        read(source, manifest, self.mount.disk_at(manifest), stamp, &mut |record, wrong| {
             let order = match (order(&record, &terms), wrong) {
                 (Ok(row), None) => Ok(row),
                 (Ok(_), Some(wrong)) => Err(vec![wrong]),
@@ -193,7 +193,7 @@ impl Lists {
 
     fn seen(&self, row: &Row) -> Option<Stamp> {
         let RowMedia::File(path) = &row.media else { return None };
-        match look(&full_path(&self.mount.source().folder, path), self.mount.disk()) {
+        match look(&full_path(&self.mount.source().folder, path), self.mount.disk_at(path)) {
             Ok(Look::File(stamp)) => Some(stamp),
             _ => None,
         }
@@ -226,8 +226,10 @@ impl Lists {
     }
 
     fn first_look(&self, doors: Doors<'_>, seen: Option<Stamp>) -> (Timestamp, Timestamp) {
-        let (at, settle) = (doors.clock.moment(), self.mount.settle());
-        let quiet = |stamp| self.mount.disk().quiet_at(&stamp, at, settle);
+        // The engine looks with what the file's own disk needs.
+        let root = RelPath::new("");
+        let (at, settle, disk) = (doors.clock.moment(), self.mount.settle_at(&root), self.mount.disk_at(&root));
+        let quiet = |stamp| disk.quiet_at(&stamp, at, settle);
         let due = seen.map_or(at.now, |stamp| quiet(stamp).map_or(at.now.after(settle), |quiet| quiet.max(at.now)));
         (at.now, due)
     }
