@@ -65,6 +65,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.order" => S::Choice(&["oldest", "newest", "shortest", "longest"]),
         "source.priority" => S::Between(-1000, 1000),
         "env.allow" => S::List(0, &S::Text),
+        "source.reach" => S::Choice(&["stream", "url"]),
         "source.bucket" | "source.s3.region" => S::Text,
         "source.s3.endpoint" => S::Url,
         "source.s3.key_id" | "source.s3.secret" | "source.s3.token" => S::Secret,

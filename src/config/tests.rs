@@ -555,35 +555,27 @@ fn a_bad_name() {
 
 #[test]
 fn what_is_not_honoured_yet() {
-    insta::assert_snapshot!(with_source("place = \"beside\"\n[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
-        error: `source.place` is not honoured by this build yet
-         --> jobs.toml:3:1
-          |
-        3 | place = "beside"
-          | ^^^^^
-          |
-          = help: take it out; a setting is never ignored silently
-
+    insta::assert_snapshot!(with_source("[web]\nlisten = \"127.0.0.1:8470\"\n[state]\nstore = \"postgres://me:hunter2@db/scribed\"\n[service]\nlimits = { bandwidth = \"20MB/s\" }\n"), @r#"
         error: `web` is not honoured by this build yet
-         --> jobs.toml:4:2
+         --> jobs.toml:3:2
           |
-        4 | [web]
+        3 | [web]
           |  ^^^
           |
           = help: take it out; a setting is never ignored silently
 
         error: `state.store` names a PostgreSQL store, which is not honoured by this build yet
-         --> jobs.toml:7:9
+         --> jobs.toml:6:9
           |
-        7 | store = "postgres://**********@db/scribed"
+        6 | store = "postgres://**********@db/scribed"
           |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
           |
           = help: write "sled:state"
 
         error: `service.limits.bandwidth` is not honoured by this build yet
-         --> jobs.toml:9:12
+         --> jobs.toml:8:12
           |
-        9 | limits = { bandwidth = "20MB/s" }
+        8 | limits = { bandwidth = "20MB/s" }
           |            ^^^^^^^^^
           |
           = help: take it out; a setting is never ignored silently

@@ -308,7 +308,7 @@ fn what_was_spent_is_told_by_everything_it_was_spent_on() {
     fs::copy(bed.path("inbox/t00.wav"), bed.path("inbox/twin.wav")).unwrap();
     tone(&bed.path("films/one.wav"), 7, 1_500, 1);
     let plan = bed.run(["plan", "--json"]).last_object();
-    assert_eq!((&plan["files"], &plan["price"]), (&json!(4), &json!(0.012)), "a plan does not know of copies");
+    assert_eq!((&plan["files"], &plan["price"]), (&json!(3), &json!(0.009)), "a copy costs nothing");
     assert_eq!(bed.once(0)["done"], 4);
     let day = cost(&bed, "day")[0]["day"].as_str().unwrap().to_owned();
     let shown = |arguments: &[&str]| {
