@@ -277,6 +277,12 @@ impl Job {
         asks && self.due.is_none() && matches!(self.stage, Stage::Submitted { .. })
     }
 
+    /// Whether it waits for its file, or for the folder that it lies in: seen there, it goes on.
+    pub fn is_missed(&self) -> bool {
+        let is_missing = |fault: &Fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited);
+        !self.stage.is_end() && self.fault.as_ref().is_some_and(is_missing)
+    }
+
     /// Whether it waits until its file has been quiet for `hold`.
     pub fn is_held(&self) -> bool {
         self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Held)

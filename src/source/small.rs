@@ -25,7 +25,14 @@ pub struct SmallFile {
 pub fn read(path: &Path) -> Result<Option<SmallFile>, String> {
     match opened(path) {
         Ok(file) => file.map(Some),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
+            ) =>
+        {
+            Ok(None)
+        }
         Err(_) if path.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) => {
             Err("is a link, and links are not followed: put the file itself there".to_owned())
         }

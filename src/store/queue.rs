@@ -2,7 +2,6 @@
 
 use crate::domain::budget::{Limit, Over, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
-use crate::domain::fault::FaultKind;
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -193,10 +192,8 @@ impl Queue {
         let old = self.load(id)?;
         // A file that was away may come back just as it was.
         let is_back = matches!(old.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
-        let was_away =
-            old.fault.as_ref().is_some_and(|fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited));
         if !old.stage.is_end() {
-            if was_away && old.due.is_some_and(|due| due > now) {
+            if old.is_missed() && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
             }
             return Ok(Admission::Known(id));

@@ -2,7 +2,6 @@
 //! by its name; a million jobs are some 45 MB. It answers what is asked of all jobs at once, so that no row is
 //! read for it.
 
-use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobTag, Stamp};
 use crate::domain::names::JobId;
 use crate::domain::stage::{Stage, StageKind};
@@ -29,7 +28,7 @@ struct Line {
     marks: u8,
 }
 
-/// It waits for its source's folder.
+/// It waits for its file, or for its source's folder.
 const AWAY: u8 = 1;
 /// It ended for want of a file, and a file ends that.
 const LIFTED: u8 = 2;
@@ -100,10 +99,9 @@ impl Roll {
 }
 
 fn marks(job: &Job) -> u8 {
-    let is_away = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::FolderAway) && !job.stage.is_end();
     let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
     let has_cost = !job.charges.is_empty() || job.has_unknown_cost();
-    (u8::from(is_away) * AWAY) | (u8::from(is_lifted) * LIFTED) | (u8::from(has_cost) * COST)
+    (u8::from(job.is_missed()) * AWAY) | (u8::from(is_lifted) * LIFTED) | (u8::from(has_cost) * COST)
 }
 
 /// Numbers begin at 1.

@@ -102,8 +102,13 @@ async fn whole(store: &dyn Store, job: &Job) {
     again.charges.clone_from(&job.charges);
     assert_eq!(*job, again);
     if let (Some(order), Some(transcription)) = (job.stage.order(), job.stage.transcription()) {
-        let bought =
-            Bought { transcription: transcription.clone(), round: 0, by: Some(job.id), origin: None, sighted: None };
+        let bought = Bought {
+            transcription: transcription.clone(),
+            round: 0,
+            by: Some(job.id),
+            origin: job.bought_at.clone(),
+            sighted: None,
+        };
         assert_eq!(store.bought(order).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
     }
 }

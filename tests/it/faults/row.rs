@@ -6,8 +6,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::fmt::Write;
-use std::fs;
+use std::fs::{self, File};
 use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
 
 type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
 
@@ -119,7 +120,11 @@ impl Row {
         let bed = Bed::new("");
         fs::write(bed.path("key"), KEY).unwrap();
         for (n, name) in self.files.iter().enumerate() {
-            fs::write(bed.path("inbox").join(name), vec![b'x'; 100 + n]).unwrap();
+            let path = bed.path("inbox").join(name);
+            fs::write(&path, vec![b'x'; 100 + n]).unwrap();
+            // The oldest goes first.
+            let age = Duration::from_secs(if name == BAD { 3_600 } else { 0 });
+            File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now() - age).unwrap();
         }
         let stub = Stub::start(|_, _| Act::Well);
         let (first, then) = (self.config(self.url.as_ref().unwrap_or(&stub.url())), self.config(&stub.url()));
