@@ -128,7 +128,7 @@ fn held(job: &Job) -> Option<Fact> {
 
 fn budget(job: &Job) -> Option<Fact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Budget)?;
-    let mend = "raise the budget in jobs.toml, and start scribed again";
+    let mend = "raise the budget in jobs.toml; a daemon takes it up by `scribed reload`";
     Some(Fact { until: job.due, ..keeps(FactKind::Budget, fault.words.clone(), Some(mend)) })
 }
 

@@ -51,7 +51,13 @@ impl Engine {
     async fn walk_for_trust(&self) -> Result<(), StoreError> {
         let parts = &*self.parts();
         let store = &parts.store;
-        match self.walk_list(parts, None).await {
+        let walked = self.walk_list(parts, None).await;
+        if !self.is_way(&parts.client) {
+            // What was at another key or address says nothing of the new one, whose list is walked next.
+            self.nudge();
+            return Ok(());
+        }
+        match walked {
             Ok(items) => {
                 let service = self.service();
                 let (found, doubles) = by_token(items);
