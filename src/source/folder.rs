@@ -124,6 +124,8 @@ impl Scan<'_> {
             if let (Some(folder), Some(bookmark)) = (through, &mut bookmark) {
                 bookmark.put(&folder, self.clock).await;
             }
+            // Where the next portion is there already, nobody else of this task would come to word.
+            tokio::task::yield_now().await;
         }
     }
 
