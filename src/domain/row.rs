@@ -63,6 +63,23 @@ pub struct OutputPlace {
 }
 
 impl Row {
+    /// One that names a recording and says nothing else of it.
+    pub fn bare(manifest: RelPath, number: u64, media: RowMedia) -> Self {
+        Self {
+            manifest,
+            number,
+            media,
+            template: None,
+            languages: Vec::new(),
+            vocabulary: Vec::new(),
+            output: None,
+            priority: 0,
+            checksum: None,
+            billed: None,
+            columns: BTreeMap::new(),
+        }
+    }
+
     /// Whether it orders the same: where it stands in its manifest, how urgent it is and what is only said about
     /// the recording make no other transcription and no other file of it.
     pub fn orders_as(&self, other: &Self) -> bool {

@@ -156,19 +156,7 @@ mod tests {
         let key = JobKey { source: SourceName::new("s"), path: RelPath::new(b"a.wav") };
         let seen = Stamp { size, mtime_ns: mtime * 1_000_000_000, ctime_ns: 0, inode: 0 };
         let job = Job::found(JobId(1), key, seen, Timestamp(0), Timestamp(0));
-        let row = Row {
-            manifest: RelPath::new(b"list.csv"),
-            number: 2,
-            media: RowMedia::File(RelPath::new(b"a.wav")),
-            template: None,
-            languages: Vec::new(),
-            vocabulary: Vec::new(),
-            output: None,
-            priority,
-            checksum: None,
-            billed: None,
-            columns: BTreeMap::new(),
-        };
+        let row = Row { priority, ..Row::bare(RelPath::new(b"list.csv"), 2, RowMedia::File(RelPath::new(b"a.wav"))) };
         Job { row: Some(Box::new(row)), bumped: bumped.map(Timestamp), ..job }
     }
 

@@ -92,24 +92,11 @@ mod tests {
     use super::*;
     use crate::domain::remote::RemoteUrl;
     use crate::domain::row::OutputPlace;
-    use std::collections::BTreeMap;
 
     fn row(media: RowMedia, output: Option<(&str, Option<&str>)>) -> Row {
         let output =
             output.map(|(folder, stem)| OutputPlace { folder: RelPath::new(folder), stem: stem.map(str::to_owned) });
-        Row {
-            manifest: RelPath::new("lists/2024.csv"),
-            number: 2,
-            media,
-            template: None,
-            languages: Vec::new(),
-            vocabulary: Vec::new(),
-            output,
-            priority: 0,
-            checksum: None,
-            billed: None,
-            columns: BTreeMap::new(),
-        }
+        Row { output, ..Row::bare(RelPath::new("lists/2024.csv"), 2, media) }
     }
 
     #[test]

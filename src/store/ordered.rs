@@ -55,23 +55,13 @@ mod tests {
     use crate::domain::row::RowMedia;
     use crate::domain::stage::{Audio, Stage, StageKind};
     use crate::domain::token::Order;
-    use std::collections::BTreeMap;
 
     const NOW: Timestamp = Timestamp(5);
 
     fn row() -> Row {
         Row {
-            manifest: RelPath::new("a.csv"),
-            number: 2,
-            media: RowMedia::File(RelPath::new("talk.wav")),
-            template: None,
             languages: vec!["en".to_owned()],
-            vocabulary: Vec::new(),
-            output: None,
-            priority: 0,
-            checksum: None,
-            billed: None,
-            columns: BTreeMap::new(),
+            ..Row::bare(RelPath::new("a.csv"), 2, RowMedia::File(RelPath::new("talk.wav")))
         }
     }
 

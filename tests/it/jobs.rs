@@ -115,17 +115,5 @@ pub fn taken_to(mut job: Job, kind: StageKind, n: u64, now: Timestamp) -> Job {
 
 /// A row that names the first file.
 pub fn row() -> Row {
-    Row {
-        manifest: RelPath::new("lists/2024.csv"),
-        number: 2,
-        media: RowMedia::File(key(0).path),
-        template: None,
-        languages: Vec::new(),
-        vocabulary: Vec::new(),
-        output: None,
-        priority: 0,
-        checksum: None,
-        billed: None,
-        columns: Default::default(),
-    }
+    Row::bare(RelPath::new("lists/2024.csv"), 2, RowMedia::File(key(0).path))
 }

@@ -1,11 +1,10 @@
 //! Rest by a person's order: of everything, of one source, for a time; and until nothing is at the service.
 
 use crate::support::bed::{Bed, Running, eventually};
-use crate::support::stub::{Act, Endpoint, Stub};
-use serde_json::{Value, json};
+use crate::support::stub::{Act, Stub};
+use serde_json::json;
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 fn two_sources(service: &str) -> Bed {
     let config = format!(
@@ -81,23 +80,9 @@ fn a_pause_for_a_time_ends_by_itself() {
     assert_eq!(nonsense.code, 2);
 }
 
-/// A stub whose transcriptions end when they are told to.
-fn slow() -> (Stub, Arc<AtomicBool>) {
-    let ended = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&ended);
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Read if !over.load(Ordering::SeqCst) => Act::Change(|record| {
-            record["status"] = json!("processing");
-            record["result"] = Value::Null;
-        }),
-        _ => Act::Well,
-    });
-    (stub, ended)
-}
-
 #[test]
 fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
-    let (stub, ended) = slow();
+    let (stub, ended) = Stub::slow();
     let bed = two_sources(&far(&stub));
     put(&bed, 0, "inbox/a.wav");
     let daemon = daemon(&bed);
@@ -119,7 +104,7 @@ fn draining_sees_to_the_end_what_was_submitted_and_begins_nothing() {
 
 #[test]
 fn without_a_daemon_draining_does_the_work_itself() {
-    let (stub, ended) = slow();
+    let (stub, ended) = Stub::slow();
     let bed = two_sources(&far(&stub));
     put(&bed, 0, "inbox/a.wav");
     let mut pass = Running::start(bed.command(["once"]));

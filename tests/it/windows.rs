@@ -3,10 +3,9 @@
 use crate::support::bed::{Bed, Running, eventually};
 use crate::support::stub::{Act, Endpoint, Stub};
 use chrono::{TimeDelta, Timelike, Utc};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Two sources; `submit` is the first one's.
 fn config(stub: &Stub, submit: &str) -> String {
@@ -62,23 +61,9 @@ fn outside_its_window_a_source_waits_and_the_others_go_on() {
     assert_eq!(bed.once(0)["done"], 1);
 }
 
-/// Transcriptions that end when they are told to.
-fn slow() -> (Stub, Arc<AtomicBool>) {
-    let ended = Arc::new(AtomicBool::new(false));
-    let over = Arc::clone(&ended);
-    let stub = Stub::start(move |asked, _| match asked.endpoint {
-        Endpoint::Read if !over.load(Ordering::SeqCst) => Act::Change(|record| {
-            record["status"] = json!("processing");
-            record["result"] = Value::Null;
-        }),
-        _ => Act::Well,
-    });
-    (stub, ended)
-}
-
 #[test]
 fn what_is_in_flight_when_the_window_shuts_is_awaited_and_written() {
-    let (stub, ended) = slow();
+    let (stub, ended) = Stub::slow();
     let bed = bed(&config(&stub, &window(0)));
     bed.drop_in(0, "a.wav");
     let daemon = Running::start(bed.command(["run"]));

@@ -8,35 +8,18 @@ to=../../target/s3
 stamp=$to/installed
 hash=$(sha256sum <requirements.txt)
 
-# Says what to do, then ends.
-give_up() {
-    echo "tests/s3/install.sh: $1" >&2
-    exit 1
-}
-
-is_there() {
-    # The Python that it was installed with may have been updated away.
-    [[ -f $stamp && $(<"$stamp") == "$hash" ]] && "$to/python/bin/python" -c '' 2>/dev/null
-}
-
-# Prints the first Python that can make a virtual environment: the user's own may lack that, Debian's has it.
-find_python() {
-    local candidate
-    for candidate in python3 /usr/bin/python3; do
-        "$candidate" -c 'import venv, ensurepip' 2>/dev/null && echo "$candidate" && return
-    done
-    return 1
-}
+me=tests/s3/install.sh
+source ../pinned.sh
 
 if is_there; then
-    echo "tests/s3/install.sh: it is there"
+    echo "$me: it is there"
     exit 0
 fi
 [[ ${1:-} != --check ]] || give_up "the pinned S3 server is not installed; run tests/s3/install.sh"
 
 python=$(find_python) || give_up "python3 with venv is missing; run deploy/install.sh --tests"
 
-echo "tests/s3/install.sh: installing the pinned S3 server into target/s3"
+echo "$me: installing the pinned S3 server into target/s3"
 mkdir -p "$to"
 rm -rf "$stamp" "$to/python"
 "$python" -m venv "$to/python"

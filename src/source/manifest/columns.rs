@@ -26,19 +26,7 @@ const LONGEST_CELL: usize = 8 << 10;
 pub fn order(record: &Record, terms: &Terms<'_>) -> Result<Row, Vec<RowError>> {
     let mut reader = Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() };
     let media = reader.media();
-    let mut row = Row {
-        manifest: terms.manifest.clone(),
-        number: record.number,
-        media: media.unwrap_or(RowMedia::File(RelPath::new(""))),
-        template: None,
-        languages: Vec::new(),
-        vocabulary: Vec::new(),
-        output: None,
-        priority: 0,
-        checksum: None,
-        billed: None,
-        columns: BTreeMap::new(),
-    };
+    let mut row = Row::bare(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
     reader.settings(&mut row);
     row.columns = std::mem::take(&mut reader.columns);
     reader.together(&row);

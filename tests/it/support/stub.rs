@@ -6,6 +6,7 @@ use scribed::domain::names::Timestamp;
 use scribed::wire::iso;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::runtime::Runtime;
@@ -41,6 +42,16 @@ pub enum Act {
     Change(fn(&mut Value)),
     /// As a good service, but under this type.
     As(&'static str),
+}
+
+impl Act {
+    /// Of a read: the transcription has not ended yet.
+    pub fn still_running() -> Self {
+        Self::Change(|record| {
+            record["status"] = json!("processing");
+            record["result"] = Value::Null;
+        })
+    }
 }
 
 type Rule = Box<dyn FnMut(&Asked<'_>, &mut Book) -> Act + Send>;
@@ -247,6 +258,17 @@ impl Stub {
         let answer = move |seen: &Seen| answer(seen, &mut books.lock().unwrap(), &mut rules.lock().unwrap());
         let scripted = runtime.block_on(Scripted::answering(answer));
         Self { scripted, book, rule, _runtime: runtime }
+    }
+
+    /// One whose transcriptions end when they are told to.
+    pub fn slow() -> (Self, Arc<AtomicBool>) {
+        let ended = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&ended);
+        let stub = Self::start(move |asked, _| match asked.endpoint {
+            Endpoint::Read if !over.load(Ordering::SeqCst) => Act::still_running(),
+            _ => Act::Well,
+        });
+        (stub, ended)
     }
 
     /// From now on.
