@@ -157,6 +157,7 @@ pub mod control {
     pub mod reckoning;
     pub mod reloading;
     pub mod request;
+    pub mod scanning;
     pub mod server;
     pub mod socket;
     pub mod status;
@@ -188,6 +189,7 @@ pub mod domain {
     pub mod retry;
     pub mod row;
     pub mod sent;
+    pub mod slots;
     pub mod stage;
     pub mod standing;
     pub mod token;
@@ -371,6 +373,7 @@ pub mod source {
     pub mod place;
     pub mod reopen;
     pub mod s3;
+    pub mod scans;
     pub mod sidecars;
     pub mod small;
     pub mod stamp;

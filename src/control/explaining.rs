@@ -4,6 +4,7 @@ use super::facts::{before_a_job, facts};
 use super::hands::Hands;
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
+use super::scanning::scan_of;
 use crate::config::meant::{Existing, Source};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
@@ -24,6 +25,12 @@ use std::sync::Arc;
 /// # Errors
 /// The store's: whatever the path is, there is something to say of it.
 pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal> {
+    let explained = without_scan(hands, place).await?;
+    let scan = explained.source.as_ref().and_then(|source| scan_of(hands, source));
+    Ok(Explained { scan, ..explained })
+}
+
+async fn without_scan(hands: &Hands, place: &Place) -> Result<Explained, Refusal> {
     let found = |verdict, words: String, next: &str| Explained {
         path: place.clone(),
         verdict,
@@ -33,6 +40,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         job: None,
         paused: None,
         facts: Vec::new(),
+        scan: None,
     };
     let located = hands.key(place.path()).await;
     let own = match &located {
@@ -123,6 +131,7 @@ async fn of_row(hands: &Hands, place: &Place, job: Job) -> Result<Explained, Ref
         facts: facts(hands, &job).await?,
         job: Some(Box::new(job)),
         paused,
+        scan: None,
     })
 }
 

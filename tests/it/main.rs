@@ -62,6 +62,7 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+mod slots;
 mod sources;
 #[path = "../support/storm/mod.rs"]
 mod storm;
