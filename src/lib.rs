@@ -140,6 +140,7 @@ pub mod config {
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
 pub mod control {
     pub mod adding;
+    pub mod adding_url;
     pub mod caller;
     pub mod comparison;
     pub mod costing;
@@ -355,7 +356,7 @@ pub mod source {
     pub mod listing;
     /// Lists of recordings: which files they are, and what their rows say.
     pub mod manifest {
-        mod cells;
+        pub mod cells;
         pub mod columns;
         pub mod find;
         pub mod kind;

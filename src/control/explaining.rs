@@ -120,7 +120,7 @@ async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> 
 /// A file that a row of a manifest names.
 async fn of_row(hands: &Hands, place: &Place, job: Job) -> Result<Explained, Refusal> {
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
-    let words = job.row.as_ref().map(|row| format!("row {} of {} names it", row.number, row.manifest));
+    let words = job.row.as_ref().map(|row| format!("{} names it", row.place()));
     let job = hands.told(job);
     Ok(Explained {
         path: place.clone(),
@@ -214,7 +214,7 @@ fn told(seen: &Seen) -> (Verdict, String, &'static str) {
             }
             (Choice::Taken, _) => {
                 let words = "the source takes it, and no scan has seen it yet".to_owned();
-                (Verdict::Taken, words, "the next scan makes a job of it")
+                (Verdict::Taken, words, "the next scan makes a job of it; `scribed add` with its path takes it now")
             }
         },
     }

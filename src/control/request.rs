@@ -7,6 +7,7 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::remote::RemoteUrl;
 use crate::domain::slots::Missed;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::Lane;
@@ -58,6 +59,8 @@ pub enum Request {
         /// Where it lies.
         path: Place,
     },
+    /// What lies elsewhere is taken. Answered by [`Answer::Added`].
+    AddUrl(UrlOrder),
     /// A job goes on now. Answered by [`Answer::Retried`].
     Retry {
         /// Which.
@@ -102,6 +105,19 @@ pub enum Request {
         /// Of everything, or of a source.
         whose: Whose,
     },
+}
+
+/// What a person orders of audio that the service fetches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UrlOrder {
+    /// Where it lies.
+    pub url: RemoteUrl,
+    /// Under which source; `None`: the only one there is.
+    pub source: Option<SourceName>,
+    /// Where its outputs go; `None`: where they went, else to the source's folder, or its `place`.
+    pub outputs: Option<Place>,
+    /// Milliseconds that will be billed for it as far as the person knows, never 0: duration × channels.
+    pub billed: Option<u64>,
 }
 
 /// Names in one [`Request::LookUp`]: memory stays the same for a million.

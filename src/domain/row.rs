@@ -80,6 +80,24 @@ impl Row {
         }
     }
 
+    /// A person's order by the command line: it stands in no list.
+    pub fn ordered(url: RemoteUrl) -> Self {
+        Self::bare(RelPath::new(""), 0, RowMedia::Url(url))
+    }
+
+    /// Whether it stands in no list.
+    pub fn is_by_command(&self) -> bool {
+        self.manifest.as_bytes().is_empty()
+    }
+
+    /// Where it stands, for people: `row 7 of lists/may.csv`.
+    pub fn place(&self) -> String {
+        match self.is_by_command() {
+            true => "the order by `scribed add`".to_owned(),
+            false => format!("row {} of {}", self.number, self.manifest),
+        }
+    }
+
     /// Whether it orders the same: where it stands in its manifest, how urgent it is and what is only said about
     /// the recording make no other transcription and no other file of it.
     pub fn orders_as(&self, other: &Self) -> bool {

@@ -68,6 +68,7 @@ mod sources;
 mod storm;
 mod storms;
 mod systemd;
+mod urls;
 mod walking;
 mod windows;
 
