@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// An absolute path, links in it not resolved; or `s3://bucket/key`.
+/// An absolute path, links in it not resolved; or `s3://bucket/key`, or the address of audio that a service fetches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(PathBuf);
 
@@ -18,7 +18,7 @@ impl Place {
     /// # Errors
     /// For an empty path, or where that folder is gone.
     pub fn typed(path: &Path) -> io::Result<Self> {
-        if is_in_a_bucket(path) {
+        if is_elsewhere(path) {
             return Ok(Self(path.to_owned()));
         }
         // Not `canonicalize`: a link is a thing of its own, and what was asked about may be gone.
@@ -31,8 +31,9 @@ impl Place {
     }
 }
 
-fn is_in_a_bucket(path: &Path) -> bool {
-    path.as_os_str().as_bytes().starts_with(b"s3://")
+fn is_elsewhere(path: &Path) -> bool {
+    let path = path.as_os_str().as_bytes();
+    [&b"s3://"[..], b"https://", b"http://"].iter().any(|scheme| path.starts_with(scheme))
 }
 
 /// As [`RelPath::shown`]: a name cannot forge a line.
@@ -51,7 +52,7 @@ impl Serialize for Place {
 impl<'de> Deserialize<'de> for Place {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let path = PathBuf::from(OsStr::from_bytes(RelPath::deserialize(from)?.as_bytes()));
-        let whole = path.is_absolute() || is_in_a_bucket(&path);
+        let whole = path.is_absolute() || is_elsewhere(&path);
         if whole { Ok(Self(path)) } else { Err(serde::de::Error::custom("not an absolute path")) }
     }
 }

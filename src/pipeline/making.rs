@@ -106,10 +106,16 @@ pub async fn make(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Result<
 }
 
 /// What a job would be made with as far as that can be told without asking the recording itself; `None` where it
-/// cannot, or where it would not be made. Blocks.
-pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Option<Made> {
-    let laid = lay(source, job, &Around::look(source, job), now).ok()?;
-    (!laid.template.uses("media")).then(|| laid.made(source, now).ok()).flatten()
+/// cannot. Blocks.
+///
+/// # Errors
+/// Why it would not be made: what is said of it cannot be understood, or does not render.
+pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Result<Option<Made>, Fault> {
+    let laid = lay(source, job, &Around::look(source, job), now)?;
+    if laid.template.uses("media") {
+        return Ok(None);
+    }
+    laid.made(source, now).map(Some)
 }
 
 /// What becomes of a job whose settings are wrong.
