@@ -95,6 +95,11 @@ impl Results {
         }
     }
 
+    /// Whether one is kept. In place: the state directory is this machine's own, as the queue beside it.
+    pub fn has(&self, id: &TranscriptionId) -> bool {
+        self.file(id).exists()
+    }
+
     /// Removes a kept result for good. `false` where none is kept. Blocks.
     ///
     /// # Errors

@@ -11,6 +11,12 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     begin(work).await
 }
 
+/// As [`blocking`], but in place where `is_little`: for work on the state directory that takes less than handing
+/// it over.
+pub async fn aside_unless<T: Send + 'static>(is_little: bool, work: impl FnOnce() -> T + Send + 'static) -> T {
+    if is_little { work() } else { blocking(work).await }
+}
+
 /// As [`blocking`], if it ends within `limit`; else `None`, and its thread is left to itself: a disk that
 /// hangs must not hold the place of others.
 pub async fn within<T: Send + 'static>(

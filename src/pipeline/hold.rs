@@ -1,7 +1,7 @@
 //! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
 //! recording without its index, a file of holes (design, promise 3, `hold`).
 
-use crate::clock::{Clock, Moment};
+use crate::clock::Moment;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
@@ -23,38 +23,68 @@ const LONGEST: Duration = Duration::from_secs(600);
 
 /// Why a quiet file looks unfinished.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Doubt {
+pub(super) enum Doubt {
     Short { has: u64, promised: u64 },
     NoIndex,
     Holes { size: u64 },
 }
 
 /// What a file turned out to be when it was opened.
-enum Opened {
+#[derive(Debug)]
+pub(super) enum Opened {
     Changed(Stamp),
     Same(Option<Doubt>),
 }
 
+/// The same, or why it could not be opened.
+pub(super) type Inspected = io::Result<Opened>;
+
+/// What stands there; and what is in it, where it is as it was `seen` and is to be opened.
+pub(super) async fn looked(path: &Path, disk: Disk, seen: Stamp, opens: bool) -> (io::Result<Look>, Option<Inspected>) {
+    let path = path.to_owned();
+    blocking(move || {
+        let looked = look(&path, disk);
+        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen);
+        let opened = (opens && is_same).then(|| inspect(&path, disk, seen));
+        (looked, opened)
+    })
+    .await
+}
+
+/// Whether it need not be opened: a person has vouched for it as it is, or it was opened and is waited for.
+pub(super) fn is_known(mount: &Mount, job: &Job, at: Moment) -> bool {
+    job.vouched == Some(job.seen) || awaited(mount, job, at).is_some()
+}
+
+/// Why it is waited for, where that was seen and it has not been quiet for `hold`.
+fn awaited<'j>(mount: &Mount, job: &'j Job, at: Moment) -> Option<&'j str> {
+    let known = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)?;
+    let quiet = quiet_for(job, &job.seen, mount.disk_of(job), at);
+    (quiet < mount.source().hold).then_some(known.words.as_str())
+}
+
 /// A file that has been quiet for `settle`: goes on, unless it looks unfinished and has not been quiet
-/// for `hold`. It is opened once for as long as it does not change.
-pub async fn run(mount: &Mount, clock: &dyn Clock, job: &Job, path: PathBuf, stamp: Stamp) -> Result<Outcome, Fault> {
-    if job.vouched == Some(stamp) {
-        return Ok(Outcome::Step(Event::Settled));
-    }
-    let (at, hold) = (clock.moment(), mount.source().hold);
-    let (disk, settle) = (mount.disk_of(job), mount.settle_of(job));
-    let (now, quiet) = (at.now, quiet_for(job, &stamp, disk, at));
-    if let Some(known) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Held)
-        && quiet < hold
-    {
-        return Ok(waits(job, known.words.clone(), quiet, hold, settle, now));
-    }
-    let opened = path.clone();
-    let doubt = match blocking(move || inspect(&opened, disk, stamp)).await {
-        Ok(Opened::Same(None)) => return Ok(Outcome::Step(Event::Settled)),
-        Ok(Opened::Same(Some(doubt))) => doubt,
-        Ok(Opened::Changed(stamp)) => return grew(mount, stamp, now.after(settle), now).await,
-        Err(error) => return unreadable(mount, job, &path, &error, now).await,
+/// for `hold`. It is opened once for as long as it does not change; `opened`: what was seen then, unless
+/// [`is_known`].
+pub(super) async fn run(
+    mount: &Mount,
+    at: Moment,
+    job: &Job,
+    path: PathBuf,
+    opened: Option<Inspected>,
+) -> Result<Outcome, Fault> {
+    let (hold, settle) = (mount.source().hold, mount.settle_of(job));
+    let (now, quiet) = (at.now, quiet_for(job, &job.seen, mount.disk_of(job), at));
+    let doubt = match opened {
+        None if job.vouched == Some(job.seen) => return Ok(Outcome::Step(Event::Settled)),
+        None => {
+            let waits = |words: &str| waits(job, words.to_owned(), quiet, hold, settle, now);
+            return Ok(awaited(mount, job, at).map_or(Outcome::Step(Event::Settled), waits));
+        }
+        Some(Ok(Opened::Same(None))) => return Ok(Outcome::Step(Event::Settled)),
+        Some(Ok(Opened::Same(Some(doubt)))) => doubt,
+        Some(Ok(Opened::Changed(stamp))) => return grew(mount, stamp, now.after(settle), now).await,
+        Some(Err(error)) => return unreadable(mount, job, &path, &error, now).await,
     };
     if quiet < hold {
         let words = format!("{}; {}", doubt.words(), goes_on(&doubt, hold));

@@ -19,6 +19,7 @@ use crate::domain::stage::{Event, Skip};
 use crate::media::decode::DecodeError;
 use crate::media::describing::describe;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::ordered;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::vars;
@@ -26,7 +27,9 @@ use crate::source::ignoring::Ignoring;
 use crate::source::mount::Mount;
 use crate::source::place::{Recording, recording};
 use crate::source::sidecars::{self, Sidecar};
+use crate::source::stamp::{Look, look};
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,18 +92,31 @@ fn below(source: &Source, job: &Job) -> Option<RelPath> {
     Some(RelPath::new(below.as_os_str().as_bytes()))
 }
 
+/// What stands where a job's recording is, and what lies around it.
+pub async fn look_around(mount: &Mount, medium: Medium, job: &Job) -> (io::Result<Look>, Around) {
+    let (source, of) = (Arc::clone(mount.source()), job.clone());
+    if let Medium::File { path, disk } = medium {
+        return blocking(move || (look(&path, disk), Around::look(&source, &of))).await;
+    }
+    let around = blocking(move || Around::look(&source, &of)).await;
+    (medium.look().await, around)
+}
+
 /// Makes what a job is made with; or says why that is not to be, now or at all.
 ///
 /// # Errors
 /// What stands beside the recording, or its template, cannot be understood.
-pub async fn make(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Result<Made, Outcome>, Fault> {
-    let (source, looked) = (Arc::clone(mount.source()), job.clone());
-    let around = blocking(move || Around::look(&source, &looked)).await;
+pub async fn make(
+    mount: &Mount,
+    clock: &dyn Clock,
+    job: &Job,
+    around: &Around,
+) -> Result<Result<Made, Outcome>, Fault> {
     if let Some(outcome) = around.hindrance(mount, clock, job) {
         return Ok(Err(outcome));
     }
     let (source, now) = (mount.source(), clock.now());
-    let mut laid = lay(source, job, &around, now)?;
+    let mut laid = lay(source, job, around, now)?;
     laid.ask(source, job, now).await?;
     laid.made(source, now).map(Ok)
 }
@@ -236,11 +252,16 @@ fn understood(sidecars: &[Sidecar], templates: &Templates) -> Result<Vec<Overlay
 ///
 /// # Errors
 /// As [`make`].
-pub async fn remade(mount: &Mount, clock: &dyn Clock, job: &Job) -> Result<Option<Result<Made, Outcome>>, Fault> {
+pub async fn remade(
+    mount: &Mount,
+    clock: &dyn Clock,
+    job: &Job,
+    around: &Around,
+) -> Result<Option<Result<Made, Outcome>>, Fault> {
     if job.making.as_ref().is_some_and(|making| making.is_sent) {
         return Ok(None);
     }
-    make(mount, clock, job).await.map(Some)
+    make(mount, clock, job, around).await.map(Some)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::fixity::{Found, inspect};
-use crate::pipeline::making;
+use crate::pipeline::making::{self, Around};
 use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
@@ -45,69 +45,117 @@ pub async fn run(
 ) -> Result<Outcome, Fault> {
     let now = clock.now();
     let medium = Medium::of(mount, job);
-    if let Medium::Remote(content) = medium {
-        return remote(store, service, params, mount, clock, job, content).await;
-    }
     let alike = store.alike(job.seen.size, job.id).await.map_err(|error| store_fault(&error, now))?;
-    let (seen, unread) = (job.seen, medium.unread(&job.seen));
+    let unread = medium.unread(&job.seen);
     let wants_hash = unread.is_none() && (alike || !job.outputs.is_empty());
-    let limit = PATIENCE.saturating_add(Duration::from_secs(seen.size / SLOWEST));
-    let looked = tokio::select! {
+    let limit = PATIENCE.saturating_add(Duration::from_secs(job.seen.size / SLOWEST));
+    let seen = tokio::select! {
         biased;
-        looked = looked_into(mount, &medium, job, wants_hash) => Some(looked),
+        seen = seen(mount, &medium, job, wants_hash) => Some(seen),
         () = clock.sleep(limit) => None,
     };
-    let Some((looked, found)) = looked else {
+    let Some(Seen { looked, found, around, subtitles }) = seen else {
         let words = format!("the file gives nothing: it was read for {limit:?} without coming to an end");
         return Err(Fault::new(FaultKind::Unreadable, words, now));
     };
-    let stamp = match looked {
-        Ok(Look::File(stamp)) => stamp,
-        other => return missing(mount, job, other, now).await,
-    };
-    if stamp != job.seen {
-        return grew(mount, stamp, now.after(mount.settle_of(job)), now).await;
-    }
-    if stamp.size == 0 {
-        return Ok(Outcome::Step(Event::Skipped { why: Skip::Empty }));
+    if let Some(outcome) = unfit(mount, &medium, job, looked, now).await? {
+        return Ok(outcome);
     }
     let found =
         found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
     let content = unread.or(found.content(now)?);
-    let (params, making) = match made(params, mount, clock, job, content).await? {
+    let (params, making) = match made(params, mount, clock, job, content, &around).await? {
         Ok(made) => made,
         Err(outcome) => return Ok(outcome),
     };
     let order = content.map(|content| Order { service: service.clone(), content, params });
-    if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), now).await? {
+    if let Some(outcome) = subtitled(store, service, mount, job, order.as_ref(), subtitles, now).await? {
         return Ok(outcome);
     }
     Ok(Outcome::Step(Event::Probed { params, content, making }))
 }
 
-/// What stands there; and where it is as it was seen, whether it is what its list or its bag says.
-async fn looked_into(
-    mount: &Arc<Mount>,
+/// The file is not what was settled, or there is nothing in it. Nobody here can look at what is elsewhere.
+async fn unfit(
+    mount: &Mount,
     medium: &Medium,
     job: &Job,
-    wants_hash: bool,
-) -> (io::Result<Look>, io::Result<Found>) {
-    let seen = job.seen;
+    looked: io::Result<Look>,
+    now: Timestamp,
+) -> Result<Option<Outcome>, Fault> {
+    match looked {
+        _ if matches!(medium, Medium::Remote(_)) => Ok(None),
+        Ok(Look::File(stamp)) if stamp != job.seen => {
+            grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some)
+        }
+        Ok(Look::File(stamp)) => Ok((stamp.size == 0).then_some(Outcome::Step(Event::Skipped { why: Skip::Empty }))),
+        other => missing(mount, job, other, now).await.map(Some),
+    }
+}
+
+/// What there is to see of a job's recording and around it.
+struct Seen {
+    looked: io::Result<Look>,
+    /// Whether it is what its list or its bag says, where it is as it was settled.
+    found: io::Result<Found>,
+    around: Around,
+    subtitles: Option<Subtitles>,
+}
+
+/// Looks at all of it, in one go where it lies on this machine.
+async fn seen(mount: &Arc<Mount>, medium: &Medium, job: &Job, wants_hash: bool) -> Seen {
+    let (theirs, of) = (Arc::clone(mount), job.clone());
     let Medium::File { path, disk } = medium.clone() else {
-        let (looked, content) = medium.looked_into(seen, wants_hash).await;
-        return (looked, content.map(Found::Right));
+        let (looked, content) = medium.looked_into(job.seen, wants_hash).await;
+        let around = blocking(move || Around::look(theirs.source(), &of)).await;
+        let subtitles = Subtitles::look(mount, job).await;
+        return Seen { looked, found: content.map(Found::Right), around, subtitles };
     };
-    let (mount, row) = (Arc::clone(mount), job.row.clone());
     blocking(move || {
         let looked = look(&path, disk);
-        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen && stamp.size > 0);
+        let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == of.seen && stamp.size > 0);
         let found = match is_same {
-            true => inspect(mount.bags(), &path, row.as_deref(), wants_hash),
+            true => inspect(theirs.bags(), &path, of.row.as_deref(), wants_hash),
             false => Ok(Found::Right(None)),
         };
-        (looked, found)
+        let around = Around::look(theirs.source(), &of);
+        Seen { looked, found, around, subtitles: Subtitles::look_here(&theirs, &of) }
     })
     .await
+}
+
+/// The subtitles that lie where a job's would.
+struct Subtitles {
+    /// Of a bucket's source its address.
+    folder: PathBuf,
+    /// As paths below it.
+    found: io::Result<Vec<RelPath>>,
+}
+
+impl Subtitles {
+    /// Where nobody minds them nobody looks.
+    fn minds(mount: &Mount, job: &Job) -> bool {
+        mount.source().existing != Existing::Transcribe && job.outputs.is_empty()
+    }
+
+    async fn look(mount: &Arc<Mount>, job: &Job) -> Option<Self> {
+        if !Self::minds(mount, job) {
+            return None;
+        }
+        let (theirs, of) = (Arc::clone(mount), job.clone());
+        let (folder, path) = blocking(move || beside(theirs.source(), &of)).await;
+        let found = subtitles(mount, &folder, &path).await;
+        Some(Self { folder, found })
+    }
+
+    /// On this machine. Blocks.
+    fn look_here(mount: &Mount, job: &Job) -> Option<Self> {
+        Self::minds(mount, job).then(|| {
+            let (folder, path) = beside(mount.source(), job);
+            let found = mount.beside().subtitles(&folder, &path);
+            Self { folder, found }
+        })
+    }
 }
 
 type MadeOf = (Hash, Option<Box<Making>>);
@@ -120,9 +168,10 @@ async fn made(
     clock: &dyn Clock,
     job: &Job,
     content: Option<Hash>,
+    around: &Around,
 ) -> Result<Result<MadeOf, Outcome>, Fault> {
     let bought = job.made_from.as_ref().filter(|made| Some(made.content) == content);
-    let made = match making::make(mount, clock, job).await {
+    let made = match making::make(mount, clock, job, around).await {
         // What was paid for is not lost by what somebody has written beside it since.
         Err(_) if let Some(bought) = bought => return Ok(Ok((bought.params, None))),
         made => made?,
@@ -138,28 +187,6 @@ async fn made(
     Ok(Ok((params, Some(Box::new(made.making)))))
 }
 
-/// Nobody here can read it: what stands for its content is known from the start.
-async fn remote(
-    store: &dyn Store,
-    service: &ServiceName,
-    params: &ParamFiles,
-    mount: &Arc<Mount>,
-    clock: &dyn Clock,
-    job: &Job,
-    content: Hash,
-) -> Result<Outcome, Fault> {
-    let now = clock.now();
-    let (params, making) = match made(params, mount, clock, job, Some(content)).await? {
-        Ok(made) => made,
-        Err(outcome) => return Ok(outcome),
-    };
-    let order = Order { service: service.clone(), content, params };
-    if let Some(outcome) = subtitled(store, service, mount, job, Some(&order), now).await? {
-        return Ok(outcome);
-    }
-    Ok(Outcome::Step(Event::Probed { params, content: Some(content), making }))
-}
-
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
 /// knows its own only when the service's list has been walked.
 async fn subtitled(
@@ -168,15 +195,12 @@ async fn subtitled(
     mount: &Arc<Mount>,
     job: &Job,
     order: Option<&Order>,
+    subtitles: Option<Subtitles>,
     now: Timestamp,
 ) -> Result<Option<Outcome>, Fault> {
-    if mount.source().existing == Existing::Transcribe || !job.outputs.is_empty() {
-        return Ok(None);
-    }
+    let Some(Subtitles { folder, found }) = subtitles else { return Ok(None) };
     let fault = |error| store_fault(&error, now);
-    let (theirs, of) = (Arc::clone(mount), job.clone());
-    let (folder, path) = blocking(move || beside(theirs.source(), &of)).await;
-    let found = match subtitles(mount, &folder, &path).await {
+    let found = match found {
         Ok(found) => found,
         // It is made when something is written into it.
         Err(error) if error.kind() == io::ErrorKind::NotFound && folder != mount.source().folder => return Ok(None),

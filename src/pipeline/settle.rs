@@ -27,7 +27,14 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
     let now = at.now;
     // An object appears whole: where nothing is to be waited for, the listing was look enough.
     let is_whole = matches!(medium, Medium::Object { .. }) && settle.is_zero();
-    let looked = if is_whole { Ok(Look::File(job.seen)) } else { medium.look().await };
+    let (looked, opened) = match &medium {
+        _ if is_whole => (Ok(Look::File(job.seen)), None),
+        Medium::File { path, disk } => {
+            let is_quiet = matches!(settled(job, job.seen, *disk, settle, at), Outcome::Step(_));
+            hold::looked(path, *disk, job.seen, is_quiet && !hold::is_known(mount, job, at)).await
+        }
+        _ => (medium.look().await, None),
+    };
     let stamp = match looked {
         Ok(Look::File(stamp)) => stamp,
         other => return missing(mount, job, other, now).await,
@@ -37,16 +44,22 @@ pub async fn run(mount: &Mount, store: &dyn Store, clock: &dyn Clock, job: &Job)
         return Ok(Outcome::Step(Event::Skipped { why: Skip::OurOutput }));
     }
     match settled(job, stamp, disk, settle, at) {
-        Outcome::Step(Event::Settled) => held(mount, clock, job, medium, stamp).await,
+        Outcome::Step(Event::Settled) => held(mount, job, medium, opened, at).await,
         Outcome::StepThen(Event::Grew { stamp }, due) => grew(mount, stamp, due, now).await,
         other => Ok(other),
     }
 }
 
 /// An object in a bucket is as whole as whoever put it there had it.
-async fn held(mount: &Mount, clock: &dyn Clock, job: &Job, medium: Medium, stamp: Stamp) -> Result<Outcome, Fault> {
+async fn held(
+    mount: &Mount,
+    job: &Job,
+    medium: Medium,
+    opened: Option<hold::Inspected>,
+    at: Moment,
+) -> Result<Outcome, Fault> {
     match medium {
-        Medium::File { path, .. } => hold::run(mount, clock, job, path, stamp).await,
+        Medium::File { path, .. } => hold::run(mount, at, job, path, opened).await,
         Medium::Object { .. } | Medium::Remote(_) => Ok(Outcome::Step(Event::Settled)),
     }
 }

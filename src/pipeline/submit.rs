@@ -11,7 +11,7 @@ use crate::domain::sent::Sent;
 use crate::domain::stage::{AudioAt, Event, Intent};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::callbacks::Callbacks;
-use crate::pipeline::making;
+use crate::pipeline::making::{self, Around, look_around};
 use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::probe::keep_params;
@@ -79,13 +79,10 @@ pub async fn run(
     // Only this may hang in the folder; what follows must not be dropped half-way.
     let unfit = tokio::select! {
         biased;
-        unfit = unfit(mount, job, (upload, &doors.client.identity().origin), now) => unfit,
+        unfit = unfit(doors, mount, job, (order, upload), now) => unfit,
         away = mount.lost() => Err(folder_away(&away, now)),
     };
     if let Some(outcome) = unfit? {
-        return Ok(Submission::Unsent(outcome));
-    }
-    if let Some(outcome) = remade(doors, mount, job, order, now).await? {
         return Ok(Submission::Unsent(outcome));
     }
     if let Some(outcome) = without_buying(doors.store, order, job, now).await? {
@@ -136,27 +133,30 @@ pub async fn run(
     }
 }
 
-/// The file or its upload is not what would be bought.
+/// The file, its upload, or what is said of the recording is not what would be bought.
 async fn unfit(
+    doors: &Doors<'_>,
     mount: &Mount,
     job: &Job,
-    (upload, origin): (&AudioAt, &String),
+    (order, upload): (&Order, &AudioAt),
     now: Timestamp,
 ) -> Result<Option<Outcome>, Fault> {
+    let origin = &doors.client.identity().origin;
     if let AudioAt::Upload(upload) = upload
         && (upload.origin.as_ref().is_some_and(|place| place != origin) || now.since(upload.at) > UPLOAD_LASTS)
     {
         return Ok(Some(Outcome::Step(Event::UploadLost)));
     }
     let medium = Medium::of(mount, job);
-    if let Medium::Remote(_) = medium {
-        return Ok(None);
+    let is_seen = !matches!(medium, Medium::Remote(_));
+    let (looked, around) = look_around(mount, medium, job).await;
+    match looked {
+        _ if !is_seen => {}
+        Ok(Look::File(stamp)) if stamp == job.seen => {}
+        Ok(Look::File(stamp)) => return grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
+        other => return missing(mount, job, other, now).await.map(Some),
     }
-    match medium.look().await {
-        Ok(Look::File(stamp)) if stamp == job.seen => Ok(None),
-        Ok(Look::File(stamp)) => grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
-        other => missing(mount, job, other, now).await.map(Some),
-    }
+    remade(doors, mount, job, order, &around, now).await
 }
 
 /// What is said of the recording is not what its request was made of.
@@ -165,14 +165,10 @@ async fn remade(
     mount: &Mount,
     job: &Job,
     order: &Order,
+    around: &Around,
     now: Timestamp,
 ) -> Result<Option<Outcome>, Fault> {
-    let asked = tokio::select! {
-        biased;
-        asked = making::remade(mount, doors.clock, job) => asked?,
-        away = mount.lost() => return Err(folder_away(&away, now)),
-    };
-    let made = match asked {
+    let made = match making::remade(mount, doors.clock, job, around).await? {
         None => return Ok(None),
         Some(Err(outcome)) => return Ok(Some(outcome)),
         Some(Ok(made)) => made,

@@ -9,7 +9,7 @@ use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::{Audio, Event};
 use crate::output::results::Results;
 use crate::pipeline::asking::Asking;
-use crate::pipeline::blocking::blocking;
+use crate::pipeline::blocking::{aside_unless, blocking};
 use crate::pipeline::outcome::Outcome;
 use crate::wire::record::Status;
 use std::collections::HashSet;
@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// A result larger than this is not one.
 pub const RESULT_LIMIT: u64 = 256 << 20;
+
+/// A result of so many bytes is packed and kept sooner than another thread would have begun to.
+const LITTLE: usize = 32 << 10;
 
 /// Transcriptions that were seen to be worked on, so that a step back is seen too. Only while the
 /// process lives, and only those that have not ended.
@@ -88,7 +91,8 @@ pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) 
     match reading {
         Reading::Done { raw, audio, took } => {
             let (files, id) = (Arc::clone(results), transcription.clone());
-            blocking(move || files.keep(&id, &raw)).await.map_err(|error| {
+            let is_little = raw.len() <= LITTLE;
+            aside_unless(is_little, move || files.keep(&id, &raw)).await.map_err(|error| {
                 let words = format!("cannot keep the result in the state directory: {error}; it is fetched again");
                 Fault::new(FaultKind::Unwritable, words, now)
             })?;
@@ -125,6 +129,9 @@ pub fn elsewhere(job: &Job, identity: &Identity) -> Option<String> {
 }
 
 async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
+    if !results.has(id) {
+        return None; // as a rule
+    }
     let (files, id) = (Arc::clone(results), id.clone());
     let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
     let record: crate::wire::record::Record<crate::wire::result::ResultHead> = serde_json::from_slice(&raw).ok()?;

@@ -240,8 +240,9 @@ impl Mount {
             return self.away().map_or(Ok(()), Err);
         }
         let known = self.state().known.clone();
+        // What it lies on does not change by the second: whoever asks in turn learns that.
         let looked = (self.look)(&self.source.folder, known.as_ref());
-        self.note(looked)?;
+        self.tell(looked.map(drop))?;
         if known.is_none() && is_bare(&self.source.folder) { Err(self.bare()) } else { Ok(()) }
     }
 
@@ -350,16 +351,21 @@ impl Mount {
         }
     }
 
-    /// One alarm when it goes, one word when it is back.
     fn note(&self, looked: Result<Disk, Stranger>) -> Result<(), Away> {
+        if let Ok(disk) = looked {
+            let mut state = self.state();
+            let below = state.real.as_deref().map(mount_table::below).unwrap_or_default();
+            state.disks = Some(Arc::new(Disks::new(disk, &below)));
+            state.there_at = Some(self.clock.uptime());
+        }
+        self.tell(looked.map(drop))
+    }
+
+    /// One alarm when it goes, one word when it is back.
+    fn tell(&self, looked: Result<(), Stranger>) -> Result<(), Away> {
         let (name, folder) = (&self.source.name, &self.source.folder);
         match looked {
-            Ok(disk) => {
-                let mut state = self.state();
-                let below = state.real.as_deref().map(mount_table::below).unwrap_or_default();
-                state.disks = Some(Arc::new(Disks::new(disk, &below)));
-                state.there_at = Some(self.clock.uptime());
-                drop(state);
+            Ok(()) => {
                 let was_away = self.away.send_if_modified(|away| away.take().is_some());
                 if was_away {
                     tracing::info!(source = %name, folder = %folder.display(), "what the source lies in is back");
