@@ -6,7 +6,7 @@ use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{Callback, Config, Source};
 use crate::control::hands::{self, Hands, KeptOf};
-use crate::control::plan_run::{self, LeftOut, RunError};
+use crate::control::plan_run::{self, LeftOut, Listed, RunError};
 use crate::control::reloading::Orders;
 use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
@@ -231,7 +231,7 @@ impl House {
             let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             if let Some(lists) = lists {
-                let looked = lists.once(lists::Doors { store, clock, admitted: &admitted }).await?;
+                let looked = lists.once(lists::Doors { store, clock, admitted: &admitted, chosen: None }).await?;
                 if looked.there {
                     reopen::returned(mount.source(), store, clock).await?;
                     reopen::subtitled(mount, store, clock).await?;
@@ -265,7 +265,9 @@ impl House {
         let admitted = || self.engines.nudge();
         let (store, clock) = (&*self.store, &*self.clock);
         let scan = |mount| Scan { mount, store, clock, admitted: &admitted, on_folder: None };
-        plan_run::admit(plan, &self.setup().mounts, &scan).await
+        let setup = self.setup();
+        let doors = lists::Doors { store, clock, admitted: &admitted, chosen: setup.purse.chosen() };
+        plan_run::admit(plan, &setup.mounts, &scan, Listed { lists: &setup.lists, doors }).await
     }
 
     /// Takes in what every source holds and what comes to it, until told to stop; of the sources as they are
@@ -294,7 +296,7 @@ impl House {
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
         let lists = setup.lists.iter().map(|lists| {
             let (store, clock) = (&*self.store, &*self.clock);
-            lists.keep(lists::Doors { store, clock, admitted: &admitted })
+            lists.keep(lists::Doors { store, clock, admitted: &admitted, chosen: None })
         });
         let folders = setup.mounts.values().filter(|mount| mount.source().manifests.is_none());
         let each = folders.map(|mount| {
@@ -313,8 +315,10 @@ impl House {
     /// The store's.
     pub async fn receipts(&self) -> Result<(), StoreError> {
         let (store, clock) = (&*self.store, &*self.clock);
-        for lists in &self.setup().lists {
-            lists.receipts(lists::Doors { store, clock, admitted: &|| {} }).await?;
+        let setup = self.setup();
+        let doors = lists::Doors { store, clock, admitted: &|| {}, chosen: setup.purse.chosen() };
+        for lists in &setup.lists {
+            lists.receipts(doors).await?;
         }
         Ok(())
     }

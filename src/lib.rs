@@ -57,6 +57,7 @@ pub mod cli {
     pub mod init;
     pub mod jobs;
     pub mod laid_out;
+    pub mod listed;
     pub mod next;
     pub mod once;
     pub mod part;
@@ -151,6 +152,7 @@ pub mod control {
     pub mod freshening;
     pub mod hands;
     pub mod listing;
+    pub mod ordering;
     pub mod pausing;
     pub mod place;
     pub mod plan_file;

@@ -1,4 +1,4 @@
-//! `scribed plan --explain`: what would be asked of the service for one file, and where each part of it comes from.
+//! `scribed plan --explain`: what would be asked of the service for one recording, and where each part of it comes from.
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
@@ -6,14 +6,22 @@ use crate::cli::plan::Queue;
 use crate::cli::way::place;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Source};
+use crate::control::ordering::is_its;
 use crate::control::request::Known;
+use crate::daemon;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::JobId;
 use crate::domain::path::RelPath;
+use crate::domain::row::Row;
 use crate::domain::stage::Stage;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::lists::keys::candidates;
+use crate::pipeline::lists::naming::{Asked, Naming, naming};
+use crate::pipeline::lists::rows::looked;
 use crate::pipeline::making::{Around, Laid, Made, lay};
 use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::disk::Disk;
+use crate::source::mount::Mount;
 use crate::source::place::full_path;
 use crate::source::stamp::{Look, look};
 use crate::store::params::ParamFiles;
@@ -21,19 +29,51 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
-/// Lays out what one file would be made with. Submits nothing, changes nothing.
+/// Lays out what one recording would be made with: for the source whose folder it lies in, and for each row of a
+/// manifest that names it. Submits nothing, changes nothing.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what lies in no source, or is no file; see [`Failure`].
+/// [`Failure::Usage`] for what lies in no source and is named by no row, or is no file; see [`Failure`].
 pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8, Failure> {
-    let (source, key) = found(config, typed)?;
-    let job = job_of(config, source, &key).await?;
-    let around = Around::look(source, &job);
-    let mut shown = json!({ "source": key.source, "path": key.path.lossy(), "passed_over": passed_over(source, &key) });
+    let rows = rows(config, place(typed)?.path()).await;
+    let mut code = 0;
+    for (mount, naming) in &rows {
+        code = code.max(of_row(context, config, mount, naming).await?);
+    }
+    let (source, key) = match found(config, typed) {
+        Ok(found) if rows.is_empty() || found.0.manifests.is_none() => found,
+        Ok(_) => return Ok(code),
+        Err(failure) => return if rows.is_empty() { Err(failure) } else { Ok(code) },
+    };
+    match job_of(config, source, &key).await {
+        Ok(job) => {
+            let passed_over = passed_over(source, &key);
+            let shown = json!({ "source": key.source, "path": key.path.lossy(), "passed_over": passed_over });
+            lay_out(context, config, source, &job, shown).await.map(|own| own.max(code))
+        }
+        Err(failure) => {
+            if rows.is_empty() {
+                Err(failure)
+            } else {
+                Ok(code)
+            }
+        }
+    }
+}
+
+async fn lay_out(
+    context: &Context,
+    config: &Config,
+    source: &Source,
+    job: &Job,
+    mut shown: Value,
+) -> Result<u8, Failure> {
+    let around = Around::look(source, job);
     let now = SystemClock.now();
-    let laid = match lay(source, &job, &around, now) {
-        Ok(mut laid) => laid.ask(source, &job, now).await.map(|()| laid),
+    let laid = match lay(source, job, &around, now) {
+        Ok(mut laid) => laid.ask(source, job, now).await.map(|()| laid),
         Err(fault) => Err(fault),
     };
     let made = laid.and_then(|laid| laid.made(source, now).map(|made| (laid, made)));
@@ -47,10 +87,67 @@ pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8,
             UNFINISHED
         }
     };
-    shown["kept"] = kept(config, &job).unwrap_or_default();
+    shown["kept"] = kept(config, job).unwrap_or_default();
     context.emit(&shown)?;
     tell(context, &shown)?;
     Ok(code)
+}
+
+/// The rows of manifests that name it.
+async fn rows(config: &Config, path: &Path) -> Vec<(Arc<Mount>, Naming)> {
+    let mut all = Vec::new();
+    for mount in daemon::mounts_of(config).into_values().filter(|mount| mount.source().manifests.is_some()) {
+        if mount.there_now().await.is_ok() {
+            let (theirs, path) = (Arc::clone(&mount), path.to_owned());
+            let found = blocking(move || naming(&theirs, &Asked::about(&path))).await;
+            all.extend(found.into_iter().map(|naming| (Arc::clone(&mount), naming)));
+        }
+    }
+    all
+}
+
+async fn of_row(context: &Context, config: &Config, mount: &Arc<Mount>, naming: &Naming) -> Result<u8, Failure> {
+    let Naming { manifest, number, order, receipt } = naming;
+    let source = mount.source();
+    let mut shown = json!({
+        "source": source.name, "manifest": manifest.lossy(), "row": number, "passed_over": null,
+        "receipt": receipt.as_ref().map(|receipt| receipt.to_string_lossy()),
+    });
+    let row = match order {
+        Ok(row) => row,
+        Err(wrong) => {
+            shown["problem"] = json!(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+            context.emit(&shown)?;
+            tell(context, &shown)?;
+            return Ok(UNFINISHED);
+        }
+    };
+    let (job, awaited) = job_of_row(config, mount, row).await?;
+    shown["path"] = json!(candidates(&source.name, row)[0].path.lossy());
+    shown["awaited"] = json!(awaited);
+    lay_out(context, config, source, &job, shown).await
+}
+
+/// Its job, with the file as it is now, and why that is waited for.
+async fn job_of_row(config: &Config, mount: &Arc<Mount>, row: &Row) -> Result<(Job, Option<String>), Failure> {
+    let (theirs, of) = (Arc::clone(mount), row.clone());
+    let looked = blocking(move || looked(&theirs, &of)).await;
+    let awaited = match &looked {
+        Some(Ok(Look::Nothing)) => Some("its file is not there yet; it is taken up when it comes".to_owned()),
+        Some(Ok(Look::Other)) => Some("something else than a regular file is there".to_owned()),
+        Some(Err(error)) => Some(format!("its file cannot be looked at: {error}")),
+        Some(Ok(Look::File(_))) | None => None,
+    };
+    let (keys, now) = (candidates(&mount.source().name, row), SystemClock.now());
+    let known = Queue::find(config)?.known(keys.to_vec(), Vec::new()).await?;
+    let known = known.into_iter().filter_map(|known| known.job).find(|job| is_its(job, row));
+    let [plain, ..] = keys;
+    let seen = match looked {
+        Some(Ok(Look::File(stamp))) => stamp,
+        _ => known.as_ref().map(|job| job.seen).unwrap_or_default(),
+    };
+    let job = known.unwrap_or_else(|| Job::found(JobId(0), plain, seen, now, now));
+    Ok((Job { seen, row: Some(Box::new(row.clone())), ..job }, awaited))
 }
 
 /// The source that a path lies in, and its name there.
@@ -167,7 +264,17 @@ fn kept(config: &Config, job: &Job) -> Option<Value> {
 
 fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     let text = |key: &str| shown[key].as_str().unwrap_or_default();
-    context.say(&format!("{}/{}", text("source"), RelPath::new(text("path")).shown()))?;
+    let path = RelPath::new(text("path")).shown();
+    match shown["row"].as_u64() {
+        None => context.say(&format!("{}/{path}", text("source")))?,
+        Some(row) => context.say(&format!("{}/{path}, row {row} of {}", text("source"), text("manifest")))?,
+    }
+    if let Some(awaited) = shown["awaited"].as_str() {
+        context.say(&format!("  {awaited}"))?;
+    }
+    if let Some(receipt) = shown["receipt"].as_str() {
+        context.say(&format!("  receipt   {receipt}"))?;
+    }
     if let Some(rule) = shown["passed_over"].as_str() {
         context.say(&format!("  {rule}"))?;
     }

@@ -2,6 +2,7 @@
 
 use crate::config::meant::Source;
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::row::Row;
 use serde_json::{Value, json};
 
 /// Files that come from one source under one template.
@@ -16,10 +17,11 @@ pub struct Part {
 }
 
 impl Part {
-    /// Of a source.
-    pub fn of(source: &Source) -> Self {
+    /// Of a source, and of the template that a row of a manifest names in place of its own.
+    pub fn of(source: &Source, row: Option<&Row>) -> Self {
         let (name, service) = (source.name.clone(), source.service.clone());
-        Self { source: name, template: source.template.name().to_owned(), service }
+        let own = || source.template.name().to_owned();
+        Self { source: name, template: row.and_then(|row| row.template.clone()).unwrap_or_else(own), service }
     }
 
     /// For people.
@@ -55,6 +57,8 @@ pub struct Sent {
     pub price: Option<f64>,
     /// How many do not tell how long they are.
     pub unknown_length: u64,
+    /// How many of these only the service reads.
+    pub unknown_remote: u64,
     /// Copies beside them: not sent.
     pub twins: u64,
     /// Milliseconds of audio in these.
@@ -73,9 +77,18 @@ impl Sent {
             billed: self.billed.saturating_add(more.billed),
             price: price.or(self.price).or(more.price),
             unknown_length: self.unknown_length + more.unknown_length,
+            unknown_remote: self.unknown_remote + more.unknown_remote,
             twins: self.twins + more.twins,
             twin_audio: self.twin_audio.saturating_add(more.twin_audio),
         };
+    }
+
+    /// Milliseconds of audio in so many more, and how much of it is billed, if they are like these on average;
+    /// `None` where none of these is of known length.
+    pub fn guessed_of(&self, more: u64) -> Option<(u64, u64)> {
+        let known = self.files.checked_sub(self.unknown_length).filter(|known| *known > 0)?;
+        let each = |all: u64| (u128::from(all) * u128::from(more) / u128::from(known)).try_into().ok();
+        Some((each(self.audio)?, each(self.billed)?))
     }
 
     /// For machines.
@@ -83,7 +96,7 @@ impl Sent {
         json!({
             "files": self.files, "bytes": self.bytes, "audio_seconds": seconds(self.audio),
             "billed_seconds": seconds(self.billed), "price": self.price.map(|price| (price * 1e4).round() / 1e4),
-            "unknown_length": self.unknown_length, "twins": self.twins, "twin_seconds": seconds(self.twin_audio),
+            "unknown_length": self.unknown_length, "unknown_remote": self.unknown_remote, "twins": self.twins, "twin_seconds": seconds(self.twin_audio),
         })
     }
 }

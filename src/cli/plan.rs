@@ -52,6 +52,7 @@ async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Fai
     let (mut sum, writer) = planner.end();
     let status = queue.status().await?;
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
+    sum.is_budgeted = !config.budget.limits(config.zone.day(now()), config.zone.month(now())).is_empty();
     sum.reckoned = Some(reckon(config, status.as_ref(), &sum.piles(), now()));
     if let Some(writer) = writer {
         let object = sum.object();

@@ -1,6 +1,7 @@
 //! What a plan came to.
 
 use crate::cli::entry::Context;
+use crate::cli::listed::Lists;
 use crate::cli::once::length;
 use crate::cli::part::{Part, Sent, seconds};
 use crate::cli::twins::Candidate;
@@ -29,6 +30,8 @@ pub struct Planned {
     pub changed: u64,
     /// Would be sent: their jobs are on their way.
     pub on_the_way: u64,
+    /// Would be sent: their rows were edited since they came to their end.
+    pub reordered: u64,
     /// Would be awaited and written.
     pub at_the_service: u64,
     /// Written before.
@@ -39,6 +42,12 @@ pub struct Planned {
     pub no_tool: bool,
     /// Not sent before they have been quiet for `hold`.
     pub held: u64,
+    /// Rows of manifests whose files are not there yet.
+    pub awaited: u64,
+    /// What there is to say of manifests.
+    pub lists: Lists,
+    /// Whether there is a budget.
+    pub is_budgeted: bool,
     /// Whether a person has paused the queue: nothing is sent before `resume`.
     pub paused: bool,
     /// Nothing would be done, by reason.
@@ -65,6 +74,8 @@ impl Planned {
             Forecast::AtTheService => &mut self.at_the_service,
             Forecast::Done => &mut self.done,
             Forecast::Held => &mut self.held,
+            Forecast::Reordered => &mut self.reordered,
+            Forecast::Awaited => &mut self.awaited,
             Forecast::Skipped(why) => self.skipped.entry(why.clone()).or_default(),
         };
         *counted += 1;
@@ -73,6 +84,7 @@ impl Planned {
     /// Counts a file that would be sent, or shares what is sent for another one.
     pub fn send(&mut self, part: Part, file: &Candidate, audio: Option<Audio>, is_twin: bool, price: Option<f64>) {
         self.add(&file.forecast);
+        self.lists.unchecked += u64::from(file.row.as_ref().is_some_and(|row| row.checksum.is_some()));
         let millis = audio.map_or(0, |audio| audio.millis);
         let billed = audio.and_then(|audio| audio.to_reserve()).unwrap_or(0);
         let one = match is_twin {
@@ -85,6 +97,7 @@ impl Planned {
                 billed,
                 price: price.map(|price| billed as f64 / 3.6e6 * price),
                 unknown_length: u64::from(audio.is_none()),
+                unknown_remote: u64::from(audio.is_none() && file.is_remote()),
                 ..Sent::default()
             },
         };
@@ -104,15 +117,20 @@ impl Planned {
         seconds(self.parts.values().map(|part| part.audio).sum())
     }
 
-    /// What would be sent, for a reckoning of the time that takes.
+    /// What would be sent, for a reckoning of the time that takes. What is of unknown length is taken to be as long
+    /// as the others are.
     pub fn piles(&self) -> Vec<Pile> {
-        let pile = |(part, sent): (&Part, &Sent)| Pile {
-            source: part.source.clone(),
-            service: part.service.clone(),
-            files: sent.files,
-            audio: Duration::from_millis(sent.audio),
-            longest: Duration::from_millis(sent.longest),
-            billed: sent.billed,
+        let all = self.sent();
+        let pile = |(part, sent): (&Part, &Sent)| {
+            let (audio, billed) = all.guessed_of(sent.unknown_length).unwrap_or_default();
+            Pile {
+                source: part.source.clone(),
+                service: part.service.clone(),
+                files: sent.files,
+                audio: Duration::from_millis(sent.audio.saturating_add(audio)),
+                longest: Duration::from_millis(sent.longest),
+                billed: sent.billed.saturating_add(billed),
+            }
         };
         self.parts.iter().map(pile).collect()
     }
@@ -124,7 +142,7 @@ impl Planned {
 
     /// Whether everything could be looked at.
     pub fn is_whole(&self) -> bool {
-        self.away.is_empty() && self.troubles.is_empty()
+        self.away.is_empty() && self.troubles.is_empty() && self.lists.is_well()
     }
 
     /// All of it, for machines.
@@ -132,7 +150,9 @@ impl Planned {
         let mut object = self.sent().object();
         let more = json!({
             "new": self.new, "changed": self.changed, "on_the_way": self.on_the_way,
-            "at_the_service": self.at_the_service, "done": self.done, "held": self.held, "paused": self.paused,
+            "reordered": self.reordered, "at_the_service": self.at_the_service, "done": self.done, "held": self.held,
+            "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.objects(),
+            "to_mend": self.lists.mends(),
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
             "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
@@ -160,7 +180,21 @@ impl Planned {
             ));
         }
         if sent.unknown_length > 0 {
-            assumed.push(format!("{} files of unknown length cost nothing and take no time", sent.unknown_length));
+            assumed.push(of_unknown_length(&sent));
+        }
+        if self.is_budgeted && sent.unknown_remote > 0 {
+            let count = sent.unknown_remote;
+            assumed.push(format!(
+                "there is a budget, and nothing is bought under it for the {count} of unknown length that only the service \
+                 reads: they wait until a column `duration` says how long they are"
+            ));
+        }
+        if self.lists.unchecked > 0 {
+            let count = self.lists.unchecked;
+            assumed.push(format!(
+                "{count} files are what the checksums in their lists say: a plan does not read them through; before \
+                 anything is spent they are"
+            ));
         }
         if self.changed > 0 {
             assumed.push("what changed since it ended has another content".to_owned());
@@ -182,12 +216,14 @@ impl Planned {
             (self.at_the_service, "at the service: awaited and written"),
             (self.done, "done before"),
             (self.held, HELD),
+            (self.awaited, "rows of manifests wait for files that are not there yet"),
         ];
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("{count} {what}"))?;
         }
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "not taken by their source:", &self.passed_over)?;
+        self.lists.tell(context)?;
         for words in &self.away {
             context.say(&format!("not counted: {words}"))?;
         }
@@ -214,9 +250,14 @@ impl Planned {
         let parts = [
             (self.new, "new"),
             (self.changed, "changed since they ended: sent if their content is another"),
+            (self.reordered, "ordered anew: their rows were edited since they ended"),
             (self.on_the_way, "on their way already"),
             (sent.twins, "of these are copies of others: not sent, what is bought for one is written beside all"),
-            (sent.unknown_length, self.unknown()),
+            (sent.unknown_length - sent.unknown_remote, self.unknown()),
+            (
+                sent.unknown_remote,
+                "of unknown length: only the service reads them; a column `duration` in their lists tells",
+            ),
         ];
         for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("  {count:>8}  {what}"))?;
@@ -256,6 +297,22 @@ impl Planned {
             true => "of unknown length: ffprobe is not there (the package `ffmpeg`)",
             false => "of unknown length, or no recordings",
         }
+    }
+}
+
+/// They are never counted as nothing.
+fn of_unknown_length(sent: &Sent) -> String {
+    let count = sent.unknown_length;
+    match sent.guessed_of(count) {
+        Some((audio, _)) => format!(
+            "{count} files of unknown length are as long as the others are on average, {} together: the time is reckoned \
+             with that, and hours and price above are without them",
+            length(audio)
+        ),
+        None => format!(
+            "nobody knows how long {count} files are, and there are no others to compare them with: hours, price and time \
+             are without them, and it will be more"
+        ),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Looks through the sources for a plan: what is there, what is known of it, how long it is. Nothing of a tree
-//! is held but the sizes of its files.
+//! Looks through the sources for a plan: what is there, what is known of it, how long it is. Nothing of a tree or of
+//! a manifest is held but the sizes of its files, and which rows name one recording.
 
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::listed::Listed;
 use crate::cli::part::Part;
 use crate::cli::plan::Queue;
 use crate::cli::planned::Planned;
@@ -15,20 +16,26 @@ use crate::control::request::LOOKED_UP_AT_ONCE;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
-use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::domain::stage::{Audio, Skip, Stage, StageKind};
 use crate::media::decode::{DecodeError, Media};
 use crate::media::measured::Measured;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::chosen::RowMark;
 use crate::pipeline::medium::{say_they_are_ours, subtitles};
+use crate::pipeline::probe::{beside, named_beside};
 use crate::source::choice::Rule;
 use crate::source::mount::Mount;
 use crate::source::objects;
-use crate::source::place::full_path;
+use crate::source::place::{Recording, recording};
 use crate::source::survey::{Sighting, survey};
 use futures_util::StreamExt;
+use rows::{Gathered, named_row};
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+
+mod rows;
 
 /// Headers are small reads: on a share many of them at once are hardly slower than one.
 const MEASURED_AT_ONCE: usize = 16;
@@ -43,6 +50,8 @@ pub struct Planner<'a> {
     measured: Arc<Measured>,
     repeated: HashSet<u64>,
     twins: Twins,
+    /// The manifests of each source, as they were read once.
+    lists: BTreeMap<SourceName, Vec<Gathered>>,
     writer: Option<PlanWriter>,
     shown: Ticker,
     all: u64,
@@ -67,6 +76,7 @@ impl<'a> Planner<'a> {
             measured: Arc::new(Measured::new(&config.state)),
             repeated: HashSet::new(),
             twins: Twins::default(),
+            lists: BTreeMap::new(),
             writer,
             shown: Ticker::new(context),
             all: 0,
@@ -88,6 +98,10 @@ impl<'a> Planner<'a> {
         let mut sizes = Sizes::default();
         for mount in mounts.values() {
             if mount.there_now().await.is_err() {
+                continue;
+            }
+            if mount.source().manifests.is_some() {
+                self.gather(mount, &mut sizes).await;
                 continue;
             }
             let (mut sightings, surveyor) = surveyed(mount);
@@ -117,9 +131,7 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         if mount.source().manifests.is_some() {
-            let words = "is made of lists, and a plan does not count their rows yet";
-            self.sum.troubles.push(format!("the source {} {words}", mount.source().name));
-            return Ok(());
+            return self.manifests(mount).await;
         }
         let (mut sightings, surveyor) = surveyed(mount);
         let mut some = Vec::with_capacity(LOOKED_UP_AT_ONCE);
@@ -137,24 +149,60 @@ impl<'a> Planner<'a> {
                 Sighting::Taken(path, stamp) => taken.push((path, stamp)),
                 Sighting::PassedOver(path, rule) => {
                     let words = rule.to_string();
-                    self.say(source, &path, "passed over", words.trim_start_matches("passed over: "))?;
+                    let why = words.trim_start_matches("passed over: ");
+                    self.say(&Named::file(source, &path), "passed over", why)?;
                     self.sum.passed_over(words);
                 }
                 Sighting::Trouble(words) => self.sum.troubles.push(words),
             }
         }
         let candidates = self.candidates(mount, taken).await?;
+        self.sent(mount, candidates, None).await.map(drop)
+    }
+
+    /// Counts what would be sent, and how much of it is no copy of others. `listed`: the manifest that names it.
+    async fn sent(
+        &mut self,
+        mount: &Arc<Mount>,
+        candidates: Vec<Candidate>,
+        mut listed: Option<&mut Listed>,
+    ) -> Result<u64, Failure> {
+        let source = mount.source();
         let measured = match mount.bucket() {
             // Nothing of an object is read before it is sent.
             Some(_) => candidates.into_iter().map(|file| (file, Read::default(), None)).collect(),
             None => self.measured(source, candidates).await,
         };
-        let files: Vec<(Candidate, Read)> = measured.iter().map(|(file, read, _)| (file.clone(), *read)).collect();
-        let twins = self.twins.among(self.queue, source, &files).await?;
-        for ((file, _, media), is_twin) in measured.into_iter().zip(twins) {
-            self.planned(source, &file, media.as_ref(), is_twin)?;
+        let (mut files, mut lengths) = (Vec::new(), Vec::new());
+        for (file, read, audio) in measured {
+            match (&read.problem, &mut listed) {
+                (Some(problem), Some(listed)) => self.failing(source, &file, problem, listed)?,
+                _ => {
+                    files.push((file, read));
+                    lengths.push(audio);
+                }
+            }
         }
-        Ok(())
+        let twins = self.twins.among(self.queue, source, &files).await?;
+        let bought = twins.iter().filter(|is_twin| !**is_twin).count() as u64;
+        for (((file, _), audio), is_twin) in files.iter().zip(lengths).zip(twins) {
+            self.planned(source, file, audio, is_twin)?;
+        }
+        Ok(bought)
+    }
+
+    /// What its row orders cannot be made.
+    fn failing(
+        &mut self,
+        source: &Source,
+        file: &Candidate,
+        problem: &str,
+        listed: &mut Listed,
+    ) -> Result<(), Failure> {
+        listed.failing += 1;
+        let Some(row) = &file.row else { return Ok(()) };
+        self.sum.lists.mend(listed, row.number, &format!("row {}: {problem}", row.number));
+        Ok(self.say(&named_row(source, row), "fails", problem)?)
     }
 
     /// Those that would be sent; the others are counted.
@@ -174,54 +222,90 @@ impl<'a> Planner<'a> {
                 self.sum.passed_over(Rule::OurOutput.to_string());
                 continue;
             }
-            let mut forecast = forecast(known.job.as_ref(), &stamp);
-            // What was skipped for a subtitle is looked at anew: it may be gone, or the setting another.
-            let was_subtitled = known.job.as_ref().is_some_and(is_skipped_for_subtitle);
-            if forecast == Forecast::New || was_subtitled {
-                forecast = match self.is_subtitled(mount, &path).await? {
-                    true => Forecast::Skipped(Skip::Subtitled.words().to_owned()),
-                    false => Forecast::New,
-                };
-            }
-            if !forecast.is_sent() {
-                let (what, why) = words(&forecast);
-                self.say(source, &path, what, why)?;
-                self.sum.add(&forecast);
-                continue;
-            }
-            let follows = known.job.is_some_and(|job| job.stage.kind() == StageKind::Following);
-            candidates.push(Candidate { key: key(&path), stamp, forecast, alike: known.alike, follows });
+            let candidate = Candidate {
+                key: key(&path),
+                stamp,
+                forecast: forecast(known.job.as_ref(), &stamp),
+                alike: known.alike,
+                follows: known.job.as_ref().is_some_and(|job| job.stage.kind() == StageKind::Following),
+                row: None,
+                announced: None,
+            };
+            let counted = self.unless_subtitled(mount, candidate, known.job.as_ref()).await?;
+            candidates.extend(self.counted(source, counted)?);
         }
         Ok(candidates)
     }
 
+    /// As it is, unless a subtitle by someone else lies beside it. What was skipped for one is looked at anew: it may
+    /// be gone, or the setting another.
+    async fn unless_subtitled(
+        &self,
+        mount: &Arc<Mount>,
+        mut file: Candidate,
+        job: Option<&Job>,
+    ) -> Result<Candidate, Failure> {
+        let was_subtitled = job.is_some_and(is_skipped_for_subtitle);
+        if matches!(file.forecast, Forecast::New | Forecast::Reordered) || was_subtitled {
+            file.forecast = match self.is_subtitled(mount, &file).await? {
+                true => Forecast::Skipped(Skip::Subtitled.words().to_owned()),
+                false if was_subtitled => Forecast::New,
+                false => file.forecast,
+            };
+        }
+        Ok(file)
+    }
+
+    /// Back where something of it would be sent; else it is counted.
+    fn counted(&mut self, source: &Source, file: Candidate) -> Result<Option<Candidate>, Failure> {
+        if file.forecast.is_sent() {
+            return Ok(Some(file));
+        }
+        let (what, why) = words(&file.forecast);
+        self.say(&Named::of(source, &file), what, why)?;
+        self.sum.add(&file.forecast);
+        Ok(None)
+    }
+
     /// Whether a subtitle by someone else lies beside it, and is to be left in its place.
-    async fn is_subtitled(&self, mount: &Arc<Mount>, path: &RelPath) -> Result<bool, Failure> {
+    async fn is_subtitled(&self, mount: &Arc<Mount>, file: &Candidate) -> Result<bool, Failure> {
         let source = mount.source();
         if source.existing == Existing::Transcribe {
             return Ok(false);
         }
-        let found = subtitles(mount, &source.folder, path).await;
-        let keys = found?.into_iter().map(|path| JobKey { source: source.name.clone(), path }).collect::<Vec<_>>();
+        let (theirs, job) = (Arc::clone(source), file.job());
+        let (job, (folder, path)) = match (mount.bucket(), &source.place, &file.row) {
+            (None, None, None) => (job, (source.folder.clone(), file.key.path.clone())),
+            _ => blocking(move || (job.clone(), beside(&theirs, &job))).await,
+        };
+        let found = match subtitles(mount, &folder, &path).await {
+            // It is made when something is written into it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != source.folder => return Ok(false),
+            found => found?,
+        };
+        let key = |path: &RelPath| JobKey { path: named_beside(&job, path), ..job.key.clone() };
+        let keys: Vec<JobKey> = found.iter().map(key).collect();
         if keys.is_empty() {
             return Ok(false);
         }
-        let known = self.queue.known(keys.clone(), Vec::new()).await?;
-        let foreign = keys.into_iter().zip(known).filter(|(_, known)| !known.is_output);
-        let foreign = foreign.map(|(key, _)| key.path).collect();
-        Ok(!say_they_are_ours(mount, &source.folder, foreign).await)
+        let known = self.queue.known(keys, Vec::new()).await?;
+        let foreign: Vec<RelPath> =
+            found.into_iter().zip(known).filter(|(_, known)| !known.is_output).map(|(path, _)| path).collect();
+        Ok(!say_they_are_ours(mount, &folder, foreign).await)
     }
 
     /// What can be told of these files without sending them; `None` where nothing can.
-    async fn measured(&mut self, source: &Source, files: Vec<Candidate>) -> Vec<(Candidate, Read, Option<Media>)> {
+    async fn measured(&mut self, source: &Arc<Source>, files: Vec<Candidate>) -> Vec<(Candidate, Read, Option<Audio>)> {
         let each = files.into_iter().map(|file| {
-            let (measured, folder) = (Arc::clone(&self.measured), source.folder.clone());
+            let (measured, source) = (Arc::clone(&self.measured), Arc::clone(source));
             let is_repeated = self.repeated.contains(&file.stamp.size);
             async move {
-                let path = full_path(&folder, &file.key.path);
-                let media = measured.measure(path, file.key.clone(), file.stamp).await;
+                let media = match recording(&source, &file.job()) {
+                    Recording::File(path) => Some(measured.measure(path, file.key.clone(), file.stamp).await),
+                    Recording::Remote(_) => None,
+                };
                 let compared = Arc::clone(&measured);
-                let looked = blocking(move || (read(&compared, &folder, &file, is_repeated), file)).await;
+                let looked = blocking(move || (read(&compared, &source, &file, is_repeated), file)).await;
                 (looked.1, looked.0, media)
             }
         });
@@ -229,8 +313,9 @@ impl<'a> Planner<'a> {
         let mut found = Vec::new();
         let (all, looked_at) = (self.all, self.looked_at);
         while let Some((file, read, media)) = each.next().await {
-            self.sum.no_tool |= matches!(media, Err(DecodeError::ToolMissing { .. }));
-            found.push((file, read, media.ok()));
+            self.sum.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
+            let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio).or(file.announced);
+            found.push((file, read, audio));
             let hours = self.sum.audio_seconds() / 3600.0;
             self.shown.tick(|| format!("{looked_at} of {all} files looked at, {hours:.2} h of audio so far"));
         }
@@ -241,31 +326,62 @@ impl<'a> Planner<'a> {
         &mut self,
         source: &Source,
         file: &Candidate,
-        media: Option<&Media>,
+        audio: Option<Audio>,
         is_twin: bool,
     ) -> Result<(), Failure> {
         let what = if is_twin { "copy" } else { words(&file.forecast).0 };
         let why = if is_twin { "another one has the same content: transcribed once" } else { "" };
-        self.say(source, &file.key.path, what, why)?;
-        let audio = media.and_then(Media::audio);
-        let part = Part::of(source);
+        self.say(&Named::of(source, file), what, why)?;
+        let part = Part::of(source, file.row.as_deref());
         let price = self.prices.get(&source.service).copied();
         self.sum.send(part, file, audio, is_twin, price);
         if let Some(writer) = &mut self.writer {
             let audio_seconds = audio.map(|audio| audio.millis as f64 / 1e3);
-            writer.add(&Row { key: file.key.clone(), stamp: file.stamp, what: what.to_owned(), audio_seconds })?;
+            let (key, what, row) = (file.key.clone(), what.to_owned(), file.row.as_deref().map(RowMark::of));
+            writer.add(&Row { key, stamp: file.stamp, what, audio_seconds, row })?;
         }
         Ok(())
     }
 
-    fn say(&self, source: &Source, path: &RelPath, what: &str, why: &str) -> std::io::Result<()> {
+    fn say(&self, named: &Named<'_>, what: &str, why: &str) -> io::Result<()> {
         if !self.list {
             return Ok(());
         }
-        let object = serde_json::json!({"source": source.name, "path": path.lossy(), "what": what, "why": why});
+        let Named { source, path, place } = named;
+        let mut object = serde_json::json!({"source": source.name, "path": path, "what": what, "why": why});
+        let mut shown = format!("{}/{}", source.name, RelPath::new(path.as_bytes()).shown());
+        if let Some((manifest, row)) = place {
+            (object["manifest"], object["row"]) = (manifest.lossy().into(), (*row).into());
+            shown = match path.is_empty() {
+                true => format!("{}, row {row} of {manifest}", source.name),
+                false => format!("{shown}, row {row} of {manifest}"),
+            };
+        }
         self.context.emit(&object)?;
         let colon = if why.is_empty() { "" } else { ": " };
-        self.shown.suspend(|| self.context.say(&format!("{what:<14}  {}/{path}{colon}{why}", source.name)))
+        self.shown.suspend(|| self.context.say(&format!("{what:<14}  {shown}{colon}{why}")))
+    }
+}
+
+/// A recording as it is told.
+struct Named<'n> {
+    source: &'n Source,
+    /// Lossily; empty where a row names none.
+    path: String,
+    /// The manifest and the number of the row that names it.
+    place: Option<(&'n RelPath, u64)>,
+}
+
+impl<'n> Named<'n> {
+    fn file(source: &'n Source, path: &RelPath) -> Self {
+        Self { source, path: path.lossy().into_owned(), place: None }
+    }
+
+    fn of(source: &'n Source, file: &'n Candidate) -> Self {
+        match file.row.as_deref() {
+            Some(row) => named_row(source, row),
+            None => Self::file(source, &file.key.path),
+        }
     }
 }
 
@@ -292,6 +408,8 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::AtTheService => ("at the service", ""),
         Forecast::Done => ("done", ""),
         Forecast::Held => ("held", ""),
+        Forecast::Reordered => ("ordered anew", ""),
+        Forecast::Awaited => ("waits", "its file is not there yet; it is taken up when it comes"),
         Forecast::Skipped(why) => ("skipped", why),
     }
 }

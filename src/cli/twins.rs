@@ -8,14 +8,16 @@ use crate::config::meant::Source;
 use crate::control::forecast::Forecast;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{Hash, JobId, Timestamp};
+use crate::domain::path::RelPath;
+use crate::domain::row::{Row, RowMedia};
+use crate::domain::stage::Audio;
 use crate::domain::token::Order;
 use crate::media::measured::{Fact, Measured};
 use crate::pipeline::making;
-use crate::source::folder::full_path;
 use crate::source::likeness::likeness;
+use crate::source::place::{Recording, recording};
 use crate::source::stamp::hash;
 use std::collections::HashSet;
-use std::path::Path;
 
 /// The sizes that more than one file has.
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ impl Sizes {
     }
 }
 
-/// A file that would be sent.
+/// A recording that would be sent.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     /// Its name.
@@ -50,30 +52,68 @@ pub struct Candidate {
     pub stamp: Stamp,
     /// Why it would be sent.
     pub forecast: Forecast,
-    /// Whether a job of the queue has a file of this size.
+    /// Whether the content may have been bought already: a job of the queue has a file of this size.
     pub alike: bool,
     /// Whether the queue knows that it shares a transcription.
     pub follows: bool,
+    /// The row of a manifest that orders it.
+    pub row: Option<Box<Row>>,
+    /// How long it is by its row's word.
+    pub announced: Option<Audio>,
 }
 
-/// What was read of a file, as far as it was worth reading.
-#[derive(Debug, Clone, Copy, Default)]
+impl Candidate {
+    /// As a job that was just found.
+    pub fn job(&self) -> Job {
+        let now = Timestamp(0);
+        Job { row: self.row.clone(), ..Job::found(JobId(0), self.key.clone(), self.stamp, now, now) }
+    }
+
+    /// Whether only the service reads it.
+    pub fn is_remote(&self) -> bool {
+        self.row.as_ref().is_some_and(|row| matches!(row.media, RowMedia::Url(_)))
+    }
+
+    /// The manifest and the number of its row.
+    pub fn place(&self) -> Option<(&RelPath, u64)> {
+        self.row.as_ref().map(|row| (&row.manifest, row.number))
+    }
+}
+
+/// What was read of a recording, as far as it was worth reading.
+#[derive(Debug, Clone, Default)]
 pub struct Read {
     likeness: Option<Hash>,
     content: Option<Hash>,
+    /// Under which parameters it would be bought, where that is to be compared.
+    params: Option<Hash>,
+    /// Why what its row orders would not be made, in words.
+    pub problem: Option<String>,
 }
 
 /// Reads what there is to compare. Blocks. What cannot be read is compared with nothing.
-pub fn read(measured: &Measured, folder: &Path, file: &Candidate, repeated: bool) -> Read {
-    let path = full_path(folder, &file.key.path);
-    let known = |fact, read: &dyn Fn() -> Option<Hash>| {
-        let kept = measured.get(fact, &file.key, &file.stamp).map(Hash);
-        kept.or_else(|| read().inspect(|hash| measured.put(fact, &file.key, &file.stamp, &hash.0)))
+pub fn read(measured: &Measured, source: &Source, file: &Candidate, repeated: bool) -> Read {
+    let job = file.job();
+    let (likeness, content) = match recording(source, &job) {
+        Recording::Remote(content) => (Some(content), Some(content)),
+        Recording::File(path) => {
+            let known = |fact, read: &dyn Fn() -> Option<Hash>| {
+                let kept = measured.get(fact, &file.key, &file.stamp).map(Hash);
+                kept.or_else(|| read().inspect(|hash| measured.put(fact, &file.key, &file.stamp, &hash.0)))
+            };
+            let alike = || known(Fact::Likeness, &|| likeness(&path, file.stamp.size).ok());
+            let whole = || known(Fact::Content, &|| hash(&path).ok());
+            (repeated.then(alike).flatten(), file.alike.then(whole).flatten())
+        }
     };
-    Read {
-        likeness: if repeated { known(Fact::Likeness, &|| likeness(&path, file.stamp.size).ok()) } else { None },
-        content: if file.alike { known(Fact::Content, &|| hash(&path).ok()) } else { None },
+    if likeness.or(content).is_none() && file.row.is_none() {
+        return Read::default();
     }
+    let (params, problem) = match making::foretold(source, &job, Timestamp(0)) {
+        Ok(made) => (made.map(|made| Hash::of(&made.rendered.params.canonical())), None),
+        Err(fault) => (None, Some(fault.words)),
+    };
+    Read { likeness, content, params, problem: problem.filter(|_| file.row.is_some()) }
 }
 
 /// What was seen so far of all that would be bought.
@@ -93,33 +133,21 @@ impl Twins {
         source: &Source,
         files: &[(Candidate, Read)],
     ) -> Result<Vec<bool>, Failure> {
-        let params: Vec<Option<Hash>> = files.iter().map(|(file, read)| params(source, file, read)).collect();
-        let order = |(file, params): (&(Candidate, Read), &Option<Hash>)| {
-            let content = file.1.content.filter(|_| !file.0.follows)?;
-            Some(Order { service: source.service.clone(), content, params: (*params)? })
+        let order = |(file, read): &(Candidate, Read)| {
+            let content = read.content.filter(|_| !file.follows)?;
+            Some(Order { service: source.service.clone(), content, params: read.params? })
         };
-        let orders: Vec<Option<Order>> = files.iter().zip(&params).map(order).collect();
+        let orders: Vec<Option<Order>> = files.iter().map(order).collect();
         let mut bought = queue.bought(orders.iter().flatten().cloned().collect()).await?.into_iter();
         let mut twins = Vec::with_capacity(files.len());
-        for (((file, read), params), order) in files.iter().zip(&params).zip(&orders) {
+        for ((file, read), order) in files.iter().zip(&orders) {
             let is_bought = order.is_some() && bought.next().unwrap_or(false);
-            let alike = read
-                .likeness
-                .zip(*params)
-                .is_some_and(|(likeness, params)| !self.seen.insert(name(source, likeness, params)));
+            let names = read.likeness.zip(read.params);
+            let alike = names.is_some_and(|(likeness, params)| !self.seen.insert(name(source, likeness, params)));
             twins.push(file.follows || is_bought || alike);
         }
         Ok(twins)
     }
-}
-
-/// Under which parameters it would be bought; `None` where nothing is to be compared, or they do not render.
-fn params(source: &Source, file: &Candidate, read: &Read) -> Option<Hash> {
-    read.likeness.or(read.content)?;
-    let now = Timestamp(0);
-    let job = Job::found(JobId(0), file.key.clone(), file.stamp, now, now);
-    let made = making::foretold(source, &job, now)?;
-    Some(Hash::of(&made.rendered.params.canonical()))
 }
 
 fn name(source: &Source, likeness: Hash, params: Hash) -> [u8; 16] {

@@ -1,6 +1,6 @@
 //! `manifest`: which lists a source is made of.
 
-use super::meant::{Manifests, Source};
+use super::meant::{EarlierLists, Manifests, Source};
 use super::patterns::glob;
 use super::problem::Problem;
 use super::reading::Reader;
@@ -53,16 +53,45 @@ fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), Refusal> {
         folder => folder,
     };
     let depth = if pattern.contains("**") { usize::MAX } else { last - first + 1 };
-    Ok((folder, Manifests { pattern: glob(&pattern)?.compile_matcher(), depth }))
+    let pattern = glob(&pattern)?.compile_matcher();
+    Ok((folder, Manifests { pattern, depth, place: PathBuf::new(), earlier: Vec::new() }))
 }
 
 fn has_pattern(part: &str) -> bool {
     part.contains(['*', '?', '[', '{'])
 }
 
-/// Whether two sources are made of the same lists: each would write the receipts of both.
-pub(super) fn same_lists(one: &Source, other: &Source) -> bool {
-    let pattern = |source: &Source| source.manifests.as_ref().map(|lists| lists.pattern.glob().glob().to_lowercase());
-    let folder = |source: &Source| -> PathBuf { source.folder.components().collect() };
-    folder(one) == folder(other) && pattern(one) == pattern(other)
+/// Whether two sources are made of the same lists, as far as that is seen without a look at them: each would write
+/// the receipts of both. `places`: where their folders really lie.
+pub(super) fn same_lists(one: (&Source, &Path), other: (&Source, &Path)) -> bool {
+    let (Some(first), Some(second)) = (&one.0.manifests, &other.0.manifests) else { return false };
+    let pattern = |lists: &Manifests| lists.pattern.glob().glob().to_owned();
+    let is_same = one.1 == other.1 && pattern(first).eq_ignore_ascii_case(&pattern(second));
+    is_same || names_one(first, one.1, earlier(other.0, other.1)) || names_one(second, other.1, earlier(one.0, one.1))
+}
+
+/// Whether it names a single list, which is one of these.
+fn names_one(lists: &Manifests, place: &Path, others: Option<EarlierLists>) -> bool {
+    let name = lists.pattern.glob().glob();
+    !has_pattern(name) && others.is_some_and(|others| others.takes(&place.join(name)))
+}
+
+fn earlier(source: &Source, place: &Path) -> Option<EarlierLists> {
+    let Manifests { pattern, depth, .. } = source.manifests.as_ref()?;
+    let (source, place) = (source.name.clone(), place.to_owned());
+    Some(EarlierLists { source, place, pattern: pattern.clone(), depth: *depth })
+}
+
+/// Tells each source which lists are those of sources before it. In their order; `places`: where their folders really
+/// lie.
+pub(super) fn told_of_earlier<'s>(sources: impl Iterator<Item = &'s mut Source>, places: &[PathBuf]) {
+    let mut before: Vec<EarlierLists> = Vec::new();
+    for (source, place) in sources.zip(places) {
+        let own = earlier(source, place);
+        if let Some(manifests) = &mut source.manifests {
+            manifests.place.clone_from(place);
+            manifests.earlier.clone_from(&before);
+        }
+        before.extend(own);
+    }
 }

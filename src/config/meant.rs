@@ -21,7 +21,7 @@ use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -307,6 +307,31 @@ pub struct Manifests {
     pub pattern: GlobMatcher,
     /// They lie at most so many folders deep; 1: in the folder itself.
     pub depth: usize,
+    /// Where the folder really lies, links resolved, as far as that could be told.
+    pub place: PathBuf,
+    /// The lists of sources that stand before this one in `jobs.toml`: a list that both match is theirs.
+    pub earlier: Vec<EarlierLists>,
+}
+
+/// The lists of a source that stands before another one.
+#[derive(Debug, Clone)]
+pub struct EarlierLists {
+    /// The source.
+    pub source: SourceName,
+    /// Where its folder really lies.
+    pub place: PathBuf,
+    /// As [`Manifests::pattern`].
+    pub pattern: GlobMatcher,
+    /// As [`Manifests::depth`].
+    pub depth: usize,
+}
+
+impl EarlierLists {
+    /// Whether what really lies at this path is one of them.
+    pub fn takes(&self, whole: &Path) -> bool {
+        let below = whole.strip_prefix(&self.place).ok();
+        below.is_some_and(|below| below.components().count() <= self.depth && self.pattern.is_match(below))
+    }
 }
 
 /// A bucket that media comes from, and how it is spoken to.

@@ -17,6 +17,8 @@ pub struct Overlay {
     pub language: Option<String>,
     /// What is written.
     pub outputs: Option<Vec<Format>>,
+    /// Higher ones come first.
+    pub priority: Option<i16>,
     /// Request parameters over those of the template: the leaves here are the stronger ones.
     pub parameters: Map<String, Value>,
     /// The line of each, from 1, by its dotted path.

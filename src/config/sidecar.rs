@@ -1,12 +1,13 @@
 //! A sidecar as meant: what `talk.toml` says of `talk.mp4` beside it, and `.scribed.toml` of its folder. Whoever
-//! may write beside recordings may say what is heard in them and what is written; where they go, what may be
-//! spent and what is run is said in `jobs.toml` alone.
+//! may write beside recordings may say what is heard in them, what is written, and how urgent they are: that moves
+//! nothing but a turn. Where they go, what may be spent and what is run is said in `jobs.toml` alone.
 
 use super::keys::{self, Holds, Key};
 use super::overlay::Overlay;
 use super::parameters::{Plain, line_of};
 use super::problem::Problem;
 use super::sources::{format, language};
+use super::standings::priority;
 use super::template::{self, Templates};
 use super::values::values;
 use super::written::{Found, Refusal, Section, refusal, text, wrong_type};
@@ -20,6 +21,7 @@ const SIDECAR: &[Key] = &[
     Key { name: "language", holds: Holds::Value },
     Key { name: "vocabulary", holds: Holds::Value },
     Key { name: "outputs", holds: Holds::Value },
+    Key { name: "priority", holds: Holds::Value },
     Key { name: "parameters", holds: Holds::Value },
 ];
 
@@ -68,6 +70,7 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
     });
     overlay.template = named.map(|spot| spot.value.name().to_owned());
     overlay.outputs = outputs(file);
+    overlay.priority = file.get("priority", priority).map(|spot| spot.value);
     if let Some(spot) = file.get("language", language) {
         overlay.say_language(&spot.value, line(&spot.span));
     }

@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::folders;
-use super::lists::same_lists;
+use super::lists::{same_lists, told_of_earlier};
 use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{globs, inside, media_glob, set};
@@ -50,7 +50,7 @@ impl Reader<'_> {
         if written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty())) {
             file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
         }
-        let drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
+        let mut drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();
         let folders: Vec<&Path> = drafts.iter().map(|draft| &*draft.source.folder).collect();
         // One alone is in nobody's way.
         let places = if folders.len() > 1 { folders::resolved(&folders) } else { Vec::new() };
@@ -59,6 +59,7 @@ impl Reader<'_> {
             placed[..number].iter().for_each(|earlier| compare(file, *earlier, *later));
         }
         placed_well(file, &drafts, known.own);
+        told_of_earlier(drafts.iter_mut().map(|draft| &mut draft.source), &places);
         let all: Vec<PathBuf> = drafts.iter().filter_map(|draft| draft.source.place.clone()).collect();
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
     }
@@ -243,7 +244,7 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     let same_machine = endpoint(earlier) == endpoint(later);
     if earlier.source.manifests.is_some() || later.source.manifests.is_some() {
         // A row may name any file, also one that a folder's source takes.
-        if same_lists(&earlier.source, &later.source) {
+        if same_lists((&earlier.source, first), (&later.source, second)) {
             let problem = Problem::at(later.folder_span.clone(), "two sources are made of the same lists");
             let problem = problem.also(earlier.folder_span.clone(), "the first");
             file.tell(problem.mend("each list has one receipt: choose separate lists, or one source"));

@@ -36,7 +36,8 @@ fn order(value: &DeValue<'_>) -> Result<Order, Refusal> {
     }
 }
 
-fn priority(value: &DeValue<'_>) -> Result<i16, Refusal> {
+/// Higher ones come first.
+pub(super) fn priority(value: &DeValue<'_>) -> Result<i16, Refusal> {
     let Some(digits) = value.as_integer() else {
         return Err(wrong_type("a whole number", value, "write it without quotes and without a point"));
     };

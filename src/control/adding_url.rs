@@ -7,7 +7,7 @@ use super::request::{Added, Refusal, UrlOrder};
 use crate::config::meant::Source;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::path::RelPath;
-use crate::domain::row::{OutputPlace, Row};
+use crate::domain::row::{OutputPlace, Row, Sight};
 use crate::domain::stage::StageKind;
 use crate::domain::standing::is_bought;
 use crate::pipeline::blocking::blocking;
@@ -46,7 +46,7 @@ pub async fn add_url(hands: &Hands, order: &UrlOrder) -> Result<Added, Refusal> 
     // the right one is a person's word.
     let marked = Arc::clone(mount);
     blocking(move || marked.mark()).await;
-    let admission = hands.store.admit_row(&key, &row, None, now, now).await?;
+    let admission = hands.store.admit_row(&key, &row, Sight::Unknown, now, now).await?;
     hands.nudge();
     answer(hands, &key, admission).await
 }

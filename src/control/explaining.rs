@@ -2,6 +2,7 @@
 
 use super::facts::{before_a_job, facts};
 use super::hands::Hands;
+use super::ordering::{Ordered, ordered};
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
 use super::scanning::scan_of;
@@ -47,12 +48,18 @@ async fn without_scan(hands: &Hands, place: &Place) -> Result<Explained, Refusal
         Some((_, key)) => hands.store.find(key).await?,
         None => None,
     };
-    let ordered = match &own {
-        None => hands.ordered(place.path()).await?,
+    let rows = ordered(hands, place.path()).await?;
+    let job = match &own {
+        None => hands.ordered(place.path()).await?.or_else(|| rows.iter().find_map(|row| row.job.clone())),
         Some(job) => job.row.is_some().then(|| job.clone()),
     };
-    if let Some(job) = ordered {
-        return of_row(hands, place, job).await;
+    if let Some(job) = job {
+        return of_row(hands, place, job, &rows).await;
+    }
+    let is_in_a_folder = located.as_ref().is_some_and(|(mount, _)| mount.source().manifests.is_none());
+    if let Some(row) = rows.first().filter(|_| !is_in_a_folder) {
+        let (facts, source) = (rows.iter().map(Ordered::fact).collect(), Some(row.source.clone()));
+        return Ok(Explained { source, facts, ..found(Verdict::Listed, String::new(), row.next()) });
     }
     let Some((mount, key)) = located else {
         if let Some(mount) = root(hands, place.path()) {
@@ -77,16 +84,19 @@ async fn without_scan(hands: &Hands, place: &Place) -> Result<Explained, Refusal
     let explained = Explained { source: Some(source.name.clone()), ..found(verdict, words, next) };
     let Some(job) = job else {
         let is_coming = verdict == Verdict::Taken && matches!(seen, Seen::Entry(Kind::File, _));
-        let facts = if is_coming { before_a_job(hands, &key).await? } else { Vec::new() };
+        let mut facts = if is_coming { before_a_job(hands, &key).await? } else { Vec::new() };
+        facts.extend(rows.iter().map(Ordered::fact));
         return Ok(Explained { facts, ..explained });
     };
     let next = taken_up(source, &job);
     let job = hands.told(job);
+    let mut facts = facts(hands, &job).await?;
+    facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
         words: if verdict == Verdict::Taken { String::new() } else { explained.words },
         verdict: Verdict::Job,
         next,
-        facts: facts(hands, &job).await?,
+        facts,
         job: Some(Box::new(job)),
         paused: hands.store.pauses().await?.of(&key.source, hands.clock.now()),
         ..explained
@@ -118,17 +128,23 @@ async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> 
 }
 
 /// A file that a row of a manifest names.
-async fn of_row(hands: &Hands, place: &Place, job: Job) -> Result<Explained, Refusal> {
+async fn of_row(hands: &Hands, place: &Place, job: Job, rows: &[Ordered]) -> Result<Explained, Refusal> {
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
-    let words = job.row.as_ref().map(|row| format!("{} names it", row.place()));
+    let is_told = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
+    let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.place()) {
+        (true, order) => format!("{order} names it"),
+        (false, row) => format!("{row} named it when its list was last taken in; it is written otherwise now"),
+    });
     let job = hands.told(job);
+    let mut facts = facts(hands, &job).await?;
+    facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
         path: place.clone(),
         verdict: Verdict::Job,
         words: words.unwrap_or_default(),
         next: String::new(),
         source: Some(job.key.source.clone()),
-        facts: facts(hands, &job).await?,
+        facts,
         job: Some(Box::new(job)),
         paused,
         scan: None,

@@ -3,10 +3,15 @@
 use super::hands::Hands;
 use super::request::{Known, Refusal};
 use crate::domain::job::{Job, JobKey, Stamp};
-use crate::domain::names::JobId;
+use crate::domain::names::{JobId, Timestamp};
 use crate::domain::reason::reason;
-use crate::domain::stage::{Stage, StageKind};
+use crate::domain::row::Row;
+use crate::domain::stage::{Skip, Stage, StageKind};
 use crate::domain::token::Order;
+use crate::pipeline::lists::rows::sight;
+use crate::source::stamp::Look;
+use crate::store::ordered::{Weighed, weigh};
+use std::io;
 
 /// What becomes of a file that a source takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +22,10 @@ pub enum Forecast {
     Changed,
     /// It would be sent: its job is on its way.
     OnTheWay,
+    /// It would be sent: its row was edited since it came to its end.
+    Reordered,
+    /// Its row is waited with: the file that it names is not there yet.
+    Awaited,
     /// Something was, or may have been, bought for it: it would be awaited and written.
     AtTheService,
     /// It looks unfinished, or changed after it was transcribed: it is waited for.
@@ -30,7 +39,7 @@ pub enum Forecast {
 impl Forecast {
     /// Whether something would be sent for it.
     pub fn is_sent(&self) -> bool {
-        matches!(self, Self::New | Self::Changed | Self::OnTheWay)
+        matches!(self, Self::New | Self::Changed | Self::OnTheWay | Self::Reordered)
     }
 }
 
@@ -57,6 +66,33 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
             Stage::Skipped { why } if why.is_lifted_by_a_file() => Forecast::Changed,
             _ => Forecast::Skipped(reason(job)),
         },
+    }
+}
+
+/// The same for what a row of a manifest orders. `looked`: what stands where its file should be; `None` for what the
+/// service fetches.
+pub fn forecast_row(job: Option<&Job>, row: &Row, looked: Option<&io::Result<Look>>) -> Forecast {
+    use StageKind as S;
+    let Some(job) = job else { return begun(Forecast::New, looked) };
+    let (now, seen) = (Timestamp(0), sight(looked).stamp());
+    if let Weighed::Reordered(_) = weigh(job, row, sight(looked), now, now) {
+        return begun(Forecast::Reordered, looked);
+    }
+    match job.stage.kind() {
+        S::Found | S::Settled | S::Probed | S::Uploaded if seen.is_none() => begun(Forecast::OnTheWay, looked),
+        // The others need their file no more.
+        _ => forecast(Some(job), &seen.unwrap_or(job.seen)),
+    }
+}
+
+/// What becomes of a row that begins, or goes on, with the file that it names.
+fn begun(forecast: Forecast, looked: Option<&io::Result<Look>>) -> Forecast {
+    match looked {
+        Some(Ok(Look::File(stamp))) if stamp.size == 0 => Forecast::Skipped(EMPTY.to_owned()),
+        None | Some(Ok(Look::File(_))) => forecast,
+        Some(Ok(Look::Nothing)) => Forecast::Awaited,
+        Some(Ok(Look::Other)) => Forecast::Skipped(Skip::NotAFile.words().to_owned()),
+        Some(Err(error)) => Forecast::Skipped(format!("the file cannot be looked at: {error}")),
     }
 }
 

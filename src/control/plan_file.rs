@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::config::meant::Config;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::{Hash, Timestamp};
-use crate::pipeline::chosen::Chosen;
+use crate::pipeline::chosen::{Chosen, RowMark};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fs::File;
@@ -13,10 +13,11 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// The form that this release writes, and the newest that it reads.
-const FORM: u32 = 1;
+/// The form that this release writes, and the newest that it reads. 2: with rows of manifests, which an older
+/// release would take for files of a folder.
+const FORM: u32 = 2;
 
-/// A line longer than this is none of ours: a path has 4,095 bytes at most.
+/// A line longer than this is none of ours: a path has 4,095 bytes at most, an address 8,000.
 const LONGEST_LINE: u64 = 64 << 10;
 
 /// The first line.
@@ -41,6 +42,9 @@ pub struct Row {
     /// How long it is, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audio_seconds: Option<f64>,
+    /// The row of a manifest that orders it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row: Option<RowMark>,
 }
 
 /// The last line.
@@ -166,7 +170,7 @@ pub fn read(file: &Path, config: &Config) -> Result<Chosen, PlanError> {
     let mut chosen = Chosen::default();
     for row in reader {
         let row = row?;
-        chosen.add(&row.key, &row.stamp);
+        chosen.add(&row.key, &row.stamp, row.row.as_ref());
     }
     Ok(chosen)
 }

@@ -1,15 +1,20 @@
-//! A plan is carried out: its files are admitted, each as it was planned, and nothing else is.
+//! A plan is carried out: its files and rows are admitted, each as it was planned, and nothing else is.
 
 use super::plan_file::{PlanError, PlanReader, Row};
-use crate::domain::job::JobKey;
+use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::SourceName;
+use crate::domain::row::{Row as Ordered, RowMedia};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::chosen::RowMark;
+use crate::pipeline::lists::rows::looked;
+use crate::pipeline::lists::{Doors, Lists};
 use crate::pipeline::medium::Medium;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
 use crate::source::stamp::Look;
-use crate::store::contract::StoreError;
+use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -50,7 +55,15 @@ pub enum RunError {
     Store(#[from] StoreError),
 }
 
-/// Admits every file of a plan that is as it was. `scan`: how a source is looked at.
+/// The sources that are lists, and what works with them while a plan is carried out.
+pub struct Listed<'l> {
+    /// They.
+    pub lists: &'l [Arc<Lists>],
+    /// With what the plan chose.
+    pub doors: Doors<'l>,
+}
+
+/// Admits every file and row of a plan that is as it was. `scan`: how a folder is looked at.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -58,52 +71,141 @@ pub async fn admit<'s>(
     file: &Path,
     mounts: &'s BTreeMap<SourceName, Arc<Mount>>,
     scan: &(dyn Fn(&'s Arc<Mount>) -> Scan<'s> + Send + Sync),
+    listed: Listed<'_>,
 ) -> Result<LeftOut, RunError> {
-    let opened = file.to_owned();
-    let mut reader = blocking(move || PlanReader::open(&opened)).await?;
     let mut left_out = LeftOut::default();
-    loop {
+    let mut portions = Portions::open(file).await?;
+    while let Some(rows) = portions.next().await? {
+        for (source, rows) in by_source(rows.into_iter().filter(|row| row.row.is_none())) {
+            match mounts.get(&source) {
+                Some(mount) => some(mount, &scan(mount), rows, &mut left_out).await?,
+                None => rows.into_iter().for_each(|row| left_out.add(row.key, GONE.to_owned())),
+            }
+        }
+    }
+    let Some(chosen) = listed.doors.chosen else { return Ok(left_out) };
+    let wanted = chosen.listing();
+    for lists in listed.lists.iter().filter(|lists| wanted.contains(&lists.mount().source().name)) {
+        lists.once(listed.doors).await?;
+    }
+    if !wanted.is_empty() {
+        ordered(file, &listed, &mut left_out).await?;
+    }
+    Ok(left_out)
+}
+
+const GONE: &str = "its source is gone";
+const AWAY: &str = "the folder of its source is away";
+
+/// A plan, so many rows at a time.
+struct Portions(Option<PlanReader>);
+
+impl Portions {
+    async fn open(file: &Path) -> Result<Self, PlanError> {
+        let opened = file.to_owned();
+        blocking(move || PlanReader::open(&opened)).await.map(|reader| Self(Some(reader)))
+    }
+
+    /// `None` at its end.
+    async fn next(&mut self) -> Result<Option<Vec<Row>>, PlanError> {
+        let Some(mut reader) = self.0.take() else { return Ok(None) };
         let portion = blocking(move || {
             let rows: Result<Vec<Row>, PlanError> = reader.by_ref().take(PORTION).collect();
             rows.map(|rows| (rows, reader))
         });
         let (rows, rest) = portion.await?;
-        if rows.is_empty() {
-            return Ok(left_out);
-        }
-        reader = rest;
-        let mut by_source: BTreeMap<SourceName, Vec<Row>> = BTreeMap::new();
-        for row in rows {
-            by_source.entry(row.key.source.clone()).or_default().push(row);
-        }
-        for (source, rows) in by_source {
-            match mounts.get(&source) {
-                Some(mount) => some(mount, &scan(mount), rows, &mut left_out).await?,
-                None => rows.into_iter().for_each(|row| left_out.add(row.key, "its source is gone".to_owned())),
+        self.0 = Some(rest);
+        Ok(Some(rows).filter(|rows| !rows.is_empty()))
+    }
+}
+
+fn by_source(rows: impl Iterator<Item = Row>) -> BTreeMap<SourceName, Vec<Row>> {
+    let mut by_source: BTreeMap<SourceName, Vec<Row>> = BTreeMap::new();
+    rows.for_each(|row| by_source.entry(row.key.source.clone()).or_default().push(row));
+    by_source
+}
+
+/// Which rows of manifests were not taken, and why: they were gone through before this.
+async fn ordered(file: &Path, listed: &Listed<'_>, left_out: &mut LeftOut) -> Result<(), RunError> {
+    let mut portions = Portions::open(file).await?;
+    while let Some(rows) = portions.next().await? {
+        for (row, mark) in rows.into_iter().filter_map(|mut row| row.row.take().map(|mark| (row, mark))) {
+            let source = &row.key.source;
+            let lists = listed.lists.iter().find(|lists| lists.mount().source().name == *source);
+            let Some(lists) = lists else {
+                left_out.add(row.key, GONE.to_owned());
+                continue;
+            };
+            if let Some(away) = lists.mount().away() {
+                left_out.away.insert(source.clone(), away.to_string());
+                left_out.add(row.key, AWAY.to_owned());
+            } else if let Some(why) = not_taken(listed.doors.store, lists, &row, &mark).await? {
+                left_out.add(row.key, why);
             }
         }
     }
+    Ok(())
+}
+
+/// Why a row is not in the queue as it was planned; `None` where it is.
+async fn not_taken(store: &dyn Store, lists: &Lists, row: &Row, mark: &RowMark) -> Result<Option<String>, StoreError> {
+    let (number, manifest) = (mark.number, &mark.manifest);
+    let own = |ordered: &Ordered| RowMark { number, ..RowMark::of(ordered) } == *mark;
+    let ordered = store.find(&row.key).await?.and_then(|job| job.row);
+    if let Some(ordered) = ordered.as_deref().filter(|ordered| own(ordered)) {
+        return Ok(changed(lists.mount(), ordered, row).await);
+    }
+    let told = lists.told().into_iter().find(|told| told.manifest == *manifest);
+    Ok(Some(match told {
+        None => format!("its list {manifest} is not there any more"),
+        Some(told) => match (told.problem, is_as_planned(lists.mount(), row).await) {
+            (Some(problem), _) => format!("nothing of its list {manifest} is taken: {problem}"),
+            (None, Some(changed)) => changed,
+            (None, None) => format!("no row of {manifest} orders it any more as row {number} did: the list was edited"),
+        },
+    }))
+}
+
+async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &Row) -> Option<String> {
+    let (theirs, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
+    if let RowMedia::Url(_) = ordered.media {
+        return None;
+    }
+    let looked = blocking(move || looked(&theirs, &ordered)).await?;
+    not_as_it_was(&looked, &planned)
+}
+
+/// The same for a row of which nothing is known but its name.
+async fn is_as_planned(mount: &Arc<Mount>, row: &Row) -> Option<String> {
+    let is_file = row.stamp != Stamp::default();
+    let looked = Medium::below(mount, &row.key.path).look().await;
+    // Its name may be longer than its path.
+    not_as_it_was(&looked, &row.stamp).filter(|_| is_file && !row.key.path.as_bytes().contains(&b'#'))
 }
 
 async fn some(mount: &Arc<Mount>, scan: &Scan<'_>, rows: Vec<Row>, left_out: &mut LeftOut) -> Result<(), StoreError> {
     if let Err(away) = mount.there_now().await {
         left_out.away.insert(mount.source().name.clone(), away.to_string());
-        rows.into_iter().for_each(|row| left_out.add(row.key, "the folder of its source is away".to_owned()));
+        rows.into_iter().for_each(|row| left_out.add(row.key, AWAY.to_owned()));
         return Ok(());
     }
     let mut scanned = Scanned::default();
     for row in rows {
-        let why = match Medium::below(mount, &row.key.path).look().await {
-            Ok(Look::File(stamp)) if stamp == row.stamp => {
-                scan.admit(row.key.path, row.stamp, &mut scanned).await?;
-                continue;
-            }
-            Ok(Look::File(_)) => "it has changed since the plan was made".to_owned(),
-            Ok(Look::Other) => "something else is in its place".to_owned(),
-            Ok(Look::Nothing) => "nothing is there any more".to_owned(),
-            Err(error) => format!("it cannot be looked at: {error}"),
-        };
-        left_out.add(row.key, why);
+        match not_as_it_was(&Medium::below(mount, &row.key.path).look().await, &row.stamp) {
+            None => scan.admit(row.key.path, row.stamp, &mut scanned).await?,
+            Some(why) => left_out.add(row.key, why),
+        }
     }
     Ok(())
+}
+
+/// How what stands there is another thing than what was planned.
+fn not_as_it_was(looked: &io::Result<Look>, planned: &Stamp) -> Option<String> {
+    Some(match looked {
+        Ok(Look::File(stamp)) if stamp == planned => return None,
+        Ok(Look::File(_)) => "it has changed since the plan was made".to_owned(),
+        Ok(Look::Other) => "something else is in its place".to_owned(),
+        Ok(Look::Nothing) => "nothing is there any more".to_owned(),
+        Err(error) => format!("it cannot be looked at: {error}"),
+    })
 }

@@ -607,6 +607,8 @@ pub enum FactKind {
     Callback,
     /// A file beside it says how it is transcribed.
     Sidecar,
+    /// A row of a manifest names it.
+    Row,
     /// A person is asked.
     Person,
 }
@@ -625,6 +627,8 @@ pub enum Verdict {
     Outside,
     /// Nothing can be seen there.
     Missing,
+    /// Rows of manifests name it, and no pass has taken one of them in as it is.
+    Listed,
 }
 
 /// What came of [`Request::Add`].

@@ -19,6 +19,9 @@ pub struct Making {
     /// What the file said of itself, where it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub described: Option<Described>,
+    /// How urgent it is by what stands beside it; `None` where nothing there says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i16>,
     /// Whether a create left with it, or may have: from then on nothing but a person's order changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_sent: bool,

@@ -1,6 +1,9 @@
 //! A row of a manifest: what a person ordered for one recording.
 
 use super::checksum::Checksum;
+use super::fault::{Fault, FaultKind};
+use super::job::Stamp;
+use super::names::Timestamp;
 use super::path::RelPath;
 use super::remote::RemoteUrl;
 use serde::{Deserialize, Serialize};
@@ -52,6 +55,27 @@ pub enum RowMedia {
     Url(RemoteUrl),
 }
 
+/// What was seen where the file of a row should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// It.
+    File(Stamp),
+    /// Nothing: it is not there yet.
+    Nothing,
+    /// Nobody here can tell: it lies elsewhere, or cannot be looked at.
+    Unknown,
+}
+
+impl Sight {
+    /// The file's state, where it is there.
+    pub fn stamp(self) -> Option<Stamp> {
+        match self {
+            Self::File(stamp) => Some(stamp),
+            Self::Nothing | Self::Unknown => None,
+        }
+    }
+}
+
 /// Where the outputs of a row go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPlace {
@@ -96,6 +120,17 @@ impl Row {
             true => "the order by `scribed add`".to_owned(),
             false => format!("row {} of {}", self.number, self.manifest),
         }
+    }
+
+    /// What its job waits for while nothing is there: a person ordered it, and its file may still come.
+    pub fn awaited(&self, now: Timestamp) -> Fault {
+        let words = format!("the file that {} names is not there yet; it is taken up when it comes", self.place());
+        Fault::new(FaultKind::Awaited, words, now)
+    }
+
+    /// The same for what was seen there; `None` where it need not be waited for.
+    pub fn waits(&self, seen: Sight, now: Timestamp) -> Option<Fault> {
+        (seen == Sight::Nothing).then(|| self.awaited(now))
     }
 
     /// Whether it orders the same: where it stands in its manifest, how urgent it is and what is only said about

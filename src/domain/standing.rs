@@ -121,8 +121,11 @@ impl Mark {
     }
 }
 
-/// What the row of a manifest says.
+/// What is said beside the recording, once that is read; else what the row of a manifest says.
 fn own_priority(job: &Job) -> i16 {
+    if let Some(beside) = job.making.as_ref().and_then(|making| making.priority) {
+        return beside;
+    }
     let said = job.row.as_ref().map_or(0, |row| row.priority);
     i16::try_from(said.clamp(i32::from(i16::MIN), i32::from(i16::MAX))).unwrap_or_default()
 }
@@ -157,6 +160,7 @@ impl Turn {
 mod tests {
     use super::*;
     use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::making::Making;
     use crate::domain::names::JobId;
     use crate::domain::path::RelPath;
     use crate::domain::row::{Row, RowMedia};
@@ -190,6 +194,11 @@ mod tests {
         let (plain, wanted) = (job(1, 1, 0, None), job(9, 1, 3, None));
         let (bumped, later) = (job(9, 1, -9, Some(60_000)), job(9, 1, 0, Some(61_000)));
         assert!(turn(&later) < turn(&bumped) && turn(&bumped) < turn(&wanted) && turn(&wanted) < turn(&plain));
+        let beside = |priority| Job {
+            making: Some(Box::new(Making { priority: Some(priority), ..Making::default() })),
+            ..plain.clone()
+        };
+        assert!(turn(&beside(4)) < turn(&wanted) && turn(&plain) < turn(&beside(-1)), "what is nearest counts");
         let extreme = job(1, u64::MAX, i32::MAX, Some(i64::MAX));
         assert!(turn(&extreme) < turn(&later), "no overflow");
     }

@@ -5,6 +5,7 @@ use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
+use crate::domain::path::RelPath;
 use crate::domain::sent::{Cut, Track};
 use crate::domain::stage::Skip;
 use crate::media::decode::DecodeError;
@@ -12,10 +13,12 @@ use crate::media::extract::{ExtractError, Found, Sound, Way, extract, look, meas
 use crate::output::spool::{Asked, Room, Spool};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::upload::{Passage, opened};
+use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
+use futures_util::TryStreamExt;
 use std::fs::File;
-use std::io;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -92,26 +95,90 @@ impl Extractor {
     /// A fault of this machine's; whatever the file is, it can be sent as it is.
     pub async fn run(&self, path: &Path, disk: Disk, job: &Job, now: Timestamp) -> Result<Given, Fault> {
         let _turn = self.at_once.acquire().await;
-        let source = Source { path, disk, job, now };
-        let (found, from) = match source.looked().await {
-            Ok(looked) => looked,
-            Err(not) => return self.said(job, not),
+        let source = Source { job, now };
+        let looked = match self.opened(path, disk, &source).await {
+            Ok(from) => source.looked(&from).await.map(|found| (found, from)),
+            Err(not) => Err(not),
         };
+        // Read once: what one of the two has read is in the system's memory for the other.
+        let hash = source.hash(path.to_owned(), disk);
+        match looked {
+            Ok((found, from)) => self.given(&source, found, &from, hash).await,
+            Err(not) => self.said(job, not),
+        }
+    }
+
+    /// The same of an object: it is fetched into the spool for it, where there is room for all of it.
+    ///
+    /// # Errors
+    /// As [`Extractor::run`].
+    pub async fn run_object(&self, bucket: &Bucket, path: &RelPath, job: &Job, now: Timestamp) -> Result<Given, Fault> {
+        let _turn = self.at_once.acquire().await;
+        let source = Source { job, now };
+        let fetched = match self.fetched(&source, bucket, path).await {
+            Ok(fetched) => source.looked(&fetched.file).await.map(|found| (found, fetched)),
+            Err(not) => Err(not),
+        };
+        match fetched {
+            // Its room is kept until its sound is out of it.
+            Ok((found, Fetched { file, content, _room })) => {
+                self.given(&source, found, &file, std::future::ready(Ok(content))).await
+            }
+            Err(not) => self.said(job, not),
+        }
+    }
+
+    async fn given(
+        &self,
+        source: &Source<'_>,
+        found: Found,
+        from: &File,
+        content: impl Future<Output = Result<Hash, Not>>,
+    ) -> Result<Given, Fault> {
         let sound = match found {
             Found::Sound(sound) => sound,
             Found::Nothing(why) => return Ok(Given::AsIs(Some(why.to_owned()))),
             Found::NoSound => return Ok(Given::Nothing(Skip::NoSound)),
         };
         crash::point(Point::Extracting);
-        // Read once: what one of the two has read is in the system's memory for the other.
-        let both = futures_util::future::try_join(self.taken(&source, &from, &sound), source.hash());
-        match both.await {
+        match futures_util::future::try_join(self.taken(source, from, &sound), content).await {
             Ok(((file, track, room), content)) => {
                 crash::point(Point::Extracted);
                 Ok(Given::Track(Box::new(Taken { file: Arc::new(file), content, track, _room: room })))
             }
-            Err(not) => self.said(job, not),
+            Err(not) => self.said(source.job, not),
         }
+    }
+
+    async fn opened(&self, path: &Path, disk: Disk, source: &Source<'_>) -> Result<File, Not> {
+        let (path, seen) = (path.to_owned(), source.job.seen);
+        let opened = blocking(move || opened(&path, disk, seen));
+        // Whoever sends it as it is meets the same, and says so.
+        opened.await.map_err(|_| Not::Given(Given::AsIs(None)))
+    }
+
+    /// An object in the spool, unless its first bytes say that there is nothing to gain.
+    async fn fetched(&self, source: &Source<'_>, bucket: &Bucket, path: &RelPath) -> Result<Fetched, Not> {
+        let unread = |_| Not::Given(Given::AsIs(None)); // as above
+        let head = bucket.piece(path, HEAD as u64, false).await.map_err(unread)?;
+        if let Some(why) = plainly_nothing(&head[..head.len().min(HEAD)]) {
+            return Err(Not::Given(Given::AsIs(Some(why.to_owned()))));
+        }
+        let (size, name) = (source.job.seen.size, "the object, of which the sound track is to be taken out,");
+        let _room = self.asked(source, size, name)?;
+        let spool = Arc::clone(&self.spool);
+        let file = Arc::new(blocking(move || spool.file()).await.map_err(|error| source.no_spool(&error))?);
+        let (mut hasher, mut pieces) = (blake3::Hasher::new(), bucket.read(path, source.job.seen));
+        while let Some(piece) = pieces.try_next().await.map_err(unread)? {
+            hasher.update(&piece);
+            let into = Arc::clone(&file);
+            blocking(move || (&*into).write_all(&piece)).await.map_err(|error| source.no_spool(&error))?;
+        }
+        if file.metadata().map_err(|error| source.no_spool(&error))?.len() != size {
+            return Err(Not::Given(Given::AsIs(None)));
+        }
+        let from = again(&file).await.map_err(|error| source.no_spool(&error))?;
+        Ok(Fetched { file: from, content: Hash(*hasher.finalize().as_bytes()), _room })
     }
 
     /// By the first way that works.
@@ -149,15 +216,18 @@ impl Extractor {
     fn room(&self, source: &Source<'_>, sound: &Sound, way: Way) -> Result<Room, Not> {
         // What comes to as much as the file is of no use.
         let bytes = sound.estimate(way).map_or(source.job.seen.size, |bytes| bytes.min(source.job.seen.size));
+        self.asked(source, bytes, "its sound track")
+    }
+
+    fn asked(&self, source: &Source<'_>, bytes: u64, what: &str) -> Result<Room, Not> {
         match self.spool.room(bytes) {
             Asked::Room(room) => Ok(room),
             Asked::Later => {
-                let words =
-                    format!("its sound track waits for {} in the spool, where others wait to be sent", mb(bytes));
+                let words = format!("{what} waits for {} in the spool, where others wait to be sent", mb(bytes));
                 Err(Fault::new(FaultKind::NoRoom, words, source.now).into())
             }
             Asked::Never => Err(as_is(format!(
-                "its sound track may come to {}, and the whole spool is {}: make `state.spool` larger",
+                "{what} may come to {}, and the whole spool is {}: make `state.spool` larger",
                 mb(bytes),
                 mb(self.spool.bound())
             ))),
@@ -184,38 +254,42 @@ impl Extractor {
     }
 }
 
-/// The file, and what is said of it.
+/// Of the start of a file, in bytes: as much as tells whether there may be something to gain.
+const HEAD: usize = 64;
+
+/// An object that was fetched for its sound.
+struct Fetched {
+    file: File,
+    content: Hash,
+    _room: Room,
+}
+
+/// What is said of a file.
 struct Source<'a> {
-    path: &'a Path,
-    disk: Disk,
     job: &'a Job,
     now: Timestamp,
 }
 
 impl Source<'_> {
     /// Asks ffprobe only where there may be something to gain.
-    async fn looked(&self) -> Result<(Found, File), Not> {
-        let (path, disk, seen) = (self.path.to_owned(), self.disk, self.job.seen);
-        let opened = blocking(move || {
-            let file = opened(&path, disk, seen)?;
-            let mut head = [0; 64];
-            let n = std::os::unix::fs::FileExt::read_at(&file, &mut head, 0)?;
-            Ok::<_, io::Error>((plainly_nothing(&head[..n]), file))
+    async fn looked(&self, file: &File) -> Result<Found, Not> {
+        let unread = |_| Not::Given(Given::AsIs(None)); // whoever sends it as it is meets the same, and says so
+        let first = again(file).await.map_err(unread)?;
+        let nothing = blocking(move || {
+            let mut head = [0; HEAD];
+            let n = std::os::unix::fs::FileExt::read_at(&first, &mut head, 0)?;
+            Ok(plainly_nothing(&head[..n]))
         });
-        // Whoever sends it as it is meets the same, and says so.
-        let (nothing, file) = opened.await.map_err(|_| Not::Given(Given::AsIs(None)))?;
-        if let Some(why) = nothing {
-            return Ok((Found::Nothing(why), file));
+        if let Some(why) = nothing.await.map_err(unread)? {
+            return Ok(Found::Nothing(why));
         }
-        let twice = again(&file).await.map_err(|_| Not::Given(Given::AsIs(None)))?;
-        let found = look(twice).await.map_err(|error| self.failed(error.into()))?;
-        Ok((found, file))
+        let twice = again(file).await.map_err(unread)?;
+        look(twice).await.map_err(|error| self.failed(error.into()))
     }
 
     /// Of the whole file; read as an upload reads it.
-    async fn hash(&self) -> Result<Hash, Not> {
-        use futures_util::TryStreamExt;
-        let passage = Passage::new(self.path.to_owned(), self.disk, self.job.seen, Arc::default());
+    async fn hash(&self, path: PathBuf, disk: Disk) -> Result<Hash, Not> {
+        let passage = Passage::new(path, disk, self.job.seen, Arc::default());
         let read = (passage.file().open)().try_for_each(|_| std::future::ready(Ok(()))).await;
         // A file that has changed is seen to by whoever would send it.
         read.ok().and_then(|()| passage.passed().hash).ok_or(Not::Given(Given::AsIs(None)))

@@ -9,21 +9,24 @@ use crate::domain::path::RelPath;
 use crate::domain::slots;
 use crate::output::placing;
 use crate::pipeline::blocking::blocking;
-use crate::source::manifest::find::{Lists as Found, find};
+use crate::pipeline::chosen::Chosen;
+use crate::source::manifest::find::{Lists as Found, find, taken_words};
 use crate::source::manifest::record::Form;
 use crate::source::mount::Mount;
 use crate::store::contract::{Counts, Store, StoreError};
 use repeats::Repeats;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-mod keys;
+pub mod keys;
 mod memory;
+pub mod naming;
 mod pass;
 mod receipt;
-mod repeats;
+pub mod repeats;
+pub mod rows;
 
 /// How often it is looked for manifests, at the most; a look that lasts is rested from twenty times as long.
 const LOOK: Duration = Duration::from_secs(2);
@@ -54,6 +57,8 @@ pub struct Doors<'a> {
     pub clock: &'a dyn Clock,
     /// Told when something new is due.
     pub admitted: &'a (dyn Fn() + Sync),
+    /// Where a plan is carried out: nothing but its rows is taken.
+    pub chosen: Option<&'a Chosen>,
 }
 
 /// What is known of one manifest.
@@ -233,12 +238,23 @@ impl Lists {
             blocking(move || found.leftovers.iter().for_each(|folder| drop(placing::sweep(folder)))).await;
         }
         let mut known = self.known();
-        known.retain(|manifest, _| found.manifests.iter().any(|(found, _)| found == manifest));
+        let taken = found.taken.iter().map(|(manifest, ..)| manifest);
+        let there: BTreeSet<RelPath> = found.manifests.iter().map(|(found, _)| found).chain(taken).cloned().collect();
+        known.retain(|manifest, _| there.contains(manifest));
         for (manifest, stamp) in found.manifests {
             let one = known.entry(manifest).or_insert_with(|| Known::new(stamp, now));
             if one.stamp != stamp {
                 *one = Known::new(stamp, now);
             }
+        }
+        for (manifest, stamp, earlier) in found.taken {
+            let one = known.entry(manifest.clone()).or_insert_with(|| Known::new(stamp, now));
+            let problem = taken_words(&earlier);
+            if one.problem.as_ref() != Some(&problem) {
+                let (source, reason) = (&self.mount.source().name, &problem);
+                tracing::error!(%source, %manifest, %reason, "nothing of a manifest is taken for this source");
+            }
+            *one = Known { stamp, problem: Some(problem), ..Known::new(stamp, one.since) };
         }
     }
 
@@ -251,6 +267,9 @@ impl Lists {
         let (disk, settle) = (self.mount.disk_at(&root), self.mount.settle_at(&root));
         let (mut due, mut unsettled) = (Vec::new(), None::<Duration>);
         for (manifest, known) in self.known().iter() {
+            if doors.chosen.is_some_and(|chosen| !chosen.has_list(name, manifest)) {
+                continue;
+            }
             let by_looks = known.since.after(settle);
             let quiet = disk.quiet_at(&known.stamp, at, settle).map_or(by_looks, |quiet| quiet.min(by_looks));
             if quiet > at.now {

@@ -122,10 +122,16 @@ pub async fn make(
 }
 
 /// What a job would be made with as far as that can be told without asking the recording itself; `None` where it
-/// cannot, or where it would not be made. Blocks.
-pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Option<Made> {
-    let laid = lay(source, job, &Around::look(source, job), now).ok()?;
-    (!laid.template.uses("media")).then(|| laid.made(source, now).ok()).flatten()
+/// cannot. Blocks.
+///
+/// # Errors
+/// Why it would not be made: what is said of it cannot be understood, or does not render.
+pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Result<Option<Made>, Fault> {
+    let laid = lay(source, job, &Around::look(source, job), now)?;
+    if laid.template.uses("media") {
+        return Ok(None);
+    }
+    laid.made(source, now).map(Some)
 }
 
 /// What becomes of a job whose settings are wrong.
@@ -202,10 +208,18 @@ impl Laid {
             template: self.template.name().to_owned(),
             metadata: rendered.metadata.clone(),
             outputs: self.outputs.clone(),
+            priority: self.priority(),
             described: self.template.uses("media").then(|| self.vars.media.clone()),
             is_sent: false,
         };
         Ok(Made { rendered, making })
+    }
+
+    /// By what stands beside the recording; its folder is farther than a row that says so itself.
+    fn priority(&self) -> Option<i16> {
+        let row_says = self.row.as_ref().is_some_and(|row| row.priority != 0);
+        let counts = |overlay: &&Overlay| !row_says || !overlay.from.ends_with(sidecars::OF_FOLDER);
+        self.overlays.iter().rev().filter(counts).find_map(|overlay| overlay.priority)
     }
 
     fn named(&self, source: &Source) -> Result<(), NameProblem> {
@@ -281,6 +295,13 @@ mod tests {
         a/talk.toml, line 9: `parameters.sentences` may not be a template here (write the value itself; a [template.NAME] of jobs.toml can be chosen by `template`)
         a/talk.toml, line 10: `parameters.subtitles_config.maximum_rows_per_caption` must be an integer from 1 to 5 (change it, or take it out for the service's default)
         "#);
+        let said = |text: &str| {
+            let file = SmallFile { text: text.to_owned(), changed: Timestamp(0) };
+            understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new())
+        };
+        assert_eq!(said("priority = -7\n").unwrap()[0].priority, Some(-7));
+        let told = said("priority = 1001\n").unwrap_err();
+        assert!(told.starts_with("talk.toml, line 1: `priority` must be a whole number from -1000 to 1000"), "{told}");
         let file = SmallFile { text: "language = \n".to_owned(), changed: Timestamp(0) };
         let told = understood(&[Sidecar { from: "talk.toml".to_owned(), file }], &Templates::new()).unwrap_err();
         assert!(told.starts_with("talk.toml, line 1: this is no TOML: "), "{told}");

@@ -232,15 +232,15 @@ async fn subtitled(
 }
 
 /// The name by which the queue knows what a job wrote: beside the recording, wherever a row's outputs go.
-fn named_beside(job: &Job, path: &RelPath) -> RelPath {
+pub fn named_beside(job: &Job, path: &RelPath) -> RelPath {
     match (&job.row, job.key.path.as_bytes().iter().rposition(|byte| *byte == b'/')) {
         (Some(_), Some(end)) => RelPath::new([&job.key.path.as_bytes()[..=end], path.as_bytes()].concat()),
         _ => path.clone(),
     }
 }
 
-/// Where subtitles would lie, as a folder and the path below it that they would be named after.
-fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
+/// Where subtitles would lie, as a folder and the path below it that they would be named after. Blocks.
+pub fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
     let path = outputs_beside(source, job);
     if job.row.is_none() && path == full_path(&source.folder, &job.key.path) {
         return (source.folder.clone(), job.key.path.clone());

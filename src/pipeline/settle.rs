@@ -4,7 +4,6 @@ use crate::clock::{Clock, Moment};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
-use crate::domain::row::Row;
 use crate::domain::stage::{Event, Skip};
 use crate::pipeline::hold;
 use crate::pipeline::medium::Medium;
@@ -99,20 +98,11 @@ pub async fn missing(mount: &Mount, job: &Job, seen: std::io::Result<Look>, now:
         Ok(Look::File(_)) => Ok(Outcome::Sleep { until: now, reason: None }),
         Ok(Look::Other) => Ok(Outcome::Step(Event::Skipped { why: Skip::NotAFile })),
         Ok(Look::Nothing) => match &job.row {
-            Some(row) => Err(awaited(row, now)),
+            Some(row) => Err(row.awaited(now)),
             None => Ok(Outcome::Step(Event::Skipped { why: Skip::Vanished })),
         },
         Err(error) => Err(Fault::new(FaultKind::Unreadable, format!("cannot look at the file: {error}"), now)),
     }
-}
-
-/// A person ordered it: its file may still come.
-fn awaited(row: &Row, now: Timestamp) -> Fault {
-    let words = format!(
-        "the file that row {} of {} names is not there yet; it is taken up when it comes",
-        row.number, row.manifest
-    );
-    Fault::new(FaultKind::Awaited, words, now)
 }
 
 /// The job waits until its folder is back.

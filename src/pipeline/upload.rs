@@ -39,9 +39,6 @@ use std::time::Duration;
 /// Bytes read at a time: 4 KiB pieces are five times slower on the wire.
 const PIECE: usize = 256 * 1024;
 
-/// Why the sound track of an object is not taken out.
-const WHOLE_OBJECT: &str = "it lies in a bucket, and goes to the service as it is read";
-
 /// Uploads, unless what is known of the content says that it is bought already, or being bought, or
 /// `reserving`, which is begun only then, says that it does not fit into a budget.
 #[expect(clippy::too_many_arguments, reason = "three doors, what is sent, and what is asked before it is")]
@@ -82,7 +79,9 @@ pub async fn run(
     let given = match (extractor, &medium) {
         (_, Medium::Remote(_)) => return Err(nothing_to_send(clock.now())),
         (Some(extractor), Medium::File { path, disk }) => extractor.run(path, *disk, job, clock.now()).await,
-        (Some(_), Medium::Object { .. }) => Ok(Given::AsIs(Some(WHOLE_OBJECT.to_owned()))),
+        (Some(extractor), Medium::Object { bucket, path }) => {
+            extractor.run_object(bucket, path, job, clock.now()).await
+        }
         (None, _) => Ok(Given::AsIs(None)),
     };
     let given = match given {

@@ -19,7 +19,7 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
-use crate::domain::row::Row;
+use crate::domain::row::{Row, Sight};
 use crate::domain::stage::{Event, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
@@ -227,12 +227,12 @@ pub trait Store: Send + Sync {
     }
     /// A row of a manifest was read. New ones become a job; one that orders otherwise now makes its job start
     /// over, where nothing is being bought for it, and is passed over until then. For the rest as
-    /// [`Store::admit`]. `seen`: the row's file; `None` where it is not there yet, or lies elsewhere.
+    /// [`Store::admit`]. One whose file is not there waits for it.
     async fn admit_row(
         &self,
         key: &JobKey,
         row: &Row,
-        seen: Option<Stamp>,
+        seen: Sight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError>;

@@ -1,9 +1,9 @@
 //! What a row of a manifest makes of the job that it had before.
 
 use crate::domain::fault::FaultKind;
-use crate::domain::job::{Job, Stamp};
+use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
-use crate::domain::row::Row;
+use crate::domain::row::{Row, Sight};
 use crate::domain::stage::Event;
 
 /// What a row means for its job.
@@ -20,16 +20,16 @@ pub enum Weighed {
 }
 
 /// Weighs a row against its job. `seen`: as its file is now; the next look is at `due`.
-pub fn weigh(old: &Job, row: &Row, seen: Option<Stamp>, now: Timestamp, due: Timestamp) -> Weighed {
+pub fn weigh(old: &Job, row: &Row, seen: Sight, now: Timestamp, due: Timestamp) -> Weighed {
     match old.row.as_deref() {
         Some(known) if known == row => Weighed::Same,
         Some(known) if known.orders_as(row) && !is_answered(old, known, row) => {
             Weighed::Noted(Box::new(Job { row: Some(Box::new(row.clone())), ..old.clone() }))
         }
         _ => {
-            let old = Job { seen: seen.unwrap_or(old.seen), ..old.clone() };
+            let old = Job { seen: seen.stamp().unwrap_or(old.seen), ..old.clone() };
             match old.on(Event::Reordered { row: Box::new(row.clone()) }, now) {
-                Ok(new) => Weighed::Reordered(Box::new(new.resting(Some(due), None))),
+                Ok(new) => Weighed::Reordered(Box::new(new.resting(Some(due), row.waits(seen, now)))),
                 Err(_) => Weighed::Later,
             }
         }
@@ -49,7 +49,7 @@ fn is_answered(old: &Job, known: &Row, row: &Row) -> bool {
 mod tests {
     use super::*;
     use crate::domain::fault::Fault;
-    use crate::domain::job::JobKey;
+    use crate::domain::job::{JobKey, Stamp};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
     use crate::domain::row::RowMedia;
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn only_what_orders_otherwise_starts_a_job_over() {
-        let weigh = |job: &Job, row: Row| weigh(job, &row, None, NOW, Timestamp(9));
+        let weigh = |job: &Job, row: Row| weigh(job, &row, Sight::Unknown, NOW, Timestamp(9));
         let done = job(written());
         assert_eq!(weigh(&done, row()), Weighed::Same);
         assert!(matches!(weigh(&done, Row { number: 7, priority: 3, ..row() }), Weighed::Noted(_)));
@@ -86,7 +86,12 @@ mod tests {
             panic!("another language is another order")
         };
         assert_eq!((new.stage.kind(), new.round, new.due), (StageKind::Found, 1, Some(Timestamp(9))));
-        assert!(new.is_vouched() && new.made_from.is_none());
+        assert!(new.is_vouched() && new.made_from.is_none() && new.fault.is_none());
+        let edited = Row { languages: vec!["de".to_owned()], ..row() };
+        let Weighed::Reordered(waits) = super::weigh(&done, &edited, Sight::Nothing, NOW, Timestamp(9)) else {
+            panic!("another language is another order")
+        };
+        assert!(waits.is_missed(), "what is known not to be there need not be looked for at once");
         let Stage::Written { order, transcription, .. } = written() else { unreachable!() };
         let running = job(Stage::Submitted { order, transcription });
         assert_eq!(weigh(&running, Row { languages: Vec::new(), ..row() }), Weighed::Later);
@@ -99,7 +104,7 @@ mod tests {
         failed.fault = Some(fault);
         let sum = crate::domain::checksum::Checksum::parse(crate::domain::checksum::Algorithm::Md5, &"a".repeat(32));
         let mended = Row { checksum: sum, ..row() };
-        assert!(matches!(weigh(&failed, &mended, None, NOW, NOW), Weighed::Reordered(_)));
-        assert!(matches!(weigh(&job(written()), &mended, None, NOW, NOW), Weighed::Noted(_)));
+        assert!(matches!(weigh(&failed, &mended, Sight::Unknown, NOW, NOW), Weighed::Reordered(_)));
+        assert!(matches!(weigh(&job(written()), &mended, Sight::Unknown, NOW, NOW), Weighed::Noted(_)));
     }
 }

@@ -8,7 +8,7 @@ use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, Transcript
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::reason::waits_for;
-use crate::domain::row::Row;
+use crate::domain::row::{Row, Sight};
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
@@ -212,13 +212,13 @@ impl Queue {
         &mut self,
         key: &JobKey,
         row: &Row,
-        seen: Option<Stamp>,
+        seen: Sight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {
         let Some(id) = self.index.roll.find(&key.tag()) else {
-            let found = Job::found(self.index.next_id(), key.clone(), seen.unwrap_or_default(), now, due);
-            let job = Job { row: Some(Box::new(row.clone())), ..found };
+            let found = Job::found(self.index.next_id(), key.clone(), seen.stamp().unwrap_or_default(), now, due);
+            let job = Job { row: Some(Box::new(row.clone())), fault: row.waits(seen, now), ..found };
             self.put(None, &job)?;
             return Ok(Admission::New(job.id));
         };
@@ -235,7 +235,7 @@ impl Queue {
             Weighed::Noted(new) => self.put(Some(&old), &new)?,
             Weighed::Same | Weighed::Later => {}
         }
-        match seen {
+        match seen.stamp() {
             Some(seen) => self.admit(key, seen, now, due),
             None => Ok(Admission::Known(id)),
         }
@@ -534,7 +534,7 @@ impl Store for QueueStore {
         &self,
         key: &JobKey,
         row: &Row,
-        seen: Option<Stamp>,
+        seen: Sight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {

@@ -1,7 +1,7 @@
 //! Buckets, against a real S3 server: objects are found, read, transcribed, and their outputs put beside them, by
 //! the real binary.
 
-use crate::support::bed::{Bed, Running, SERVICE_KEY, Service, eventually, speech};
+use crate::support::bed::{Bed, Running, SERVICE_KEY, Service, eventually, ffmpeg, files, speech};
 use crate::support::s3::{Fate, Front, S3};
 use crate::support::stub::{Act, Stub};
 use serde_json::Value;
@@ -342,4 +342,46 @@ fn a_service_elsewhere_fetches_objects_by_itself() {
     // The same object costs nothing again; another state of it is another recording.
     assert_eq!(run().last_object()["done"], 0);
     assert_eq!(service.desk().records.len(), 1);
+}
+
+#[test]
+fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
+    let (s3, stub) = (S3::start(), Stub::start(|_, _| Act::Well));
+    let at_home = Bed::new("");
+    fs::write(at_home.path("speech.wav"), speech(0)).unwrap();
+    let (film, speech) = (at_home.path("film.mp4"), at_home.path("speech.wav"));
+    let pictures = "testsrc2=size=160x120:rate=25,noise=alls=20";
+    let inputs = ["-f", "lavfi", "-t", "2", "-i", pictures, "-i", speech.to_str().unwrap()];
+    ffmpeg(inputs.into_iter().chain(["-c:v", "mjpeg", "-q:v", "4", "-c:a", "aac"]), &film);
+    let film = fs::read(film).unwrap();
+    s3.put("tapes/film.mp4", film.clone());
+    s3.put("tapes/talk.mp3", "ID3 of sound alone");
+    let config = |spool: &str| {
+        format!(
+            "[state]\nspool = \"{spool}\"\n[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\nupload = \"audio\"\n\
+             poll = {{ min = \"20ms\", max = \"50ms\" }}\n{}",
+            stub.url(),
+            s3.source("tapes", s3.port)
+        )
+    };
+    let bed = bed(&s3, &config("10MB"));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    assert_eq!(bed.once(0)["done"], 2);
+    let book = stub.book();
+    let sent = &book.contents["film.m4a"];
+    assert!(sent.len() < film.len() / 4, "{} of {}", sent.len(), film.len());
+    assert!(book.contents.contains_key("talk.mp3"), "{:?}", book.contents.keys());
+    drop(book);
+    let job = &bed.jobs()["film.mp4"];
+    assert_eq!((&job["sent"]["what"], &job["sent"]["codec"]), (&"audio".into(), &"aac".into()), "{job}");
+    assert!(s3.keys().contains(&"tapes/film.en.srt".to_owned()));
+    assert_eq!(files(&bed.path("state/spool")), Vec::<std::path::PathBuf>::new());
+    // What is bought is the object's content, whatever was sent of it; and one that has no room goes through whole.
+    s3.put("tapes/copy.mp4", film.clone());
+    let longer = [film.clone(), b"free".to_vec()].concat();
+    s3.put("tapes/other.mp4", longer.clone());
+    bed.configure(&config("1KB"));
+    assert_eq!(bed.once(0)["done"], 2);
+    assert_eq!(stub.book().contents["other.mp4"], longer);
+    assert!(!stub.book().contents.contains_key("copy.mp4"), "it was bought");
 }

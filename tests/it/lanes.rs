@@ -47,6 +47,21 @@ fn at(bed: &Bed, stage: &str) -> usize {
 }
 
 #[test]
+fn what_stands_beside_a_recording_says_how_urgent_it_is() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = bed(&stub, "uploads = 1, running = 1", "", "");
+    (0..6).for_each(|n| put(&bed, n, &format!("inbox/old-{n}.wav")));
+    fs::write(bed.path("inbox/old-4.toml"), "priority = 10\n").unwrap();
+    assert_eq!(bed.run(["pause"]).code, 0);
+    assert_eq!(bed.once(1)["waiting"], 6);
+    let told = bed.run(["explain", "inbox/old-4.wav"]).stdout;
+    assert!(told.contains("oldest first, priority 10"), "{told}");
+    assert_eq!(bed.run(["resume"]).code, 0);
+    assert_eq!(bed.once(0)["done"], 6);
+    assert_eq!(stub.book().creates[0].file, "old-4.wav");
+}
+
+#[test]
 fn a_backlog_leaves_room_for_a_clip() {
     let (stub, ended) = slow();
     let bed = bed(&stub, "uploads = 2, running = 4", "lane = \"backlog\"", "");

@@ -10,6 +10,7 @@ mod calls;
 mod client;
 mod clients;
 mod commands;
+mod counted;
 mod crashes;
 mod daemon;
 mod desk;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-fn config(stub: &Stub, more: &str) -> String {
+pub fn config(stub: &Stub, more: &str) -> String {
     format!(
         "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
          limits = {{ uploads = 4, running = 8, requests_per_second = 1000 }}\nprice_per_hour = 36.0\n\
@@ -19,24 +19,24 @@ fn config(stub: &Stub, more: &str) -> String {
     )
 }
 
-fn bed(stub: &Stub, more: &str) -> Bed {
+pub fn bed(stub: &Stub, more: &str) -> Bed {
     let bed = Bed::new(&config(stub, more));
     fs::write(bed.path("key"), "a-key").unwrap();
     bed
 }
 
-fn well() -> Stub {
+pub fn well() -> Stub {
     Stub::start(|_, _| Act::Well)
 }
 
-fn write(bed: &Bed, name: &str, text: impl AsRef<[u8]>) {
+pub fn write(bed: &Bed, name: &str, text: impl AsRef<[u8]>) {
     let path = bed.path("inbox").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, text).unwrap();
 }
 
 /// A receipt's rows: the cells by their columns.
-fn receipt(bed: &Bed, name: &str) -> Vec<BTreeMap<String, String>> {
+pub fn receipt(bed: &Bed, name: &str) -> Vec<BTreeMap<String, String>> {
     let bytes = fs::read(bed.path("inbox").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
     let first = bytes.split(|byte| *byte == b'\n').next().unwrap();
@@ -45,7 +45,7 @@ fn receipt(bed: &Bed, name: &str) -> Vec<BTreeMap<String, String>> {
     reader.deserialize().map(Result::unwrap).collect()
 }
 
-fn states(rows: &[BTreeMap<String, String>]) -> Vec<&str> {
+pub fn states(rows: &[BTreeMap<String, String>]) -> Vec<&str> {
     rows.iter().map(|row| row["scribed_state"].as_str()).collect()
 }
 
@@ -275,16 +275,6 @@ fn a_daemon_takes_up_lists_edits_and_late_files_and_says_how_they_stand() {
     eventually("the changed row is bought", || stub.book().creates.len() == 3);
     eventually("it is written", || done(2));
     drop(daemon);
-}
-
-#[test]
-fn a_plan_says_that_it_does_not_count_rows() {
-    let stub = well();
-    let bed = bed(&stub, "");
-    write(&bed, "list.csv", "file\na.wav\n");
-    let ran = bed.run(["plan", "--json"]);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.last_object()["troubles"][0].as_str().unwrap().contains("does not count their rows"), "{ran:?}");
 }
 
 /// The commands that look at files know that a list's folder holds no recordings of its own.

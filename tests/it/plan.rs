@@ -237,7 +237,7 @@ fn a_plan_of_something_else_is_refused() {
         (kept.lines().take(2).collect::<Vec<_>>().join("\n") + "\n", "breaks off"),
         (kept.replace("talk.wav", "tall.wav"), "was changed"),
         ("{}\n".to_owned(), "no plan"),
-        (kept.replace("\"scribed_plan\":1", "\"scribed_plan\":2"), "newer release"),
+        (kept.replace("\"scribed_plan\":2", "\"scribed_plan\":3"), "newer release"),
     ] {
         fs::write(bed.path("today.plan"), text).unwrap();
         refused(words);

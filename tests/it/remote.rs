@@ -7,7 +7,7 @@ use scribed::domain::job::JobKey;
 use scribed::domain::names::{SourceName, Timestamp};
 use scribed::domain::path::RelPath;
 use scribed::domain::remote::{RemoteUrl, identity};
-use scribed::domain::row::{OutputPlace, Row, RowMedia};
+use scribed::domain::row::{OutputPlace, Row, RowMedia, Sight};
 use scribed::domain::token::Token;
 use scribed::store::contract::Store;
 use scribed::store::sled;
@@ -45,7 +45,7 @@ fn order(bed: &Bed, rows: &[(&str, Row)]) {
         let store = sled::open(&bed.path("state")).unwrap();
         for (name, row) in rows {
             let key = JobKey { source: SourceName::new("inbox"), path: RelPath::new(*name) };
-            store.admit_row(&key, row, None, Timestamp(1), Timestamp(1)).await.unwrap();
+            store.admit_row(&key, row, Sight::Unknown, Timestamp(1), Timestamp(1)).await.unwrap();
         }
         store.settle().await.unwrap();
     });

@@ -1,11 +1,10 @@
 //! By which name the job of a row is known. The row's place in its manifest does not matter: rows are sorted.
 
 use super::repeats::{Repeats, order, recording};
-use super::{Doors, Lists};
 use crate::domain::job::JobKey;
+use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia};
-use crate::store::contract::StoreError;
 use std::collections::HashMap;
 
 /// What was given out in one pass over a manifest.
@@ -18,6 +17,7 @@ pub struct Given {
 }
 
 /// The name of a row's job.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// This.
     Key(JobKey),
@@ -25,47 +25,73 @@ pub enum Name {
     Repeats(u64),
 }
 
-impl Lists {
-    /// Names the job of a row.
-    pub(super) async fn name(
-        &self,
-        doors: Doors<'_>,
-        row: &Row,
-        repeats: &Repeats,
-        given: &mut Given,
-    ) -> Result<Name, StoreError> {
-        let plain = self.key(plain(row));
-        let known = doors.store.find(&plain).await?.and_then(|job| job.row);
-        let own = known.as_ref().is_none_or(|known| known.manifest == row.manifest);
-        let base = if own { plain } else { self.key(marked(row, None)) };
-        let recording = recording(row);
-        let Some(orders) = repeats.orders(recording) else { return Ok(Name::Key(base)) };
-        let order = order(row);
-        if let Some(first) = given.ordered.get(&(recording, order)) {
-            return Ok(Name::Repeats(*first));
+/// Whose the recording's own name is.
+#[derive(Debug, Clone, Copy)]
+pub enum Plain<'r> {
+    /// Nobody's yet.
+    Free,
+    /// That of a job that this row ordered.
+    Of(&'r Row),
+    /// Another manifest's.
+    Taken,
+}
+
+impl<'r> Plain<'r> {
+    /// `known`: the row of the job that has the recording's own name, where there is one, for a row of `manifest`.
+    pub fn of(known: Option<&'r Row>, manifest: &RelPath) -> Self {
+        match known {
+            None => Self::Free,
+            Some(known) if known.manifest == *manifest => Self::Of(known),
+            Some(_) => Self::Taken,
         }
-        given.ordered.insert((recording, order), row.number);
-        let is_known = |known: &Row| own && orders.contains(&super::repeats::order(known));
-        let first = match given.firsts.get(&recording) {
-            Some(first) => *first,
-            None => known.as_deref().filter(|known| is_known(known)).map_or(orders[0], super::repeats::order),
-        };
-        given.firsts.insert(recording, first);
-        Ok(Name::Key(if order == first { base } else { self.key(marked(row, Some(order))) }))
     }
 }
 
-/// The recording's own path or address.
-fn plain(row: &Row) -> RelPath {
-    match &row.media {
+impl Given {
+    /// Names the job of a row of this source.
+    pub fn name(&mut self, source: &SourceName, row: &Row, own_name: Plain<'_>, repeats: &Repeats) -> Name {
+        let key = |path| JobKey { source: source.clone(), path };
+        let base = match own_name {
+            Plain::Free | Plain::Of(_) => plain(source, row),
+            Plain::Taken => key(marked(row, None)),
+        };
+        let recording = recording(row);
+        let Some(orders) = repeats.orders(recording) else { return Name::Key(base) };
+        let order = order(row);
+        if let Some(first) = self.ordered.get(&(recording, order)) {
+            return Name::Repeats(*first);
+        }
+        self.ordered.insert((recording, order), row.number);
+        let known = match own_name {
+            Plain::Of(known) => Some(super::repeats::order(known)).filter(|known| orders.contains(known)),
+            Plain::Free | Plain::Taken => None,
+        };
+        let first = *self.firsts.entry(recording).or_insert_with(|| known.unwrap_or(orders[0]));
+        Name::Key(if order == first { base } else { key(marked(row, Some(order))) })
+    }
+}
+
+/// The recording's own path or address, as the name of a job.
+pub fn plain(source: &SourceName, row: &Row) -> JobKey {
+    let path = match &row.media {
         RowMedia::File(path) => path.clone(),
         RowMedia::Url(url) => RelPath::new(url.name()),
-    }
+    };
+    JobKey { source: source.clone(), path }
+}
+
+/// Every name that the job of a row may have.
+pub fn candidates(source: &SourceName, row: &Row) -> [JobKey; 3] {
+    let key = |path| JobKey { source: source.clone(), path };
+    [plain(source, row), key(marked(row, None)), key(marked(row, Some(order(row))))]
 }
 
 /// That with the manifest's name behind it, and what is ordered where that alone tells it from others.
 fn marked(row: &Row, order: Option<u64>) -> RelPath {
-    let mut name = plain(row).as_bytes().to_vec();
+    let mut name = match &row.media {
+        RowMedia::File(path) => path.as_bytes().to_vec(),
+        RowMedia::Url(url) => url.name().into_bytes(),
+    };
     name.push(b'#');
     name.extend(row.manifest.as_bytes().iter().map(|byte| if *byte == b'/' { b':' } else { *byte }));
     if let Some(order) = order {

@@ -1,23 +1,21 @@
 //! One pass over a manifest: each row becomes a job, or says why not, and comes back in the receipt.
 
-use super::keys::{Given, Name};
+use super::keys::{Given, Name, Plain, plain};
 use super::receipt::{Answer, Draft};
-use super::repeats::{Gathering, Repeats};
+use super::repeats::Repeats;
+use super::rows::{Item, gather, items, sight};
 use super::{Doors, Known, Lists, Sum, Taken};
 use crate::domain::fault::FaultKind;
-use crate::domain::job::Stamp;
+use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::row::{Row, RowMedia};
+use crate::domain::row::{RowMedia, Sight};
 use crate::pipeline::blocking::{blocking, joined};
-use crate::source::manifest::columns::{Terms, order};
-use crate::source::manifest::find::read;
-use crate::source::manifest::record::{Form, Record, RowError};
-use crate::source::place::full_path;
-use crate::source::stamp::{Look, look};
+use crate::source::manifest::record::{Form, RowError};
 use crate::store::contract::{Admission, StoreError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc;
 
 /// Rows are taken in portions.
@@ -26,16 +24,11 @@ const PORTION: usize = 256;
 /// So many rows that are wrong are told in the log; the receipt has them all.
 const TOLD: u64 = 20;
 
+/// The next pass looks for a file that is not there; a job is looked at by itself after so long.
+const AWAITED: Duration = Duration::from_secs(3600);
+
 /// What is known of a manifest before its rows are taken.
 type Gathered = (Form, Arc<Repeats>);
-
-/// A row as it was read.
-struct Item {
-    record: Record,
-    order: Result<Row, Vec<RowError>>,
-    /// Its file, where that is there.
-    seen: Option<Stamp>,
-}
 
 impl Lists {
     /// Goes through a manifest; `None` where nothing of it is believed.
@@ -110,21 +103,10 @@ impl Lists {
         known.receipt = trouble;
     }
 
-    /// Reads it once before anything of it is believed: half a file orders nothing.
     async fn gather(self: &Arc<Self>, manifest: &RelPath, stamp: Stamp) -> Result<Gathered, String> {
         let (lists, manifest) = (Arc::clone(self), manifest.clone());
-        blocking(move || {
-            let (mut gathering, source) = (Gathering::default(), lists.mount.source());
-            let terms = Terms { source, manifest: &manifest };
-            let form = read(source, &manifest, lists.mount.disk_at(&manifest), stamp, &mut |record, _| {
-                if let Ok(row) = order(&record, &terms) {
-                    gathering.add(&row);
-                }
-                ControlFlow::Continue(())
-            })?;
-            Ok((form, Arc::new(gathering.end())))
-        })
-        .await
+        let gathered = blocking(move || gather(&lists.mount, &manifest, stamp, &mut |_| {})).await;
+        gathered.map(|(form, repeats)| (form, Arc::new(repeats)))
     }
 
     #[expect(clippy::too_many_arguments, reason = "a manifest as it was gathered, and what is told of it")]
@@ -174,29 +156,10 @@ impl Lists {
     }
 
     fn read_rows(&self, manifest: &RelPath, stamp: Stamp, to: &mpsc::Sender<Item>) -> Result<Form, String> {
-        let source = self.mount.source();
-        let terms = Terms { source, manifest };
-        read(source, manifest, self.mount.disk_at(manifest), stamp, &mut |record, wrong| {
-            let order = match (order(&record, &terms), wrong) {
-                (Ok(row), None) => Ok(row),
-                (Ok(_), Some(wrong)) => Err(vec![wrong]),
-                (Err(_), Some(wrong)) if record.cells.is_empty() => Err(vec![wrong]),
-                (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
-            };
-            let seen = order.as_ref().ok().and_then(|row| self.seen(row));
-            match to.blocking_send(Item { record, order, seen }) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            }
+        items(&self.mount, manifest, stamp, &mut |item| match to.blocking_send(item) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
         })
-    }
-
-    fn seen(&self, row: &Row) -> Option<Stamp> {
-        let RowMedia::File(path) = &row.media else { return None };
-        match look(&full_path(&self.mount.source().folder, path), self.mount.disk_at(path)) {
-            Ok(Look::File(stamp)) => Some(stamp),
-            _ => None,
-        }
     }
 
     async fn take<'i>(
@@ -211,12 +174,25 @@ impl Lists {
             Ok(row) => row,
             Err(wrong) => return Ok(Answer::Wrong(wrong)),
         };
-        let key = match self.name(doors, row, repeats, given).await? {
+        let source = &self.mount.source().name;
+        let known = doors.store.find(&plain(source, row)).await?.and_then(|job| job.row);
+        let own_name = Plain::of(known.as_deref(), &row.manifest);
+        let key = match given.name(source, row, own_name, repeats) {
             Name::Key(key) => key,
             Name::Repeats(first) => return Ok(Answer::Repeats(first)),
         };
-        let (now, due) = self.first_look(doors, item.seen);
-        let admission = doors.store.admit_row(&key, row, item.seen, now, due).await?;
+        let seen = item.seen();
+        if let Some(chosen) = doors.chosen.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row))) {
+            match doors.store.find(&key).await? {
+                None => return Ok(Answer::LeftOut),
+                // It is not as it was planned: that is noted, so that nothing is bought for it.
+                Some(_) if chosen.names(&key) => {}
+                Some(job) => return Ok(self.of_job(job, item)),
+            }
+        }
+        let sight = sight(item.looked.as_ref());
+        let (now, due) = self.first_look(doors, sight);
+        let admission = doors.store.admit_row(&key, row, sight, now, due).await?;
         let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
         if !matches!(admission, Admission::Known(_)) {
             *admitted += 1;
@@ -225,22 +201,30 @@ impl Lists {
         self.answer(doors, id, item).await
     }
 
-    fn first_look(&self, doors: Doors<'_>, seen: Option<Stamp>) -> (Timestamp, Timestamp) {
+    fn first_look(&self, doors: Doors<'_>, seen: Sight) -> (Timestamp, Timestamp) {
         // The engine looks with what the file's own disk needs.
         let root = RelPath::new("");
         let (at, settle, disk) = (doors.clock.moment(), self.mount.settle_at(&root), self.mount.disk_at(&root));
         let quiet = |stamp| disk.quiet_at(&stamp, at, settle);
-        let due = seen.map_or(at.now, |stamp| quiet(stamp).map_or(at.now.after(settle), |quiet| quiet.max(at.now)));
+        let due = match seen {
+            Sight::File(stamp) => quiet(stamp).map_or(at.now.after(settle), |quiet| quiet.max(at.now)),
+            Sight::Nothing => at.now.after(AWAITED),
+            Sight::Unknown => at.now,
+        };
         (at.now, due)
     }
 
     async fn answer<'i>(&self, doors: Doors<'_>, id: JobId, item: &Item) -> Result<Answer<'i>, StoreError> {
         let job = doors.store.job(id).await?;
         let job = job.ok_or_else(|| StoreError::Damaged(format!("the row of job {id} is missing")))?;
+        Ok(self.of_job(job, item))
+    }
+
+    fn of_job<'i>(&self, job: Job, item: &Item) -> Answer<'i> {
         let is_file = item.order.as_ref().is_ok_and(|row| matches!(row.media, RowMedia::File(_)));
         let waits = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
-        let awaited = !job.stage.is_end() && is_file && (waits || item.seen.is_none());
-        Ok(Answer::Job(Box::new(job), awaited))
+        let awaited = !job.stage.is_end() && is_file && (waits || item.seen().is_none());
+        Answer::Job(Box::new(job), awaited)
     }
 }
 
@@ -249,6 +233,7 @@ impl Sum {
         self.rows += 1;
         match answer {
             Answer::Wrong(_) => self.wrong += 1,
+            Answer::LeftOut => {}
             Answer::Repeats(_) => self.repeated += 1,
             Answer::Job(job, awaited) => {
                 self.awaited += u64::from(*awaited);

@@ -29,6 +29,8 @@ pub enum Answer<'i> {
     Repeats(u64),
     /// This job, and whether its file is waited for.
     Job(Box<Job>, bool),
+    /// Nothing was done about it: a plan is carried out that does not name it.
+    LeftOut,
 }
 
 /// What is added behind the columns of the manifest, each with [`OURS`] before it.
@@ -141,6 +143,10 @@ impl Draft {
             Answer::Repeats(first) => {
                 set("state", "repeated".to_owned());
                 set("reason", format!("row {first} orders the same"));
+            }
+            Answer::LeftOut => {
+                set("state", "left out".to_owned());
+                set("reason", "a plan was carried out that does not name it; the next pass takes it up".to_owned());
             }
             Answer::Job(job, _) => self.of_job(job, &mut set),
         }

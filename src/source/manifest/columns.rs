@@ -6,6 +6,7 @@ use crate::config::meant::Source;
 use crate::domain::checksum::Algorithm;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia};
+use crate::domain::stage::Audio;
 use std::collections::BTreeMap;
 
 /// What the rows of one manifest are read for.
@@ -31,6 +32,22 @@ pub fn order(record: &Record, terms: &Terms<'_>) -> Result<Row, Vec<RowError>> {
     row.columns = std::mem::take(&mut reader.columns);
     reader.together(&row);
     if reader.wrong.is_empty() { Ok(row) } else { Err(reader.wrong) }
+}
+
+/// The recording that a row names, whatever else is wrong with it; `None` where it names none.
+pub fn names(record: &Record, terms: &Terms<'_>) -> Option<RowMedia> {
+    Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() }.media()
+}
+
+/// How long the recording is by its row's word.
+pub fn announced(record: &Record) -> Option<Audio> {
+    let cell = |name: &str| {
+        let found = record.cells.iter().find(|(column, _)| plain(column) == name);
+        found.and_then(|(_, cell)| std::str::from_utf8(cell.trim_ascii()).ok())
+    };
+    let millis = duration(cell("duration")?).ok()?;
+    let channels = cell("channels").and_then(|text| channels(text).ok()?.try_into().ok()).unwrap_or(1);
+    Some(Audio { millis, channels, billed: None })
 }
 
 struct Reader<'r> {

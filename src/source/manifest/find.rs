@@ -6,6 +6,7 @@ use super::record::Form;
 use super::table::{self, OnRow};
 use crate::config::meant::{Manifests, Source};
 use crate::domain::job::Stamp;
+use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::source::disk::Disk;
 use crate::source::ignore::{ignored, is_leftover};
@@ -25,10 +26,30 @@ pub const RECEIPT: &str = ".receipt.";
 pub struct Lists {
     /// The manifests, by their paths below the source's folder.
     pub manifests: Vec<(RelPath, Stamp)>,
+    /// Those that a source before this one has already, and which that is.
+    pub taken: Vec<(RelPath, Stamp, SourceName)>,
     /// What could not be looked at, in words.
     pub troubles: Vec<String>,
     /// Folders in which a killed process left a receipt half-written.
     pub leftovers: BTreeSet<PathBuf>,
+}
+
+impl Lists {
+    fn add(&mut self, manifests: &Manifests, below: &Path, stamp: Stamp) {
+        let (whole, manifest) = (manifests.place.join(below), RelPath::new(below.as_os_str().as_bytes()));
+        match manifests.earlier.iter().find(|earlier| earlier.takes(&whole)) {
+            Some(earlier) => self.taken.push((manifest, stamp, earlier.source.clone())),
+            None => self.manifests.push((manifest, stamp)),
+        }
+    }
+}
+
+/// Why nothing of a manifest is taken that a source before it has, in words.
+pub fn taken_words(earlier: &SourceName) -> String {
+    format!(
+        "the source {earlier}, which stands before it in jobs.toml, has it already, and a list has one receipt: write \
+         the `manifest` of one of the two so that only one matches"
+    )
 }
 
 /// Looks for the manifests of a source. Links are not followed. Blocks.
@@ -45,9 +66,7 @@ pub fn find(source: &Source, manifests: &Manifests, disk: Disk) -> Lists {
                 let below = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
                 if entry.file_type().is_file() && is_manifest(manifests, below) {
                     match entry.metadata() {
-                        Ok(meta) => {
-                            lists.manifests.push((RelPath::new(below.as_os_str().as_bytes()), disk.stamp(&meta)));
-                        }
+                        Ok(meta) => lists.add(manifests, below, disk.stamp(&meta)),
                         Err(error) => lists.troubles.push(error.to_string()),
                     }
                 }

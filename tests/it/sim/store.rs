@@ -6,7 +6,7 @@ use scribed::domain::charge::Charge;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
-use scribed::domain::row::Row;
+use scribed::domain::row::{Row, Sight};
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
@@ -95,7 +95,7 @@ impl Store for SimStore {
         &self,
         key: &JobKey,
         row: &Row,
-        seen: Option<Stamp>,
+        seen: Sight,
         now: Timestamp,
         due: Timestamp,
     ) -> Result<Admission, StoreError> {

@@ -1,0 +1,149 @@
+//! What a plan has to say of manifests: what their rows come to, and what is wrong with which.
+
+use crate::cli::entry::Context;
+use crate::domain::names::SourceName;
+use crate::domain::path::RelPath;
+use serde_json::{Value, json};
+use std::io;
+
+/// So many rows that are wrong are kept to be told at the end; `--list` has them all.
+const KEPT: usize = 1_000;
+
+/// So many of them are shown to people.
+const SHOWN: usize = 20;
+
+/// What the rows of one manifest come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its source.
+    pub source: SourceName,
+    /// It, below its source's folder.
+    pub manifest: RelPath,
+    /// Why nothing, or not all, of it is believed.
+    pub problem: Option<String>,
+    /// All rows.
+    pub rows: u64,
+    /// Those that order nothing, for what is wrong with them.
+    pub wrong: u64,
+    /// Those that order something that cannot be made.
+    pub failing: u64,
+    /// Those that order what another row orders already.
+    pub repeated: u64,
+    /// Those whose files are not there yet.
+    pub awaited: u64,
+    /// Those that are done.
+    pub done: u64,
+    /// Those of which something would be sent; copies are not.
+    pub sent: u64,
+}
+
+impl Listed {
+    /// Of which nothing is read yet.
+    pub fn new(source: SourceName, manifest: RelPath) -> Self {
+        let (rows, wrong, failing, repeated, awaited, done, sent) = Default::default();
+        Self { source, manifest, problem: None, rows, wrong, failing, repeated, awaited, done, sent }
+    }
+
+    fn object(&self) -> Value {
+        json!({
+            "source": self.source, "manifest": self.manifest.lossy(), "problem": self.problem, "rows": self.rows,
+            "sent": self.sent, "done": self.done, "awaited": self.awaited, "repeated": self.repeated,
+            "wrong": self.wrong, "failing": self.failing,
+        })
+    }
+
+    fn words(&self) -> String {
+        let Self { source, manifest, .. } = self;
+        if let Some(problem) = &self.problem {
+            return format!("{manifest} ({source}): nothing of it would be taken: {problem}");
+        }
+        let parts = [
+            (self.sent, "would be sent"),
+            (self.done, "done before"),
+            (self.awaited, "wait for files that are not there yet"),
+            (self.repeated, "order what another row orders"),
+            (self.wrong, "order nothing: they are wrong"),
+            (self.failing, "would fail"),
+        ];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        let all = std::iter::once(format!("{} rows", self.rows)).chain(parts);
+        format!("{manifest} ({source}): {}", all.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A row that somebody has to mend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Mend {
+    source: SourceName,
+    manifest: RelPath,
+    row: u64,
+    words: String,
+}
+
+/// What there is to say of all manifests.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Lists {
+    all: Vec<Listed>,
+    mends: Vec<Mend>,
+    mended: u64,
+    /// Rows of what would be sent whose files have a checksum that was not looked at.
+    pub unchecked: u64,
+}
+
+impl Lists {
+    /// One more row that somebody has to mend.
+    pub fn mend(&mut self, of: &Listed, row: u64, words: &str) {
+        self.mended += 1;
+        if self.mends.len() < KEPT {
+            let (source, manifest) = (of.source.clone(), of.manifest.clone());
+            self.mends.push(Mend { source, manifest, row, words: words.to_owned() });
+        }
+    }
+
+    /// All of a manifest was looked at.
+    pub fn push(&mut self, listed: Listed) {
+        self.all.push(listed);
+    }
+
+    /// Whether nobody has to mend anything.
+    pub fn is_well(&self) -> bool {
+        self.mended == 0 && self.all.iter().all(|listed| listed.problem.is_none())
+    }
+
+    /// One after the other, for machines.
+    pub fn objects(&self) -> Value {
+        self.all.iter().map(Listed::object).collect()
+    }
+
+    /// What is to be mended, as far as it is kept, for machines.
+    pub fn mends(&self) -> Value {
+        let mend = |mend: &Mend| {
+            let manifest = mend.manifest.lossy();
+            json!({ "source": mend.source, "manifest": manifest, "row": mend.row, "why": mend.words })
+        };
+        self.mends.iter().map(mend).collect()
+    }
+
+    /// Says it.
+    ///
+    /// # Errors
+    /// Of stdout.
+    pub fn tell(&self, context: &Context) -> io::Result<()> {
+        if !self.all.is_empty() {
+            context.say("manifests:")?;
+        }
+        for listed in &self.all {
+            context.say(&format!("  {}", listed.words()))?;
+        }
+        if self.mended > 0 {
+            context.say("rows to be mended:")?;
+        }
+        for Mend { manifest, words, .. } in self.mends.iter().take(SHOWN) {
+            context.say(&format!("  {manifest}, {words}"))?;
+        }
+        match self.mended.saturating_sub(SHOWN as u64) {
+            0 => Ok(()),
+            more => context.say(&format!("  and {more} more: `scribed plan --list` names them all")),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The rows of manifests, counted for a plan as a pass would take them.
+
+use super::{Named, Planner};
+use crate::cli::failure::Failure;
+use crate::cli::listed::Listed;
+use crate::cli::twins::{Candidate, Sizes};
+use crate::config::meant::Source;
+use crate::control::forecast::{Forecast, forecast_row};
+use crate::control::request::{Known, LOOKED_UP_AT_ONCE};
+use crate::domain::job::{JobKey, Stamp};
+use crate::domain::path::RelPath;
+use crate::domain::row::{Row, RowMedia};
+use crate::domain::stage::StageKind;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::lists::keys::{Given, Name, Plain, plain};
+use crate::pipeline::lists::repeats::{Repeats, recording};
+use crate::pipeline::lists::rows::{Item, gather, items, looked};
+use crate::source::manifest::columns::announced;
+use crate::source::manifest::find::{Lists, find, taken_words};
+use crate::source::manifest::record::{Form, RowError};
+use crate::source::mount::Mount;
+use crate::source::stamp::Look;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// A manifest that was read once.
+pub(super) struct Gathered {
+    manifest: RelPath,
+    stamp: Stamp,
+    /// Or why nothing of it is believed.
+    repeats: Result<Arc<Repeats>, String>,
+}
+
+/// Whose row orders a recording first, where the queue does not know it yet: the number of the manifest.
+type Owners = HashMap<u64, usize>;
+
+impl Planner<'_> {
+    /// Reads the manifests of a source once, for the rows that order the same and for the sizes of their files.
+    pub(super) async fn gather(&mut self, mount: &Arc<Mount>, sizes: &mut Sizes) {
+        let found = manifests(mount).await;
+        self.sum.troubles.extend(found.troubles);
+        let mut all = Vec::new();
+        for (manifest, stamp) in found.manifests {
+            let (theirs, of) = (Arc::clone(mount), manifest.clone());
+            let (repeats, seen) = blocking(move || {
+                let mut seen = Vec::new();
+                let gathered = gather(&theirs, &of, stamp, &mut |row| match looked(&theirs, row) {
+                    Some(Ok(Look::File(stamp))) => seen.push(stamp.size),
+                    // What only the service reads counts, and is like nothing here.
+                    None => seen.push(0),
+                    _ => {}
+                });
+                (gathered.map(|(_, repeats)| Arc::new(repeats)), seen)
+            })
+            .await;
+            seen.into_iter().for_each(|size| sizes.add(size));
+            self.shown.tick(|| format!("looking for files: {} so far", sizes.count()));
+            all.push(Gathered { manifest, stamp, repeats });
+        }
+        for (manifest, stamp, earlier) in found.taken {
+            all.push(Gathered { manifest, stamp, repeats: Err(taken_words(&earlier)) });
+        }
+        all.sort_by(|one, other| one.manifest.cmp(&other.manifest));
+        self.lists.insert(mount.source().name.clone(), all);
+    }
+
+    /// Plans a source that is made of manifests.
+    pub(super) async fn manifests(&mut self, mount: &Arc<Mount>) -> Result<(), Failure> {
+        let mut owners = Owners::new();
+        let gathered = self.lists.remove(&mount.source().name).unwrap_or_default();
+        for (number, Gathered { manifest, stamp, repeats }) in gathered.into_iter().enumerate() {
+            let mut listed = Listed::new(mount.source().name.clone(), manifest);
+            match repeats {
+                Ok(repeats) => self.manifest(mount, (stamp, &repeats), number, &mut owners, &mut listed).await?,
+                Err(problem) => listed.problem = Some(problem),
+            }
+            self.sum.lists.push(listed);
+        }
+        Ok(())
+    }
+
+    async fn manifest(
+        &mut self,
+        mount: &Arc<Mount>,
+        (stamp, repeats): (Stamp, &Repeats),
+        number: usize,
+        owners: &mut Owners,
+        listed: &mut Listed,
+    ) -> Result<(), Failure> {
+        let (mut rows, reading) = read(mount, &listed.manifest, stamp);
+        let (mut given, mut some) = (Given::default(), Vec::new());
+        while rows.recv_many(&mut some, LOOKED_UP_AT_ONCE).await > 0 {
+            listed.rows += some.len() as u64;
+            self.looked_at += some.len() as u64;
+            let items = std::mem::take(&mut some);
+            let named = self.named(mount.source(), items, (repeats, &mut given), (owners, number), listed).await?;
+            let candidates = self.weighed(mount, named, listed).await?;
+            let recordings: Vec<u64> = candidates.iter().filter_map(|one| one.row.as_deref()).map(recording).collect();
+            listed.sent += self.sent(mount, candidates, Some(&mut *listed)).await?;
+            for recording in recordings {
+                owners.entry(recording).or_insert(number);
+            }
+        }
+        if let Err(problem) = reading.await.map_err(std::io::Error::other)? {
+            listed.problem = Some(problem);
+        }
+        Ok(())
+    }
+
+    /// The rows that order something, with the names of their jobs; the others are told.
+    async fn named(
+        &mut self,
+        source: &Source,
+        items: Vec<Item>,
+        (repeats, given): (&Repeats, &mut Given),
+        (owners, number): (&Owners, usize),
+        listed: &mut Listed,
+    ) -> Result<Vec<(JobKey, Item, Known)>, Failure> {
+        let mut good = Vec::new();
+        for item in items {
+            match &item.order {
+                Ok(_) => good.push(item),
+                Err(wrong) => self.wrong(source, &item, wrong, listed)?,
+            }
+        }
+        let rows = || good.iter().filter_map(|item| item.order.as_ref().ok());
+        let sizes: Vec<u64> = good.iter().map(|item| item.seen().unwrap_or_default().size).collect();
+        let known = self.queue.known(rows().map(|row| plain(&source.name, row)).collect(), sizes).await?;
+        let mut named = Vec::new();
+        for (item, known) in good.into_iter().zip(known) {
+            let Ok(row) = &item.order else { continue };
+            let theirs = known.job.as_ref().and_then(|job| job.row.as_deref());
+            let own_name = match owners.get(&recording(row)) {
+                Some(owner) if theirs.is_none() && *owner != number => Plain::Taken,
+                _ => Plain::of(theirs, &row.manifest),
+            };
+            match given.name(&source.name, row, own_name, repeats) {
+                Name::Key(key) => named.push((key, item, known)),
+                Name::Repeats(first) => {
+                    listed.repeated += 1;
+                    self.say(&named_row(source, row), "repeated", &format!("row {first} orders the same"))?;
+                }
+            }
+        }
+        self.looked_up_again(source, named).await
+    }
+
+    /// Those that do not have the recording's own name are asked for by theirs.
+    async fn looked_up_again(
+        &self,
+        source: &Source,
+        mut named: Vec<(JobKey, Item, Known)>,
+    ) -> Result<Vec<(JobKey, Item, Known)>, Failure> {
+        let is_other = |(key, item, _): &(JobKey, Item, Known)| {
+            item.order.as_ref().is_ok_and(|row| plain(&source.name, row) != *key)
+        };
+        let others: Vec<usize> = (0..named.len()).filter(|at| is_other(&named[*at])).collect();
+        if others.is_empty() {
+            return Ok(named);
+        }
+        let keys = others.iter().map(|at| named[*at].0.clone()).collect();
+        let sizes = others.iter().map(|at| named[*at].1.seen().unwrap_or_default().size).collect();
+        for (at, known) in others.into_iter().zip(self.queue.known(keys, sizes).await?) {
+            named[at].2 = known;
+        }
+        Ok(named)
+    }
+
+    fn wrong(&mut self, source: &Source, item: &Item, wrong: &[RowError], listed: &mut Listed) -> Result<(), Failure> {
+        listed.wrong += 1;
+        let words = wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        self.sum.lists.mend(listed, item.record.number, &words);
+        let place = Some((&listed.manifest, item.record.number));
+        Ok(self.say(&Named { source, path: String::new(), place }, "wrong", &words)?)
+    }
+
+    /// Those of which something would be sent; the others are counted.
+    async fn weighed(
+        &mut self,
+        mount: &Arc<Mount>,
+        named: Vec<(JobKey, Item, Known)>,
+        listed: &mut Listed,
+    ) -> Result<Vec<Candidate>, Failure> {
+        let mut candidates = Vec::new();
+        for (key, item, known) in named {
+            let (stamp, announced) = (item.seen().unwrap_or_default(), announced(&item.record));
+            let Ok(row) = item.order else { continue };
+            let forecast = forecast_row(known.job.as_ref(), &row, item.looked.as_ref());
+            let is_on_its_way = forecast == Forecast::OnTheWay;
+            let bought_before = known.job.as_ref().is_some_and(|job| !job.outputs.is_empty());
+            let candidate = Candidate {
+                key,
+                stamp,
+                forecast,
+                alike: known.alike || bought_before,
+                follows: is_on_its_way
+                    && known.job.as_ref().is_some_and(|job| job.stage.kind() == StageKind::Following),
+                row: Some(Box::new(row)),
+                announced,
+            };
+            let counted = self.unless_subtitled(mount, candidate, known.job.as_ref()).await?;
+            match counted.forecast {
+                Forecast::Awaited => listed.awaited += 1,
+                Forecast::Done => listed.done += 1,
+                _ => {}
+            }
+            candidates.extend(self.counted(mount.source(), counted)?);
+        }
+        Ok(candidates)
+    }
+}
+
+/// As it is told.
+pub(super) fn named_row<'n>(source: &'n Source, row: &'n Row) -> Named<'n> {
+    let path = match &row.media {
+        RowMedia::File(path) => path.lossy().into_owned(),
+        RowMedia::Url(url) => url.name(),
+    };
+    Named { source, path, place: Some((&row.manifest, row.number)) }
+}
+
+async fn manifests(mount: &Arc<Mount>) -> Lists {
+    let theirs = Arc::clone(mount);
+    let Some(manifests) = mount.source().manifests.clone() else { return Default::default() };
+    blocking(move || find(theirs.source(), &manifests, theirs.disk_at(&RelPath::new("")))).await
+}
+
+/// From a thread of its own.
+fn read(
+    mount: &Arc<Mount>,
+    manifest: &RelPath,
+    stamp: Stamp,
+) -> (mpsc::Receiver<Item>, JoinHandle<Result<Form, String>>) {
+    let (to, rows) = mpsc::channel(4 * LOOKED_UP_AT_ONCE);
+    let (theirs, of) = (Arc::clone(mount), manifest.clone());
+    let reading = tokio::task::spawn_blocking(move || {
+        items(&theirs, &of, stamp, &mut |item| match to.blocking_send(item) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        })
+    });
+    (rows, reading)
+}

@@ -1,0 +1,109 @@
+//! What the rows of manifests order for a recording, for whoever explains it.
+
+use super::facts::keeps;
+use super::hands::Hands;
+use super::request::{Fact, FactKind};
+use crate::domain::job::Job;
+use crate::domain::names::SourceName;
+use crate::domain::row::Row;
+use crate::pipeline::blocking::blocking;
+use crate::pipeline::lists::keys::candidates;
+use crate::pipeline::lists::naming::{Asked, Naming, naming};
+use crate::source::manifest::record::RowError;
+use crate::store::contract::StoreError;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A row that names a recording.
+pub struct Ordered {
+    /// The source of its manifest.
+    pub source: SourceName,
+    /// It.
+    pub naming: Naming,
+    /// The job that it has, as far as it was taken in as it is.
+    pub job: Option<Job>,
+}
+
+/// The rows of all manifests that name what lies at this path, or this address. The manifests are read for it.
+///
+/// # Errors
+/// The store's. What cannot be read names nothing.
+pub async fn ordered(hands: &Hands, path: &Path) -> Result<Vec<Ordered>, StoreError> {
+    let mut all = Vec::new();
+    for mount in hands.mounts.values().filter(|mount| mount.source().manifests.is_some()) {
+        if mount.there_now().await.is_err() {
+            continue;
+        }
+        let (theirs, path) = (Arc::clone(mount), path.to_owned());
+        for naming in blocking(move || naming(&theirs, &Asked::about(&path))).await {
+            let source = mount.source().name.clone();
+            let job = match &naming.order {
+                Ok(row) => job_of(hands, &source, row).await?,
+                Err(_) => None,
+            };
+            all.push(Ordered { source, naming, job });
+        }
+    }
+    Ok(all)
+}
+
+async fn job_of(hands: &Hands, source: &SourceName, row: &Row) -> Result<Option<Job>, StoreError> {
+    for key in candidates(source, row) {
+        let job = hands.store.find(&key).await?;
+        if let Some(job) = job.filter(|job| is_its(job, row)) {
+            return Ok(Some(job));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a job is that of a row, as it is now.
+pub fn is_its(job: &Job, row: &Row) -> bool {
+    job.row.as_ref().is_some_and(|known| known.orders_as(row))
+}
+
+impl Ordered {
+    /// As it is told beside what it is to its source.
+    pub fn fact(&self) -> Fact {
+        let Naming { manifest, number, order, receipt } = &self.naming;
+        let place = format!("row {number} of {manifest} (the source {})", self.source);
+        match order {
+            Ok(row) => {
+                let stands = match &self.job {
+                    Some(job) => format!("job {}, {}", job.id, job.stage.kind().name()),
+                    None => "not taken in yet as it is written now".to_owned(),
+                };
+                let back = receipt.as_ref().map_or_else(
+                    || "no receipt is written yet".to_owned(),
+                    |receipt| format!("its receipt is {}", receipt.display()),
+                );
+                let words = format!("{place} orders it{}: {stands}; {back}", terms(row));
+                Fact { holds: false, ..keeps(FactKind::Row, words, None) }
+            }
+            Err(wrong) => {
+                let words = format!("{place} names it and orders nothing: {}", told(wrong));
+                Fact { holds: false, ..keeps(FactKind::Row, words, Some("mend the row; it is read again by itself")) }
+            }
+        }
+    }
+
+    /// What happens next to it while it has no job.
+    pub fn next(&self) -> &'static str {
+        match &self.naming.order {
+            Ok(_) => {
+                "its list is taken in by the next `scribed once`, or by the daemon when it has been quiet for `settle`"
+            }
+            Err(_) => "nothing, until the row is mended",
+        }
+    }
+}
+
+fn terms(row: &Row) -> String {
+    let template = row.template.as_ref().map(|template| format!(" under the template {template}"));
+    let languages = (!row.languages.is_empty()).then(|| format!(" in {}", row.languages.join(", ")));
+    [template, languages].into_iter().flatten().collect()
+}
+
+fn told(wrong: &[RowError]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,104 @@
+//! The rows of a manifest as they are read: what each orders, and whether its file is there. The same for whoever
+//! takes them in and for whoever only counts or explains them.
+
+use super::repeats::{Gathering, Repeats};
+use crate::domain::job::Stamp;
+use crate::domain::path::RelPath;
+use crate::domain::row::{Row, RowMedia, Sight};
+use crate::source::disk::Disk;
+use crate::source::manifest::columns::{Terms, order};
+use crate::source::manifest::find::read;
+use crate::source::manifest::record::{Form, Record, RowError};
+use crate::source::mount::Mount;
+use crate::source::place::full_path;
+use crate::source::stamp::{Look, look};
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A row as it was read.
+pub struct Item {
+    /// As it is written.
+    pub record: Record,
+    /// What it orders, or everything that is wrong with it.
+    pub order: Result<Row, Vec<RowError>>,
+    /// What stands where its file should be; `None` where it names none, or nothing that can be understood.
+    pub looked: Option<io::Result<Look>>,
+}
+
+impl Item {
+    /// Its file, where that is there.
+    pub fn seen(&self) -> Option<Stamp> {
+        sight(self.looked.as_ref()).stamp()
+    }
+}
+
+/// What it means for a row's job that this stands there.
+pub fn sight(looked: Option<&io::Result<Look>>) -> Sight {
+    match looked {
+        Some(Ok(Look::File(stamp))) => Sight::File(*stamp),
+        Some(Ok(Look::Nothing)) => Sight::Nothing,
+        Some(Ok(Look::Other) | Err(_)) | None => Sight::Unknown,
+    }
+}
+
+/// Reads a manifest that looks like `stamp` once before anything of it is believed: half a file orders nothing.
+/// `on_row` is told of each row that orders something. Blocks.
+///
+/// # Errors
+/// In words, why nothing of it can be believed.
+pub fn gather(
+    mount: &Mount,
+    manifest: &RelPath,
+    stamp: Stamp,
+    on_row: &mut dyn FnMut(&Row),
+) -> Result<(Form, Repeats), String> {
+    let (mut gathering, source) = (Gathering::default(), mount.source());
+    let terms = Terms { source, manifest };
+    let form = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, _| {
+        if let Ok(row) = order(&record, &terms) {
+            gathering.add(&row);
+            on_row(&row);
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok((form, gathering.end()))
+}
+
+/// Reads its rows one after the other, until `on_item` has heard enough. Blocks.
+///
+/// # Errors
+/// In words, why nothing more of it can be believed.
+pub fn items(
+    mount: &Mount,
+    manifest: &RelPath,
+    stamp: Stamp,
+    on_item: &mut dyn FnMut(Item) -> ControlFlow<()>,
+) -> Result<Form, String> {
+    let source = mount.source();
+    let terms = Terms { source, manifest };
+    read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
+        let order = match (order(&record, &terms), wrong) {
+            (Ok(row), None) => Ok(row),
+            (Ok(_), Some(wrong)) => Err(vec![wrong]),
+            (Err(_), Some(wrong)) if record.cells.is_empty() => Err(vec![wrong]),
+            (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
+        };
+        let looked = order.as_ref().ok().and_then(|row| looked(mount, row));
+        on_item(Item { record, order, looked })
+    })
+}
+
+/// What stands where the file of a row should be. Blocks.
+pub fn looked(mount: &Mount, row: &Row) -> Option<io::Result<Look>> {
+    let RowMedia::File(path) = &row.media else { return None };
+    let path = full_path(&mount.source().folder, path);
+    Some(look(&path, disk_of(mount, &path)))
+}
+
+/// As [`Mount::disk_of`] has it for the row's job.
+fn disk_of(mount: &Mount, path: &Path) -> Disk {
+    let below = path.strip_prefix(&mount.source().folder).unwrap_or(Path::new(""));
+    mount.disk_at(&RelPath::new(below.as_os_str().as_bytes()))
+}
