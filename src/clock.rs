@@ -116,7 +116,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        Timestamp(time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000))
+        let millis = time.tv_sec.saturating_mul(1000).saturating_add(time.tv_nsec / 1_000_000);
+        Timestamp(millis.saturating_add(set_by_a_test()))
     }
 
     fn uptime(&self) -> Uptime {
@@ -130,6 +131,14 @@ impl Clock for SystemClock {
     async fn sleep(&self, span: Duration) {
         tokio::time::sleep(span).await;
     }
+}
+
+/// By how many milliseconds the wall clock was set: in a debug build the file says so that the environment
+/// variable `SCRIBED_TEST_WALL` names, and it may change at any time. Nobody sets the machine's clock for a test.
+fn set_by_a_test() -> i64 {
+    let file = if cfg!(debug_assertions) { std::env::var_os("SCRIBED_TEST_WALL") } else { None };
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok());
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use crate::server::auth;
 use crate::server::service::StartError;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::ignore::is_leftover;
-use crate::source::intake::Intake;
+use crate::source::intake::{self, Intake};
 use crate::source::mount::Mount;
 use crate::source::reopen;
 use crate::store::contract::{Store, StoreError};
@@ -277,6 +277,7 @@ impl House {
     /// The store's.
     pub async fn watch(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         let mut setups = self.setup.subscribe();
+        let mut since = self.born.0;
         loop {
             let setup = Arc::clone(&setups.borrow_and_update());
             tokio::select! {
@@ -284,12 +285,13 @@ impl House {
                 () = stop.cancelled() => return Ok(()),
                 // Its sender is in this house: it is there.
                 _ = setups.changed() => {}
-                ended = self.watch_all(&setup) => return ended,
+                ended = self.watch_all(&setup, since) => return ended,
             }
+            since = self.clock.wall().before(intake::UNTOLD);
         }
     }
 
-    async fn watch_all(&self, setup: &Setup) -> Result<(), StoreError> {
+    async fn watch_all(&self, setup: &Setup, since: Timestamp) -> Result<(), StoreError> {
         let admitted = || self.engines.nudge();
         let leftovers = |folders| drop(tokio::spawn(sweep(folders)));
         let lists = setup.lists.iter().map(|lists| {
@@ -300,7 +302,7 @@ impl House {
         let each = folders.map(|mount| {
             let (store, clock) = (&*self.store, &*self.clock);
             let (admitted, leftovers) = (&admitted, &leftovers);
-            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers }.run().await }
+            async move { Intake { mount: Arc::clone(mount), store, clock, admitted, leftovers, since }.run().await }
         });
         let (each, lists) = (futures_util::future::try_join_all(each), futures_util::future::try_join_all(lists));
         // There is at least one of either, which never ends.

@@ -141,6 +141,7 @@ pub mod config {
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
 pub mod control {
     pub mod adding;
+    pub mod adding_url;
     pub mod caller;
     pub mod comparison;
     pub mod costing;
@@ -159,6 +160,7 @@ pub mod control {
     pub mod reckoning;
     pub mod reloading;
     pub mod request;
+    pub mod scanning;
     pub mod server;
     pub mod socket;
     pub mod status;
@@ -190,6 +192,7 @@ pub mod domain {
     pub mod retry;
     pub mod row;
     pub mod sent;
+    pub mod slots;
     pub mod stage;
     pub mod standing;
     pub mod token;
@@ -355,7 +358,7 @@ pub mod source {
     pub mod listing;
     /// Lists of recordings: which files they are, and what their rows say.
     pub mod manifest {
-        mod cells;
+        pub mod cells;
         pub mod columns;
         pub mod find;
         pub mod kind;
@@ -373,6 +376,7 @@ pub mod source {
     pub mod place;
     pub mod reopen;
     pub mod s3;
+    pub mod scans;
     pub mod sidecars;
     pub mod small;
     pub mod stamp;

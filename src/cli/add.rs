@@ -1,28 +1,43 @@
-//! `scribed add`: files are taken, whatever the patterns say.
+//! `scribed add`: files are taken, whatever the patterns say, and what lies elsewhere.
 
 use crate::cli::args::Add;
 use crate::cli::each::Each;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::row::row;
-use crate::cli::way::{Way, place, strange};
-use crate::control::request::{Added, Answer, Refusal, Request};
+use crate::cli::way::{Way, place, source, strange};
+use crate::config::meant::Config;
+use crate::control::place::{is_in_a_bucket, is_url};
+use crate::control::request::{Added, Answer, Refusal, Request, UrlOrder};
 use crate::domain::reason::reason;
+use crate::domain::row::RowMedia;
 use crate::domain::stage::StageKind;
+use crate::source::manifest::cells;
 use std::io;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// Each of those that were named.
 ///
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others are taken.
 pub async fn run(context: &Context, args: &Add) -> Result<u8, Failure> {
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let config = context.config_without_secrets()?;
+    let urls = args.paths.iter().filter(|typed| is_address(typed)).count();
+    if urls == 0 && (args.source.is_some() || args.outputs.is_some() || args.duration.is_some()) {
+        let words = "--source, --outputs and --duration are for URLs: a file's folder says whose it is";
+        return Err(Failure::Usage(words.to_owned()));
+    }
+    if urls > 1 && args.duration.is_some() {
+        return Err(Failure::Usage("--duration is that of one URL: add each by itself".to_owned()));
+    }
+    let way = Way::find(&config)?;
     let mut each = Each::default();
     for typed in &args.paths {
-        let put = match is_url(typed) {
-            true => Err(Refusal::Usage(format!("{}: URLs come with manifests in a later build", typed.display()))),
-            false => way.put(Request::Add { path: place(typed)? }).await?,
+        let shown = if is_address(typed) { without_secrets(typed) } else { typed.clone() };
+        let put = match request(&config, args, typed)? {
+            Ok(request) => way.put(request).await?,
+            Err(why) => Err(Refusal::Usage(format!("{}: {why}", shown.display()))),
         };
         match put {
             Ok(Answer::Added(added)) => {
@@ -30,17 +45,44 @@ pub async fn run(context: &Context, args: &Add) -> Result<u8, Failure> {
                 tell(context, &added)?;
             }
             Ok(_) => return Err(strange()),
-            Err(refusal) => each.refused(context, typed, refusal)?,
+            Err(refusal) => each.refused(context, &shown, refusal)?,
         }
     }
     Ok(each.exit_code())
 }
 
-fn is_url(typed: &Path) -> bool {
-    typed.to_str().is_some_and(|text| {
+/// What is asked for; within, why an address is none.
+fn request(config: &Config, args: &Add, typed: &Path) -> Result<Result<Request, String>, Failure> {
+    if !is_address(typed) {
+        return Ok(Ok(Request::Add { path: place(typed)? }));
+    }
+    let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
+    let outputs = args.outputs.as_deref().map(place).transpose()?;
+    if let Some(place) = outputs.as_ref().filter(|place| !place.path().is_absolute()) {
+        return Err(Failure::Usage(format!("{place} is no folder: outputs go to one of this machine")));
+    }
+    let billed = args.duration.map(|millis| millis.saturating_mul(args.channels));
+    let url = cells::url(typed.as_os_str().as_bytes());
+    Ok(url.map(|url| Request::AddUrl(UrlOrder { url, source, outputs, billed })))
+}
+
+/// An object's address is a path.
+fn is_address(typed: &Path) -> bool {
+    let has_scheme = |text: &str| {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-    })
+    };
+    is_url(typed) || (!is_in_a_bucket(typed) && typed.to_str().is_some_and(has_scheme))
+}
+
+/// As it may be shown where it was not even taken for an address: without query, user and password.
+fn without_secrets(typed: &Path) -> PathBuf {
+    let text = typed.to_string_lossy();
+    let shown = text.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = shown.split_once("://").unwrap_or(("", shown));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    PathBuf::from(format!("{scheme}://{host}{path}"))
 }
 
 fn tell(context: &Context, added: &Added) -> io::Result<()> {
@@ -49,12 +91,32 @@ fn tell(context: &Context, added: &Added) -> io::Result<()> {
     object["known"] = added.known.into();
     context.emit(&object)?;
     let (id, source, path, kind) = (job.id, &job.key.source, &job.key.path, job.stage.kind());
+    let is_elsewhere = matches!(job.row.as_deref().map(|row| &row.media), Some(RowMedia::Url(_)));
+    if !added.known && is_elsewhere {
+        return context.say(&format!("job {id}: {path} is taken under the source {source}; the service fetches it"));
+    }
     if !added.known {
         return context.say(&format!("job {id}: {source}/{path} is taken; it is sent when it has been quiet"));
     }
+    let name = if is_elsewhere { path.to_string() } else { format!("{source}/{path}") };
     let mend = match kind {
         StageKind::Failed | StageKind::Cancelled => format!("; `scribed retry {id}` takes it up again"),
         _ => String::new(),
     };
-    context.say(&format!("job {id}: {source}/{path} was taken before and is {}: {}{mend}", kind.name(), reason(job)))
+    context.say(&format!("job {id}: {name} was taken before and is {}: {}{mend}", kind.name(), reason(job)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_from_paths_and_their_secrets_are_not_shown() {
+        let is = |text: &str| is_address(Path::new(text));
+        assert!(is("https://h/a.mp3") && is("HTTP://h") && is("ftp://h/a"));
+        assert!(!is("inbox/a.mp3") && !is("s3://media/a.mp3") && !is("://x") && !is("a b://x"));
+        let shown = |text: &str| without_secrets(Path::new(text)).to_string_lossy().into_owned();
+        assert_eq!(shown("https://user:word@h/a.mp3?sig=x#y"), "https://h/a.mp3");
+        assert_eq!(shown("https://h"), "https://h");
+    }
 }

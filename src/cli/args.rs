@@ -2,6 +2,7 @@
 
 use crate::domain::format::Format;
 use crate::domain::names::Timestamp;
+use crate::source::manifest::cells;
 use crate::wire::iso;
 use crate::wire::record::Status;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -81,7 +82,7 @@ pub enum Command {
     /// What `once` would do: files, hours of audio, price, copies, what is passed over, and when it would be
     /// done; submits nothing
     Plan(Plan),
-    /// Takes files below a source's folder, whatever its patterns say
+    /// Takes files below a source's folder, whatever its patterns say, and addresses that the service can fetch
     Add(Add),
     /// Jobs that failed, were cancelled or wait go on now
     Retry(Retry),
@@ -305,9 +306,29 @@ pub struct Plan {
 /// `scribed add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// Files that lie below a source's folder
-    #[arg(value_name = "PATH", required = true)]
+    /// Files that lie below a source's folder, or addresses (http, https) that the service can fetch
+    #[arg(value_name = "PATH|URL", required = true)]
     pub paths: Vec<PathBuf>,
+    /// The source of a URL, whose settings hold for it; needed where more than one has a folder
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// The folder for the outputs of a URL; else the source's own, or its `place`
+    #[arg(long, value_name = "FOLDER")]
+    pub outputs: Option<PathBuf>,
+    /// How long what a URL names is: under a budget nothing is bought without
+    #[arg(long, value_name = "LENGTH", value_parser = length)]
+    pub duration: Option<u64>,
+    /// How many channels of it are billed
+    #[arg(long, value_name = "NUMBER", value_parser = channels, requires = "duration", default_value = "1")]
+    pub channels: u64,
+}
+
+fn length(text: &str) -> Result<u64, String> {
+    cells::duration(text)
+}
+
+fn channels(text: &str) -> Result<u64, String> {
+    cells::channels(text)
 }
 
 /// `scribed retry`.

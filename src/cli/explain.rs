@@ -6,9 +6,11 @@ use crate::cli::failure::Failure;
 use crate::cli::next::{Next, fact};
 use crate::cli::row::{moment, row};
 use crate::cli::show::tell;
+use crate::cli::status::scan;
 use crate::cli::way::{Way, place, strange};
 use crate::clock::{Clock, SystemClock};
-use crate::control::request::{Answer, Explained, Request};
+use crate::control::request::{Answer, Explained, Request, Verdict};
+use crate::domain::names::Timestamp;
 use crate::domain::reason::reason;
 use crate::wire::iso;
 use serde_json::{Value, json};
@@ -23,7 +25,7 @@ pub async fn run(context: &Context, args: &Explain) -> Result<u8, Failure> {
     let Answer::Explained(explained) = way.ask(request).await? else { return Err(strange()) };
     let next = match &explained.job {
         Some(job) if explained.next.is_empty() => Next::of(job, &explained.facts, SystemClock.now()),
-        _ => Next { words: explained.next.clone(), at: None },
+        _ => Next { words: explained.next.clone(), at: scanned_at(&explained) },
     };
     context.emit(&object(&explained, &next))?;
     context.say(&paragraph(&explained, &next))?;
@@ -41,7 +43,15 @@ pub async fn run(context: &Context, args: &Explain) -> Result<u8, Failure> {
             context.say(&format!("  next     {}", next.words))?;
         }
     }
+    if let Some(scan) = &explained.scan {
+        context.say(&format!("  scan     {} (`scan`: {})", scan.words, scan.schedule))?;
+    }
     Ok(0)
+}
+
+/// When the scan comes that a file waits for.
+fn scanned_at(explained: &Explained) -> Option<Timestamp> {
+    explained.scan.as_ref().filter(|_| explained.verdict == Verdict::Taken)?.next
 }
 
 fn object(explained: &Explained, next: &Next) -> Value {
@@ -50,6 +60,7 @@ fn object(explained: &Explained, next: &Next) -> Value {
         "next": next.words, "source": explained.source, "job": explained.job.as_deref().map(row),
         "where": place_of(explained), "why": why(explained), "when": next.at.map(iso::write),
         "can": can(explained), "facts": explained.facts.iter().map(fact).collect::<Vec<_>>(),
+        "scan": explained.scan.as_ref().map(scan),
     })
 }
 
@@ -78,8 +89,10 @@ fn paragraph(explained: &Explained, next: &Next) -> String {
         [] => String::new(),
         can => format!(" You can: {}.", can.join("; ")),
     };
-    let Some(job) = &explained.job else { return format!("{}: {why}. Next: {}.{can}", explained.path, next.words) };
-    let stage = job.stage.kind().name();
     let when = next.at.map(|at| format!(" When: {} UTC.", moment(at))).unwrap_or_default();
+    let Some(job) = &explained.job else {
+        return format!("{}: {why}. Next: {}.{when}{can}", explained.path, next.words);
+    };
+    let stage = job.stage.kind().name();
     format!("{} is {stage} since {} UTC: {why}. Next: {}.{when}{can}", explained.path, moment(job.since), next.words)
 }

@@ -97,7 +97,8 @@ fn say_what_runs(config: &Config, house: &House) {
         %services, sources = config.sources.len(), "started"
     );
     for source in &config.sources {
-        tracing::info!(source = %source.name, folder = %source.folder.display(), "a source is looked through and kept up with");
+        let (name, folder) = (&source.name, source.folder.display());
+        tracing::info!(source = %name, %folder, scan = %source.scan, "a source is looked through and kept up with");
     }
 }
 

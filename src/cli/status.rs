@@ -6,7 +6,9 @@ use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
-use crate::control::request::{Answer, BudgetUse, Daemon, Manifest, Received, Request, Served, Status, Windowed};
+use crate::control::request::{
+    Answer, BudgetUse, Daemon, InLane, Manifest, Received, Request, Scanning, Served, Status, Windowed,
+};
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::Bears;
 use crate::wire::iso;
@@ -66,6 +68,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
         "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen, "manifests": status.manifests,
         "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
         "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
+        "lanes": status.lanes, "scans": status.scans.iter().map(scan).collect::<Vec<_>>(),
     })
 }
 
@@ -80,6 +83,9 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for served in status.services.iter().filter(|served| served.open > 0 || served.trouble.is_some()) {
         tell_service(context, served)?;
     }
+    for InLane { lane, waiting, in_flight } in &status.lanes {
+        context.say(&format!("lane {}: {waiting} waiting, {in_flight} in flight", lane.name()))?;
+    }
     tell_pauses(context, &status.pauses)?;
     for frozen in &status.frozen {
         context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
@@ -88,6 +94,9 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
         context.say(&told(manifest))?;
     }
     status.windows.iter().try_for_each(|windowed| tell_window(context, windowed))?;
+    for scan in &status.scans {
+        context.say(&format!("the source {}: {}; `scan`: {}", scan.source, scan.words, scan.schedule))?;
+    }
     match &status.daemon {
         Some(daemon) => tell_daemon(context, daemon),
         None => context.say("no daemon runs"),
@@ -117,6 +126,14 @@ fn window(windowed: &Windowed) -> Value {
     json!({
         "source": windowed.source, "open": windowed.open, "until": windowed.until.map(iso::write),
         "windows": windowed.windows,
+    })
+}
+
+/// When a source is scanned, as `--json` has it.
+pub fn scan(scan: &Scanning) -> Value {
+    json!({
+        "source": scan.source, "scan": scan.schedule, "missed": scan.missed, "begun": scan.begun.map(iso::write),
+        "ended": scan.ended.map(iso::write), "next": scan.next.map(iso::write), "words": scan.words,
     })
 }
 

@@ -94,6 +94,7 @@ const SOURCE: &[Key] = &[
     value("settle"),
     value("hold"),
     Key { name: "scan", holds: Holds::ValueOrTable(&[value("at"), value("timezone")]) },
+    value("missed"),
     Key { name: "submit", holds: Holds::TableOrTables(&[value("from"), value("for"), value("timezone")]) },
     value("lane"),
     value("order"),

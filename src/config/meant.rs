@@ -10,6 +10,7 @@ use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::slots::Missed;
 use crate::domain::standing::Standing;
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
@@ -263,6 +264,8 @@ pub struct Source {
     pub hold: Duration,
     /// When the whole folder is looked through.
     pub scan: Schedule,
+    /// What is done about moments of a cron line that came while nobody could scan.
+    pub missed: Missed,
     /// When its jobs may be uploaded and submitted; `None`: at any time.
     pub submit: Option<Windows>,
     /// How it stands among the others.

@@ -1,7 +1,6 @@
 //! When something is to be done again and again: a length of time, or a cron line.
 
 use crate::domain::cron_line::{CronLine, Wrong};
-use crate::domain::names::Timestamp;
 use crate::domain::zone::Zone;
 use std::time::Duration;
 
@@ -35,11 +34,21 @@ impl Schedule {
         }
     }
 
-    /// The next time after `now`; the far end of time where there is none.
-    pub fn next(&self, now: Timestamp) -> Timestamp {
+    /// The cron line, where it is one.
+    pub fn line(&self) -> Option<&CronLine> {
         match self {
-            Self::Every(every) => now.after(*every),
-            Self::At(line) => line.next(now),
+            Self::Every(_) => None,
+            Self::At(line) => Some(line),
+        }
+    }
+}
+
+impl std::fmt::Display for Schedule {
+    /// `15m`, `0 22 * * * (Europe/Paris)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Every(every) => humantime::format_duration(*every).fmt(f),
+            Self::At(line) => line.fmt(f),
         }
     }
 }
@@ -47,11 +56,15 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::names::Timestamp;
     use chrono::{DateTime, Utc};
 
     fn next(text: &str, from: &str) -> String {
-        let from = DateTime::parse_from_rfc3339(from).unwrap().timestamp_millis();
-        let next = Schedule::parse(text).unwrap().next(Timestamp(from));
+        let from = Timestamp(DateTime::parse_from_rfc3339(from).unwrap().timestamp_millis());
+        let next = match Schedule::parse(text).unwrap() {
+            Schedule::Every(every) => from.after(every),
+            Schedule::At(line) => line.next(from),
+        };
         DateTime::<Utc>::from_timestamp_millis(next.0).unwrap().to_rfc3339()
     }
 

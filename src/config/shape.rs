@@ -61,6 +61,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
         "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,
         "source.submit.for" => S::Span,
+        "source.missed" => S::Choice(&["once", "skip"]),
         "source.lane" => S::Choice(&["live", "backlog"]),
         "source.order" => S::Choice(&["oldest", "newest", "shortest", "longest"]),
         "source.priority" => S::Between(-1000, 1000),

@@ -109,6 +109,8 @@ impl Reader<'_> {
             None => default_name(section, &folder, &place)?,
         };
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
+        let scan = timing::scan(section);
+        let missed = timing::missed(section, &scan, manifests.is_some());
         let own = own.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
             name: SourceName::new(name.value),
@@ -123,7 +125,8 @@ impl Reader<'_> {
             existing,
             settle,
             hold,
-            scan: timing::scan(section),
+            scan,
+            missed,
             submit: timing::submit(section),
             standing: standing(section),
             budget: allowance(&section.section("budget")),

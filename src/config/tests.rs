@@ -15,6 +15,7 @@ use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::Policy;
+use crate::domain::slots::Missed;
 use crate::domain::zone::Zone;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
@@ -997,6 +998,7 @@ fn what_is_said_of_a_sources_intake_is_honoured() {
     let source = read("[[source]]\nfolder = \"inbox\"\n").unwrap().sources.remove(0);
     assert_eq!((source.settle, source.existing, source.hold), (None, Existing::Skip, Duration::from_secs(86_400)));
     assert!(matches!(source.scan, Schedule::Every(every) if every == Duration::from_secs(900)));
+    assert_eq!(source.missed, Missed::Once);
     let lines = "settle = \"0s\"\nexisting = \"transcribe\"\nhold = \"1h\"\nscan = \"0 22 * * Mon-Fri\"\n";
     let source = read(&format!("[[source]]\nfolder = \"inbox\"\n{lines}")).unwrap().sources.remove(0);
     assert_eq!((source.settle, source.existing), (Some(Duration::ZERO), Existing::Transcribe));
@@ -1045,6 +1047,8 @@ fn what_is_said_of_times_is_honoured() {
         panic!("no cron line")
     };
     assert_eq!((line.text(), line.zone().name()), ("0 22 * * 1-5", "Asia/Tokyo"));
+    assert_eq!(source("scan = \"@daily\"\nmissed = \"skip\"\n").missed, Missed::Skip);
+    assert_eq!(source("scan = \"15m\"\nmissed = \"once\"\n").missed, Missed::Once);
 }
 
 #[test]
@@ -1052,6 +1056,30 @@ fn times_that_cannot_be_meant() {
     insta::assert_snapshot!(with_source("submit = { from = \"0 22 * * 8\", for = \"8s\", until = 6 }\n"));
     insta::assert_snapshot!(with_source("submit = \"0 22 * * *\"\nscan = { timezone = \"Europe/Pariss\" }\n"));
     insta::assert_snapshot!(with_source("submit = [{ from = \"@reboot\", for = \"8h\" }, {}, 3]\nscan = 3\n"));
+}
+
+#[test]
+fn missed_slots_that_cannot_be_meant() {
+    insta::assert_snapshot!(with_source("missed = \"skip\"\n"), @r#"
+    error: `source.missed` is for a cron line: with a length of time each start scans
+     --> jobs.toml:3:10
+      |
+    3 | missed = "skip"
+      |          ^^^^^^
+      |
+      = help: take it out, or write a cron line: scan = "0 22 * * *"
+    "#);
+    insta::assert_snapshot!(with_source("scan = \"@daily\"\nmissed = \"twice\"\n"), @r#"
+    error: `source.missed` must be "once" or "skip"
+     --> jobs.toml:4:10
+      |
+    4 | missed = "twice"
+      |          ^^^^^^^
+      |
+      = help: the default is "once": one scan at the next start makes up for all that were missed
+    "#);
+    let lists = told("[[source]]\nmanifest = \"*.csv\"\nscan = \"@daily\"\nmissed = \"skip\"\n");
+    assert!(lists.contains("lists are gone through at each start"), "{lists}");
 }
 
 #[test]

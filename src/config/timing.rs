@@ -5,6 +5,7 @@ use super::spending::zone;
 use super::values::or;
 use super::written::{Refusal, Section, duration, refusal, text};
 use crate::domain::cron_line::CronLine;
+use crate::domain::slots::Missed;
 use crate::domain::window::{Window, Windows};
 use crate::domain::zone::Zone;
 use std::time::Duration;
@@ -25,6 +26,29 @@ pub(super) fn scan(section: &Section<'_>) -> Schedule {
     let scan = section.section("scan");
     let line = cron_line(&scan, "at", zone(&scan));
     line.map_or(SCANNED, Schedule::At)
+}
+
+/// `missed = "once"`: every start makes up for what was missed; of a cron line it need not.
+pub(super) fn missed(section: &Section<'_>, scan: &Schedule, is_lists: bool) -> Missed {
+    let Some(missed) = section.get("missed", missed_slots) else { return Missed::Once };
+    let why = match (missed.value, scan.line()) {
+        (Missed::Once, _) => return missed.value,
+        _ if is_lists => refusal("is for a folder or a bucket: lists are gone through at each start", "take it out"),
+        (Missed::Skip, None) => {
+            let mend = "take it out, or write a cron line: scan = \"0 22 * * *\"";
+            refusal("is for a cron line: with a length of time each start scans", mend)
+        }
+        (Missed::Skip, Some(_)) => return missed.value,
+    };
+    section.refuse("missed", missed.span, why);
+    missed.value
+}
+
+fn missed_slots(value: &DeValue<'_>) -> Result<Missed, Refusal> {
+    let written = text(value)?;
+    let known = [Missed::Once, Missed::Skip].into_iter().find(|missed| missed.name() == written);
+    let mend = "the default is \"once\": one scan at the next start makes up for all that were missed";
+    known.ok_or_else(|| refusal("must be \"once\" or \"skip\"", mend))
 }
 
 fn plain_scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {

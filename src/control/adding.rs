@@ -55,12 +55,16 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     answer(hands, &key, admission).await
 }
 
-async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Added, Refusal> {
+/// What came of an order.
+///
+/// # Errors
+/// The store's.
+pub async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Added, Refusal> {
     let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
     let known = matches!(admission, Admission::Known(_));
     let job = hands.job(&Wanted::Number(id)).await?;
     if !known {
-        tracing::info!(job = %id, path = %key.path, source = %key.source, "a person's order: the file is taken");
+        tracing::info!(job = %id, path = %key.path, source = %key.source, "a person's order: it is taken");
     }
     Ok(Added { job, known })
 }

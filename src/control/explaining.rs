@@ -5,6 +5,7 @@ use super::hands::Hands;
 use super::ordering::{Ordered, ordered};
 use super::place::Place;
 use super::request::{Explained, Refusal, Verdict};
+use super::scanning::scan_of;
 use crate::config::meant::{Existing, Source};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
@@ -25,6 +26,12 @@ use std::sync::Arc;
 /// # Errors
 /// The store's: whatever the path is, there is something to say of it.
 pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal> {
+    let explained = without_scan(hands, place).await?;
+    let scan = explained.source.as_ref().and_then(|source| scan_of(hands, source));
+    Ok(Explained { scan, ..explained })
+}
+
+async fn without_scan(hands: &Hands, place: &Place) -> Result<Explained, Refusal> {
     let found = |verdict, words: String, next: &str| Explained {
         path: place.clone(),
         verdict,
@@ -34,6 +41,7 @@ pub async fn explain(hands: &Hands, place: &Place) -> Result<Explained, Refusal>
         job: None,
         paused: None,
         facts: Vec::new(),
+        scan: None,
     };
     let located = hands.key(place.path()).await;
     let own = match &located {
@@ -123,11 +131,9 @@ async fn whose(hands: &Hands, mount: &Arc<Mount>, key: &JobKey, seen: &Seen) -> 
 async fn of_row(hands: &Hands, place: &Place, job: Job, rows: &[Ordered]) -> Result<Explained, Refusal> {
     let paused = hands.store.pauses().await?.of(&job.key.source, hands.clock.now());
     let is_told = rows.iter().any(|row| row.job.as_ref().is_some_and(|of| of.id == job.id));
-    let words = job.row.as_ref().filter(|_| !is_told).map(|row| {
-        format!(
-            "row {} of {} named it when its list was last taken in; it is written otherwise now",
-            row.number, row.manifest
-        )
+    let words = job.row.as_ref().filter(|_| !is_told).map(|row| match (row.is_by_command(), row.place()) {
+        (true, order) => format!("{order} names it"),
+        (false, row) => format!("{row} named it when its list was last taken in; it is written otherwise now"),
     });
     let job = hands.told(job);
     let mut facts = facts(hands, &job).await?;
@@ -141,6 +147,7 @@ async fn of_row(hands: &Hands, place: &Place, job: Job, rows: &[Ordered]) -> Res
         facts,
         job: Some(Box::new(job)),
         paused,
+        scan: None,
     })
 }
 
@@ -223,7 +230,7 @@ fn told(seen: &Seen) -> (Verdict, String, &'static str) {
             }
             (Choice::Taken, _) => {
                 let words = "the source takes it, and no scan has seen it yet".to_owned();
-                (Verdict::Taken, words, "the next scan makes a job of it")
+                (Verdict::Taken, words, "the next scan makes a job of it; `scribed add` with its path takes it now")
             }
         },
     }

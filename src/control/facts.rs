@@ -154,7 +154,12 @@ fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
 
 fn person(job: &Job) -> Option<Fact> {
     let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Asks && job.due.is_none())?;
-    Some(keeps(FactKind::Person, format!("a person is asked: {}", fault.words), None))
+    let id = job.id;
+    let mend = format!(
+        "`scribed retry {id} --pay-again`, if the service has nothing of it, or to pay for it twice; or `scribed cancel {id}`"
+    );
+    let mend = (job.stage.kind() == StageKind::Submitting).then_some(mend);
+    Some(keeps(FactKind::Person, format!("a person is asked: {}", fault.words), mend.as_deref()))
 }
 
 fn asks_service(job: &Job) -> bool {

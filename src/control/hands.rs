@@ -1,9 +1,10 @@
 //! What carries requests out, in the daemon and in a command that finds none: one way in.
 
-use super::place::Place;
+use super::place::{self, Place};
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{
-    adding, costing, deleting, explaining, forecast, freshening, listing, pausing, reloading, status, steering,
+    adding, adding_url, costing, deleting, explaining, forecast, freshening, listing, pausing, reloading, status,
+    steering,
 };
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
@@ -86,6 +87,7 @@ impl Hands {
             Request::LookUp { keys, sizes } => Answer::LookedUp(forecast::look_up(self, &keys, &sizes).await?),
             Request::Bought { orders } => Answer::Bought(forecast::bought(self, &orders).await?),
             Request::Add { path } => Answer::Added(Box::new(adding::add(self, &path).await?)),
+            Request::AddUrl(order) => Answer::Added(Box::new(adding_url::add_url(self, &order).await?)),
             Request::Retry { job, pay_again, fresh: true } => {
                 Answer::Retried(freshening::fresh(self, &job, pay_again).await?)
             }
@@ -139,12 +141,13 @@ impl Hands {
         [typed, real.as_deref()].into_iter().flatten().find_map(|path| self.below(path))
     }
 
-    /// The job of a row that names this file, wherever that lies: of the first source that has one.
+    /// The job of a row that names this file or address, wherever that lies: of the first source that has one.
     ///
     /// # Errors
     /// The store's.
     pub async fn ordered(&self, path: &Path) -> Result<Option<Job>, StoreError> {
-        for mount in self.mounts.values().filter(|mount| mount.source().manifests.is_some()) {
+        let is_url = place::is_url(path);
+        for mount in self.mounts.values().filter(|mount| is_url || mount.source().manifests.is_some()) {
             let source = mount.source();
             let below = path.strip_prefix(&source.folder).unwrap_or(path);
             let key = JobKey { source: source.name.clone(), path: RelPath::new(below.as_os_str().as_bytes()) };
@@ -178,6 +181,9 @@ impl Hands {
 
     /// Of a path that lies below no source's folder, with the mend.
     pub fn outside(&self, place: &Place) -> String {
+        if place::is_url(place.path()) {
+            return format!("{place} is not known: `scribed add` with the address takes what the service can fetch");
+        }
         let folder = |mount: &Arc<Mount>| mount.source().folder.display().to_string();
         let folders: Vec<String> = self.mounts.values().map(folder).collect();
         format!(

@@ -1,6 +1,7 @@
 //! A path on this machine, or the address of an object, byte for byte, on its way between a command and the daemon.
 
 use crate::domain::path::RelPath;
+use crate::domain::remote::RemoteUrl;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::OsStr;
 use std::fmt;
@@ -8,7 +9,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// An absolute path, links in it not resolved; or `s3://bucket/key`, or the address of audio that a service fetches.
+/// An absolute path, links in it not resolved; or `s3://bucket/key`; or a web address without its signature, as the
+/// job is known by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(PathBuf);
 
@@ -18,8 +20,12 @@ impl Place {
     /// # Errors
     /// For an empty path, or where that folder is gone.
     pub fn typed(path: &Path) -> io::Result<Self> {
-        if is_elsewhere(path) {
+        if is_in_a_bucket(path) {
             return Ok(Self(path.to_owned()));
+        }
+        if let (true, Some(text)) = (is_url(path), path.to_str()) {
+            let url = RemoteUrl::parse(text).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+            return Ok(Self(url.name().into()));
         }
         // Not `canonicalize`: a link is a thing of its own, and what was asked about may be gone.
         Ok(Self(std::path::absolute(path)?))
@@ -31,9 +37,20 @@ impl Place {
     }
 }
 
-fn is_elsewhere(path: &Path) -> bool {
-    let path = path.as_os_str().as_bytes();
-    [&b"s3://"[..], b"https://", b"http://"].iter().any(|scheme| path.starts_with(scheme))
+/// Whether it is a web address.
+pub fn is_url(path: &Path) -> bool {
+    let starts = |scheme: &str| {
+        path.as_os_str()
+            .as_bytes()
+            .get(..scheme.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
+    };
+    starts("http://") || starts("https://")
+}
+
+/// Whether it is the address of an object.
+pub fn is_in_a_bucket(path: &Path) -> bool {
+    path.as_os_str().as_bytes().starts_with(b"s3://")
 }
 
 /// As [`RelPath::shown`]: a name cannot forge a line.
@@ -52,7 +69,7 @@ impl Serialize for Place {
 impl<'de> Deserialize<'de> for Place {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let path = PathBuf::from(OsStr::from_bytes(RelPath::deserialize(from)?.as_bytes()));
-        let whole = path.is_absolute() || is_elsewhere(&path);
+        let whole = path.is_absolute() || is_in_a_bucket(&path) || is_url(&path);
         if whole { Ok(Self(path)) } else { Err(serde::de::Error::custom("not an absolute path")) }
     }
 }

@@ -7,7 +7,10 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pause::{Pause, Pauses, Whose};
+use crate::domain::remote::RemoteUrl;
+use crate::domain::slots::Missed;
 use crate::domain::stage::StageKind;
+use crate::domain::standing::Lane;
 use crate::domain::token::Order;
 use crate::domain::turnaround::Usual;
 use crate::pipeline::engine::Bears;
@@ -56,6 +59,8 @@ pub enum Request {
         /// Where it lies.
         path: Place,
     },
+    /// What lies elsewhere is taken. Answered by [`Answer::Added`].
+    AddUrl(UrlOrder),
     /// A job goes on now. Answered by [`Answer::Retried`].
     Retry {
         /// Which.
@@ -100,6 +105,19 @@ pub enum Request {
         /// Of everything, or of a source.
         whose: Whose,
     },
+}
+
+/// What a person orders of audio that the service fetches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UrlOrder {
+    /// Where it lies.
+    pub url: RemoteUrl,
+    /// Under which source; `None`: the only one there is.
+    pub source: Option<SourceName>,
+    /// Where its outputs go; `None`: where they went, else to the source's folder, or its `place`.
+    pub outputs: Option<Place>,
+    /// Milliseconds that will be billed for it as far as the person knows, never 0: duration × channels.
+    pub billed: Option<u64>,
 }
 
 /// Names in one [`Request::LookUp`]: memory stays the same for a million.
@@ -307,6 +325,42 @@ pub struct Status {
     /// The sources that may be sent at certain times only.
     #[serde(default)]
     pub windows: Vec<Windowed>,
+    /// What is in each lane; empty where no source is in the backlog.
+    #[serde(default)]
+    pub lanes: Vec<InLane>,
+    /// When the sources are scanned that are no lists.
+    #[serde(default)]
+    pub scans: Vec<Scanning>,
+}
+
+/// Jobs of a lane that have not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InLane {
+    /// Which.
+    pub lane: Lane,
+    /// How many are not bought yet.
+    pub waiting: u64,
+    /// How many are: at the service, or about to be written.
+    pub in_flight: u64,
+}
+
+/// When a source is scanned. Moments are those of the wall clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scanning {
+    /// Which.
+    pub source: SourceName,
+    /// When, as written.
+    pub schedule: String,
+    /// What is done about slots that were missed; `None`: it has none.
+    pub missed: Option<Missed>,
+    /// When the last scan was begun.
+    pub begun: Option<Timestamp>,
+    /// When it came to its end; `None`: it goes on, or was cut off.
+    pub ended: Option<Timestamp>,
+    /// When the next one begins, where that is known.
+    pub next: Option<Timestamp>,
+    /// All of it for people.
+    pub words: String,
 }
 
 /// A source that may be sent at certain times only.
@@ -501,6 +555,9 @@ pub struct Explained {
     /// What is true of it beside that; what keeps it comes first.
     #[serde(default)]
     pub facts: Vec<Fact>,
+    /// When its source is scanned.
+    #[serde(default)]
+    pub scan: Option<Scanning>,
 }
 
 /// Something that is true of a file beside its stage: what keeps it, or how it goes on.

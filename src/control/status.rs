@@ -1,13 +1,17 @@
 //! How it stands: counts, rates, and what waits for what.
 
 use super::hands::{Hands, Running};
-use super::request::{BudgetUse, Daemon, Frozen, Manifest, Received, Refusal, Served, Status, Waiting, Windowed};
+use super::request::{
+    BudgetUse, Daemon, Frozen, InLane, Manifest, Received, Refusal, Served, Status, Waiting, Windowed,
+};
+use super::scanning::scans;
 use crate::clock::Clock;
 use crate::domain::budget::Period;
 use crate::domain::cron_line::NEVER;
-use crate::domain::names::JobId;
+use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
+use crate::domain::standing::{Lane, is_bought};
 use crate::store::contract::{Alike, StoreError};
 use std::sync::atomic::Ordering;
 
@@ -29,6 +33,8 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         services: services(hands).await?,
         budget: budget(hands).await?,
         windows: windows(hands),
+        lanes: lanes(hands).await?,
+        scans: scans(hands),
     })
 }
 
@@ -42,6 +48,24 @@ async fn budget(hands: &Hands) -> Result<Vec<BudgetUse>, StoreError> {
         BudgetUse { source: limit.source, period: limit.period, allowed: limit.allowed, used, until }
     });
     Ok(each.collect())
+}
+
+/// What is live and what has time, where there is a difference. Of a source that is gone jobs are live.
+async fn lanes(hands: &Hands) -> Result<Vec<InLane>, StoreError> {
+    let of =
+        |source: &SourceName| hands.mounts.get(source).map(|mount| mount.source().standing.lane).unwrap_or_default();
+    if hands.mounts.keys().all(|source| of(source) == Lane::Live) {
+        return Ok(Vec::new());
+    }
+    let mut lanes = Vec::new();
+    for lane in [Lane::Live, Lane::Backlog] {
+        let counts = hands.store.counts_of(&|group| of(&group.source) == lane).await?;
+        let open = || StageKind::ALL.into_iter().filter(|kind| !kind.is_end());
+        let waiting = open().filter(|kind| !is_bought(*kind)).map(|kind| counts.of(kind)).sum();
+        let in_flight = open().filter(|kind| is_bought(*kind)).map(|kind| counts.of(kind)).sum();
+        lanes.push(InLane { lane, waiting, in_flight });
+    }
+    Ok(lanes)
 }
 
 /// Each source that has windows.

@@ -134,6 +134,13 @@ impl CronLine {
     }
 }
 
+impl std::fmt::Display for CronLine {
+    /// `0 22 * * * (Europe/Paris)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.text, self.zone.name())
+    }
+}
+
 /// What never comes.
 pub const NEVER: Timestamp = Timestamp(i64::MAX);
 

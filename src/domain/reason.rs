@@ -1,6 +1,7 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
+use crate::domain::row::RowMedia;
 use crate::domain::stage::Stage;
 
 /// The reason in words. What went wrong, or is waited for, comes first; else what the stage means.
@@ -10,8 +11,13 @@ pub fn reason(job: &Job) -> String {
         (Stage::Skipped { why }, _) => why.words().to_owned(),
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
+        (Stage::Found, None) if is_elsewhere(job) => "found; the service fetches it by itself".to_owned(),
         (stage, None) => resting(stage).to_owned(),
     }
+}
+
+fn is_elsewhere(job: &Job) -> bool {
+    matches!(job.row.as_deref().map(|row| &row.media), Some(RowMedia::Url(_)))
 }
 
 fn resting(stage: &Stage) -> &'static str {

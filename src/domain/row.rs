@@ -104,12 +104,27 @@ impl Row {
         }
     }
 
+    /// A person's order by the command line: it stands in no list.
+    pub fn ordered(url: RemoteUrl) -> Self {
+        Self::bare(RelPath::new(""), 0, RowMedia::Url(url))
+    }
+
+    /// Whether it stands in no list.
+    pub fn is_by_command(&self) -> bool {
+        self.manifest.as_bytes().is_empty()
+    }
+
+    /// Where it stands, for people: `row 7 of lists/may.csv`.
+    pub fn place(&self) -> String {
+        match self.is_by_command() {
+            true => "the order by `scribed add`".to_owned(),
+            false => format!("row {} of {}", self.number, self.manifest),
+        }
+    }
+
     /// What its job waits for while nothing is there: a person ordered it, and its file may still come.
     pub fn awaited(&self, now: Timestamp) -> Fault {
-        let words = format!(
-            "the file that row {} of {} names is not there yet; it is taken up when it comes",
-            self.number, self.manifest
-        );
+        let words = format!("the file that {} names is not there yet; it is taken up when it comes", self.place());
         Fault::new(FaultKind::Awaited, words, now)
     }
 

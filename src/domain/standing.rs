@@ -3,17 +3,29 @@
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Which jobs others wait for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lane {
     /// Somebody waits for them: before all others, and some room is kept for them.
     #[default]
     Live,
     /// They have time.
     Backlog,
+}
+
+impl Lane {
+    /// As in `jobs.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Backlog => "backlog",
+        }
+    }
 }
 
 /// Which of a source's jobs come first.
@@ -44,10 +56,7 @@ pub struct Standing {
 impl Standing {
     /// Where a job of this source comes, for people: `backlog, oldest first, priority 5`.
     pub fn words(&self, job: &Job) -> String {
-        let lane = match self.lane {
-            Lane::Live => "live",
-            Lane::Backlog => "backlog",
-        };
+        let lane = self.lane.name();
         let order = match self.order {
             Order::Oldest => "oldest",
             Order::Newest => "newest",

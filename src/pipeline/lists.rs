@@ -2,9 +2,11 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Manifests;
+use crate::config::schedule::Schedule;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
+use crate::domain::slots;
 use crate::output::placing;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::chosen::Chosen;
@@ -85,6 +87,8 @@ struct Taken {
     /// Where the source's jobs were after it.
     counts: Counts,
     at: Uptime,
+    /// The same by the wall clock.
+    wall: Timestamp,
     took: Duration,
 }
 
@@ -260,7 +264,7 @@ impl Lists {
         let counts = doors.store.counts_of(&|group| group.source == *name).await?;
         let (at, up) = (doors.clock.moment(), doors.clock.uptime());
         let root = RelPath::new("");
-        let (disk, settle, scan) = (self.mount.disk_at(&root), self.mount.settle_at(&root), self.rescan());
+        let (disk, settle) = (self.mount.disk_at(&root), self.mount.settle_at(&root));
         let (mut due, mut unsettled) = (Vec::new(), None::<Duration>);
         for (manifest, known) in self.known().iter() {
             if doors.chosen.is_some_and(|chosen| !chosen.has_list(name, manifest)) {
@@ -278,7 +282,7 @@ impl Lists {
                 Some(taken) => {
                     let passed = up.since(taken.at);
                     let moved = taken.counts != counts || taken.sum.open > 0;
-                    (moved && passed >= RECEIPT.max(taken.took * RESTS)) || passed >= scan
+                    (moved && passed >= RECEIPT.max(taken.took * RESTS)) || self.is_scanned(taken, up, at.wall)
                 }
             };
             if is_due {
@@ -288,11 +292,11 @@ impl Lists {
         Ok((due, unsettled))
     }
 
-    fn rescan(&self) -> Duration {
-        use crate::config::schedule::Schedule;
+    /// Whether all that it names is looked at again, by the source's `scan`.
+    fn is_scanned(&self, taken: &Taken, up: Uptime, wall: Timestamp) -> bool {
         match &self.mount.source().scan {
-            Schedule::Every(every) => *every,
-            Schedule::At(_) => Duration::from_secs(15 * 60),
+            Schedule::Every(every) => up.since(taken.at) >= *every,
+            Schedule::At(line) => slots::has_come(line, taken.wall, wall),
         }
     }
 

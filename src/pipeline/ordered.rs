@@ -7,7 +7,7 @@ use crate::wire::params::{Params, Vocabulary};
 
 /// What the row says over its template, as anything else that is said of a recording.
 pub fn overlay(row: &Row) -> Overlay {
-    let mut overlay = Overlay::new(format!("row {} of {}", row.number, row.manifest));
+    let mut overlay = Overlay::new(row.place());
     overlay.template.clone_from(&row.template);
     if !row.languages.is_empty() {
         overlay.say_languages(&row.languages);

@@ -319,12 +319,19 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
 }
 
 fn unknown(mount: &Mount, job: &Job, now: Timestamp) -> Rest {
-    let remote = "the service fetches it by itself, and says how long it is when it has been bought, so that nothing \
-                  can be reserved for it in the budget: give its row a `duration`, or take the budget out";
+    let how = match job.row.as_ref().is_some_and(|row| row.is_by_command()) {
+        true => "say it by `scribed add --duration 1h2m` with its address",
+        false => "give its row a `duration`",
+    };
+    let remote = format!(
+        "the service fetches it by itself, and says how long it is when it has been bought, so that nothing can be \
+         reserved for it in the budget: {how}, or take the budget out"
+    );
     let file = "neither the file nor the service says how long it is, so that nothing can be reserved for it in the \
                  budget: convert it (`ffmpeg -i` with another name), or take the budget out";
     let is_remote = matches!(recording(mount.source(), job), Recording::Remote(_));
-    Rest { until: None, fault: Fault::new(FaultKind::Budget, if is_remote { remote } else { file }, now) }
+    let words = if is_remote { remote } else { file.to_owned() };
+    Rest { until: None, fault: Fault::new(FaultKind::Budget, words, now) }
 }
 
 /// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an

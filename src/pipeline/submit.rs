@@ -97,9 +97,10 @@ pub async fn run(
         if doors.store.pauses().await.map_err(Stop::Store)?.of(&job.key.source, until).is_some() {
             return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
         }
-        // What is sent at the last moment could leave after it.
-        if let Some(until) = windows::not_before(mount.source(), FRESH, doors.clock.moment()) {
-            return Ok(Submission::Unsent(Outcome::Sleep { until, reason: None }));
+        // What is sent at the last moment could leave after it. By then the window keeps it, whose clock may be set
+        // back meanwhile.
+        if !windows::has_time(mount.source(), FRESH, doors.clock.wall()) {
+            return Ok(Submission::Unsent(Outcome::Sleep { until: until.after(FRESH), reason: None }));
         }
         let written = doors.clock.uptime();
         let (service, at) = (&order.service, doors.clock.now());
@@ -112,7 +113,7 @@ pub async fn run(
         crash::point(Point::Intending);
         doors.store.commit(lease, &intended, Hold::Keep).await.map_err(Stop::Store)?;
         crash::point(Point::Intended);
-        let shut = || windows::not_before(mount.source(), Duration::ZERO, doors.clock.moment()).is_some();
+        let shut = || !windows::has_time(mount.source(), Duration::ZERO, doors.clock.wall());
         if doors.clock.uptime().since(written) > FRESH || shut() {
             continue; // nothing was sent under it
         }

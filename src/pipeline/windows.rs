@@ -26,12 +26,12 @@ pub fn shut(mounts: &BTreeMap<SourceName, Arc<Mount>>, wall: Timestamp) -> Shut 
     mounts.iter().filter_map(shut).collect()
 }
 
-/// When something that needs so long may be begun, where that is not now: by our own clock.
-pub fn not_before(source: &Source, needs: Duration, at: Moment) -> Option<Timestamp> {
-    match source.submit.as_ref()?.at(at.wall) {
-        Opening::Open { until } if until.since(at.wall) > needs => None,
-        opening => Some(at.now.after(opening.until().since(at.wall))),
-    }
+/// Whether something that needs so long may be begun.
+pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
+    source.submit.as_ref().is_none_or(|windows| match windows.at(wall) {
+        Opening::Open { until } => until.since(wall) > needs,
+        Opening::Shut { .. } => false,
+    })
 }
 
 /// A job as it is told. One that is not sent because its source is shut has no row that says so.

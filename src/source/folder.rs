@@ -4,6 +4,7 @@
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
+use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::source::bookmark::Bookmark;
 use crate::source::mount::Mount;
@@ -58,13 +59,28 @@ impl Scan<'_> {
     /// # Errors
     /// The store's.
     pub async fn whole(&self) -> Result<Scanned, StoreError> {
+        let (scans, by_slots) = (self.mount.scans(), self.mount.source().scan.line().is_some());
+        if by_slots && self.mount.there_now().await.is_err() {
+            return Ok(Scanned::default()); // the slot is not used up
+        }
+        scans.begins(self.clock.wall()).await;
         let mut bookmark = self.mount.bookmark(self.clock);
         let walked = Walked::Whole { behind: bookmark.behind() };
         let scanned = self.run(walked, Some(&mut bookmark)).await?;
         if scanned.there {
             bookmark.remove();
+            scans.ends(self.clock.wall()).await;
         }
         Ok(scanned)
+    }
+
+    /// Tells of all folders, so that what comes from now on is heard of, and takes of their files only those that
+    /// came at this moment of the wall clock or later.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn folders(&self, since: Timestamp) -> Result<Scanned, StoreError> {
+        self.run(Walked::Folders { since }, None).await
     }
 
     /// Looks at files and through folders given by their paths below the source's folder.
@@ -199,7 +215,6 @@ mod tests {
     use super::*;
     use crate::clock::{SystemClock, Uptime};
     use crate::config::reading;
-    use crate::domain::names::Timestamp;
     use crate::store::contract::Filter;
     use crate::store::memory;
     use std::fs;

@@ -1,9 +1,11 @@
 //! A source while the daemon runs: one full scan, then what changes, and a full scan now and again.
-//! What the system tells of changes is a hint; the scan is the truth.
+//! What the system tells of changes is a hint; the scan is the truth. A cron line alone says when a source is
+//! scanned that has one: then there is none at the start but for a slot that is still to be run.
 
 use crate::clock::{Clock, Uptime};
 use crate::config::schedule::Schedule;
 use crate::domain::names::Timestamp;
+use crate::domain::slots::{Cause, Turn};
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
 use crate::source::mount_table::{self, Changes};
@@ -26,6 +28,9 @@ const POLL: Duration = Duration::from_secs(30);
 /// A folder that is away is looked for after so long, and whenever something is mounted.
 const AWAY: Duration = Duration::from_secs(30);
 
+/// What was told of within so long before may not have been looked at.
+pub const UNTOLD: Duration = Duration::from_secs(2);
+
 /// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile.
 const NAP: Duration = Duration::from_secs(60);
 
@@ -41,6 +46,8 @@ pub struct Intake<'a> {
     pub admitted: &'a (dyn Fn() + Sync),
     /// Told of the folders in which something of ours was left half-written.
     pub leftovers: &'a (dyn Fn(BTreeSet<PathBuf>) + Sync),
+    /// From when on, by the wall clock, what comes is taken in whether or not it is time for a scan.
+    pub since: Timestamp,
 }
 
 /// What happened to a folder that is followed.
@@ -50,34 +57,6 @@ enum Woken {
     Mounts,
     Away,
     Time,
-}
-
-/// When a folder is looked through again, whatever is told of it meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Due {
-    /// After so long, by the clock that nobody sets.
-    up: Option<Uptime>,
-    /// At a moment of the wall clock.
-    wall: Option<Timestamp>,
-}
-
-impl Due {
-    /// After a scan that took so long and is over now. `poll`: where no events come.
-    fn after(schedule: &Schedule, poll: Option<Duration>, clock: &dyn Clock) -> Self {
-        let (every, wall) = match schedule {
-            Schedule::Every(every) => (Some(*every), None),
-            Schedule::At(_) => (None, Some(schedule.next(clock.wall()))),
-        };
-        let rest = [every, poll].into_iter().flatten().min();
-        Self { up: rest.map(|rest| clock.uptime().after(rest)), wall }
-    }
-
-    /// What passed while something else was done is due at once.
-    fn left(&self, clock: &dyn Clock) -> Duration {
-        let up = self.up.map(|up| up.since(clock.uptime()));
-        let wall = self.wall.map(|wall| wall.since(clock.wall()).min(NAP));
-        [up, wall].into_iter().flatten().min().unwrap_or(NAP)
-    }
 }
 
 /// How a folder is followed.
@@ -104,16 +83,35 @@ impl Intake<'_> {
     /// The store's.
     pub async fn run(&self) -> Result<(), StoreError> {
         let mounts = Changes::open().ok();
-        let mut unwatched = None;
+        let (mut unwatched, mut since) = (None, self.since);
         loop {
             self.until_there(mounts.as_ref()).await;
             let mut followed = self.begin(&mut unwatched);
-            let took = self.whole(&mut followed).await?;
+            let took = self.opened(&mut followed, since).await?;
             if self.mount.away().is_none() {
                 self.while_it_changes(&followed, self.reopened()).await?;
                 self.follow(&mut followed, mounts.as_ref(), took, &mut unwatched).await?;
             }
+            since = self.clock.wall().before(UNTOLD);
         }
+    }
+
+    /// The look that a start begins with, where nobody knows of a scan or a slot is still to be run. Returns how
+    /// long it took.
+    async fn opened(&self, followed: &mut Followed, since: Timestamp) -> Result<Duration, StoreError> {
+        let scans = self.mount.scans();
+        scans.taken_up(self.clock.wall()).await;
+        if let (true, Some(Turn::At { .. })) = (self.mount.is_known(), scans.turn(self.clock.wall())) {
+            if followed.watch.is_some() {
+                let begun = self.while_it_changes(followed, self.scan(followed).folders(since)).await?;
+                self.tell(&begun.troubles);
+                followed.troubles.clone_from(&begun.troubles);
+                self.leave(begun);
+            }
+            self.mended().await?;
+            return Ok(Duration::ZERO);
+        }
+        self.whole(followed).await
     }
 
     async fn reopened(&self) -> Result<(), StoreError> {
@@ -148,7 +146,10 @@ impl Intake<'_> {
             }
             None => Watch::new(source).map_err(|words| self.polls(words, unwatched)).ok(),
         };
-        let shares = Shares { at: self.mount.disks().shares(), due: self.clock.uptime().after(POLL) };
+        // A cron line says when they are looked through, with all else.
+        let polls = self.mount.source().scan.line().is_none();
+        let at = if polls { self.mount.disks().shares() } else { Vec::new() };
+        let shares = Shares { at, due: self.clock.uptime().after(POLL) };
         if watch.is_some() {
             self.polls_shares(&shares.at);
         }
@@ -173,8 +174,14 @@ impl Intake<'_> {
     }
 
     fn polls(&self, reason: String, unwatched: &mut Option<String>) {
-        let every = humantime::format_duration(self.poll(Duration::ZERO));
-        tracing::info!(source = %self.mount.source().name, %reason, "the folder is looked through every {every}");
+        let name = &self.mount.source().name;
+        if let Schedule::At(line) = &self.mount.source().scan {
+            let words = "the folder is looked through at the times of its cron line, and at no other";
+            tracing::info!(source = %name, %reason, scan = %line, "{words}");
+        } else {
+            let every = humantime::format_duration(self.poll(Duration::ZERO));
+            tracing::info!(source = %name, %reason, "the folder is looked through every {every}");
+        }
         *unwatched = Some(reason);
     }
 
@@ -238,13 +245,32 @@ impl Intake<'_> {
         Ok(())
     }
 
-    fn due(&self, followed: &Followed, took: Duration) -> Due {
+    /// When the folder is looked through again, whatever is told of it meanwhile: by the clock that nobody sets.
+    /// `None`: by its cron line.
+    fn due(&self, followed: &Followed, took: Duration) -> Option<Uptime> {
         let polls = followed.watch.is_none() && self.mount.bucket().is_none();
-        let poll = polls.then(|| self.poll(took));
-        Due::after(&self.mount.source().scan, poll, self.clock)
+        let due = match self.mount.source().scan {
+            Schedule::At(_) => None,
+            Schedule::Every(_) if polls => Some(self.poll(took)),
+            Schedule::Every(every) => Some(every),
+        };
+        let due = due.map(|rest| self.clock.uptime().after(rest));
+        self.mount.scans().awaits(due);
+        due
     }
 
-    async fn woken(&self, followed: &Followed, mounts: Option<&Changes>, due: Due) -> Woken {
+    /// What passed while something else was done is due at once.
+    fn left(&self, due: Option<Uptime>) -> Duration {
+        let slot = match self.mount.scans().turn(self.clock.wall()) {
+            Some(Turn::Now(_)) => Some(Duration::ZERO),
+            Some(Turn::At { slot, .. }) => Some(slot.since(self.clock.wall()).min(NAP)),
+            None => None,
+        };
+        let due = due.map(|due| due.since(self.clock.uptime()));
+        due.into_iter().chain(slot).min().unwrap_or(NAP)
+    }
+
+    async fn woken(&self, followed: &Followed, mounts: Option<&Changes>, due: Option<Uptime>) -> Woken {
         let mut away = self.mount.follow();
         let hints = async {
             match &followed.watch {
@@ -255,7 +281,7 @@ impl Intake<'_> {
         let shares = async {
             match &followed.watch {
                 Some(_) if !followed.shares.at.is_empty() => {
-                    self.until(Due { up: Some(followed.shares.due), wall: None }).await;
+                    self.slept(followed.shares.due).await;
                 }
                 _ => std::future::pending().await,
             }
@@ -271,9 +297,9 @@ impl Intake<'_> {
         }
     }
 
-    async fn until(&self, due: Due) {
+    async fn until(&self, due: Option<Uptime>) {
         loop {
-            let left = due.left(self.clock);
+            let left = self.left(due);
             if left.is_zero() {
                 return;
             }
@@ -281,13 +307,23 @@ impl Intake<'_> {
         }
     }
 
-    async fn looked_through(&self, followed: &mut Followed) -> Result<Due, StoreError> {
+    async fn slept(&self, until: Uptime) {
+        loop {
+            let left = until.since(self.clock.uptime());
+            if left.is_zero() {
+                return;
+            }
+            self.clock.sleep(left).await;
+        }
+    }
+
+    async fn looked_through(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
         let took = self.whole(followed).await?;
         Ok(self.due(followed, took))
     }
 
     /// More has changed than is known.
-    async fn overflowed(&self, followed: &mut Followed) -> Result<Due, StoreError> {
+    async fn overflowed(&self, followed: &mut Followed) -> Result<Option<Uptime>, StoreError> {
         let took = self.whole(followed).await?;
         let due = self.due(followed, took);
         // While a hundred thousand files come, not one scan right after the other.
@@ -298,6 +334,7 @@ impl Intake<'_> {
     /// Returns how long it took.
     async fn whole(&self, followed: &mut Followed) -> Result<Duration, StoreError> {
         let begun = self.clock.uptime();
+        self.tell_cause();
         let scanned = self.while_it_changes(followed, self.scan(followed).whole()).await?;
         let took = self.clock.uptime().since(begun);
         if scanned.troubles != followed.troubles {
@@ -307,6 +344,19 @@ impl Intake<'_> {
         self.leave(scanned);
         self.mended().await?;
         Ok(took)
+    }
+
+    /// Of what nobody would expect at this hour.
+    fn tell_cause(&self) {
+        let source = &self.mount.source().name;
+        match self.mount.scans().turn(self.clock.wall()) {
+            Some(Turn::Now(Cause::Missed(slot))) => {
+                let slot = self.mount.source().scan.line().map(|line| line.zone().shown(slot)).unwrap_or_default();
+                tracing::info!(%source, slot, "a scan was missed: it is made up for now, once");
+            }
+            Some(Turn::Now(Cause::CutOff)) => tracing::info!(%source, "a scan was cut off: it goes on now"),
+            _ => {}
+        }
     }
 
     /// What waited for it goes on.
@@ -450,7 +500,14 @@ mod tests {
         let leftovers = |_: BTreeSet<PathBuf>| {
             scans.fetch_add(1, Ordering::Relaxed);
         };
-        let intake = Intake { mount, store: &store, clock: &clock, admitted: &|| {}, leftovers: &leftovers };
+        let intake = Intake {
+            mount,
+            store: &store,
+            clock: &clock,
+            admitted: &|| {},
+            leftovers: &leftovers,
+            since: Timestamp(0),
+        };
         let changes = async {
             while scans.load(Ordering::Relaxed) < 3 {
                 std::fs::write(folder.path().join("busy.wav"), "").unwrap();
@@ -463,18 +520,33 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_moment_that_passed_is_due_and_a_wall_set_back_delays_no_length_of_time() {
-        let schedule = |text: &str| Schedule::parse(text).unwrap();
-        let clock = Slow::default();
-        let every = Due::after(&schedule("15m"), None, &clock);
-        let polled = Due::after(&schedule("0 * * * *"), Some(POLL), &clock);
-        let hourly = Due::after(&schedule("0 * * * *"), None, &clock);
-        assert_eq!([&every, &polled, &hourly].map(|due| due.left(&clock).as_secs()), [900, 30, 60]);
+    #[tokio::test]
+    async fn a_slot_that_passed_is_due_and_a_wall_set_back_delays_no_length_of_time() {
+        let (folder, state, clock) = (TempDir::new().unwrap(), TempDir::new().unwrap(), Slow::default());
+        clock.pass(1_000_000_800, 0);
+        let store = memory::empty();
+        let mount = |lines: &str| {
+            let source = Arc::new(source_in(folder.path(), lines));
+            Arc::new(Mount::new(source, state.path(), Arc::new(crate::clock::SystemClock)))
+        };
+        let intake = |lines: &str| Intake {
+            mount: mount(lines),
+            store: &store,
+            clock: &clock,
+            admitted: &|| {},
+            leftovers: &|_| {},
+            since: Timestamp(0),
+        };
+        let (every, hourly) = (intake("scan = \"15m\"\n"), intake("scan = \"0 * * * *\"\n"));
+        hourly.mount.scans().begins(clock.wall()).await;
+        hourly.mount.scans().ends(clock.wall()).await;
+        let due = Some(clock.uptime().after(Duration::from_secs(900)));
+        let left = || (every.left(due).as_secs(), hourly.left(None).as_secs());
+        assert_eq!(left(), (900, 60));
         clock.pass(-7200, 890);
-        assert_eq!([&every, &polled, &hourly].map(|due| due.left(&clock).as_secs()), [10, 0, 60]);
+        assert_eq!(left(), (10, 60));
         clock.pass(7200 + 3601, 0);
-        assert_eq!(hourly.left(&clock), Duration::ZERO);
+        assert_eq!(left(), (10, 0));
     }
 
     /// A hundred times as fast as the real one.
@@ -539,7 +611,14 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5)); // a slow disk, for as long as it takes
             }
         };
-        let intake = Intake { mount, store: &store, clock: &Swift, admitted: &admitted, leftovers: &|_| {} };
+        let intake = Intake {
+            mount,
+            store: &store,
+            clock: &Swift,
+            admitted: &admitted,
+            leftovers: &|_| {},
+            since: Timestamp(0),
+        };
         run_until(&intake, "all are found", async || store.counts().await.unwrap().total() == 3_001).await;
         let job = store.find(&clip).await.unwrap().unwrap();
         assert!(job.id.0 < 3_001, "it came last: job {}", job.id);
@@ -559,8 +638,14 @@ mod tests {
             path: crate::domain::path::RelPath::new(path),
         };
         std::fs::write(folder.path().join("first.wav"), "").unwrap();
-        let intake =
-            Intake { mount: Arc::clone(&mount), store: &store, clock: &Swift, admitted: &|| {}, leftovers: &|_| {} };
+        let intake = Intake {
+            mount: Arc::clone(&mount),
+            store: &store,
+            clock: &Swift,
+            admitted: &|| {},
+            leftovers: &|_| {},
+            since: Timestamp(0),
+        };
         let found = async |path: &str| store.find(&key(path)).await.unwrap().is_some();
         let mut step = 0;
         run_until(&intake, "both are found", async || {

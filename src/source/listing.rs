@@ -68,6 +68,11 @@ impl Folder {
         Ok(self.look(name)?.map(|stat| FileType::from_raw_mode(stat.st_mode).into()))
     }
 
+    /// Whether anything in it came, went or was renamed at this moment (milliseconds since 1970) or later.
+    pub fn has_changed_since(&self, moment: i64) -> bool {
+        rustix::fs::fstat(&self.0).is_ok_and(|stat| stat.st_mtime.saturating_add(1).saturating_mul(1000) > moment)
+    }
+
     fn look(&self, name: &CStr) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),

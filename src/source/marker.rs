@@ -51,6 +51,11 @@ impl Memory {
         self.file.with_extension("scan")
     }
 
+    /// Where it is kept when it was scanned last.
+    pub fn scanned(&self) -> PathBuf {
+        self.file.with_extension("scanned")
+    }
+
     /// What the folder was known by; `None` where it was never seen with anything in it.
     ///
     /// # Errors

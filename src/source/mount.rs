@@ -13,6 +13,7 @@ use crate::source::disk::{Disk, Disks};
 use crate::source::marker::{self, Known, Memory, Stranger};
 use crate::source::mount_table;
 use crate::source::place::{Recording, recording};
+use crate::source::scans::Scans;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -55,6 +56,7 @@ pub struct Mount {
     placed: Option<Memory>,
     beside: Beside,
     bags: Bags,
+    scans: Scans,
     clock: Arc<dyn Clock>,
     look: Look,
     /// One look at a time; one that hangs is not followed by another.
@@ -89,6 +91,7 @@ impl Mount {
             let name = SourceName::new(format!("{}\nplace", source.name));
             Memory::new(state, &name, place)
         });
+        let scans = Scans::new(Arc::clone(&source), memory.scanned());
         Self {
             bucket: source.bucket.as_ref().map(|bucket| Arc::new(Bucket::new(bucket))),
             source,
@@ -96,6 +99,7 @@ impl Mount {
             placed,
             beside: Beside::new(Arc::clone(&clock)),
             bags: Bags::default(),
+            scans,
             clock,
             look,
             turn: tokio::sync::Mutex::default(),
@@ -138,6 +142,16 @@ impl Mount {
     /// The subtitles in its folder.
     pub fn beside(&self) -> &Beside {
         &self.beside
+    }
+
+    /// Whether anything of the user's was ever seen in its folder.
+    pub fn is_known(&self) -> bool {
+        self.bucket.is_some() || self.state().known.is_some()
+    }
+
+    /// When it was scanned last, and is next.
+    pub fn scans(&self) -> &Scans {
+        &self.scans
     }
 
     /// How far its scan has come that begins now.

@@ -4,12 +4,14 @@
 
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
+use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::source::choice::{Choice, Kind, MOVE_UP, Rule, choose_anywhere, choose_here};
 use crate::source::disk::{Disk, Disks};
 use crate::source::ignore::is_leftover;
 use crate::source::ignoring::Ignoring;
 use crate::source::listing::{Buffer, Entry, Folder};
+use rustix::fs::Stat;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -51,6 +53,12 @@ pub enum Walked {
         /// Where to begin; `None`: at the beginning.
         behind: Option<PathBuf>,
     },
+    /// All of its folders; of files only those that came at this moment of the wall clock or later, and what
+    /// was left half-written.
+    Folders {
+        /// Which: nobody watched yet.
+        since: Timestamp,
+    },
 }
 
 /// Walks, and ends early when nobody listens. Links are not followed. Blocks.
@@ -62,11 +70,16 @@ pub fn walk(source: &Source, disks: &Disks, what: &Walked, on_folder: Option<&On
         to,
         portion: Vec::new(),
         buffer: Buffer::default(),
+        shown: match what {
+            Walked::Folders { since } => Shown::Since(*since),
+            Walked::Below(_) | Walked::Whole { .. } => Shown::All,
+        },
         ignoring: Ignoring::new(&source.folder),
     };
     let walked = match what {
         Walked::Below(paths) => paths.iter().try_for_each(|path| walk.below(path)),
         Walked::Whole { behind } => walk.around(behind.as_deref()),
+        Walked::Folders { .. } => walk.around(None),
     };
     if walked.is_continue() {
         let _ended = walk.hand_on();
@@ -80,7 +93,36 @@ struct Walk<'a> {
     to: &'a Sender<Vec<Seen>>,
     portion: Vec<Seen>,
     buffer: Buffer,
+    shown: Shown,
     ignoring: Ignoring,
+}
+
+/// Which files are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    All,
+    None,
+    Since(Timestamp),
+}
+
+impl Shown {
+    /// Of one folder: most have not changed, and then no file of theirs is looked at.
+    fn of(self, folder: &Folder) -> Self {
+        match self {
+            Self::Since(since) if !folder.has_changed_since(since.0) => Self::None,
+            shown => shown,
+        }
+    }
+
+    fn is_of(self, stat: &Stat) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::Since(since) => {
+                stat.st_ctime.saturating_mul(1000).saturating_add(stat.st_ctime_nsec as i64 / 1_000_000) >= since.0
+            }
+        }
+    }
 }
 
 /// Ends when nobody listens any more.
@@ -147,6 +189,7 @@ impl Walk<'_> {
             path.push(b'/');
         }
         let (prefix, disk, mut goes) = (path.len(), self.disks.of(folder), Goes::Continue(()));
+        let shown = self.shown.of(&open);
         let mut buffer = std::mem::take(&mut self.buffer);
         let listed = open.each(&mut buffer, |entry| {
             path.truncate(prefix);
@@ -157,7 +200,7 @@ impl Walk<'_> {
                     Goes::Continue(())
                 }
                 Kind::Folder => Goes::Continue(()),
-                _ if shows => self.entry(&full, (&path, disk), entry),
+                _ if shows => self.entry(&full, (&path, disk), entry, shown),
                 _ => Goes::Continue(()),
             };
             goes
@@ -170,14 +213,15 @@ impl Walk<'_> {
         if shows { self.through(folder) } else { Goes::Continue(()) }
     }
 
-    fn entry(&mut self, folder: &Path, (path, disk): (&[u8], Disk), entry: &Entry<'_>) -> Goes {
+    fn entry(&mut self, folder: &Path, (path, disk): (&[u8], Disk), entry: &Entry<'_>, shown: Shown) -> Goes {
         if is_leftover(entry.name()) {
             return self.leftover(Some(folder));
         }
-        if !self.takes(path, entry.kind) {
+        if shown == Shown::None || !self.takes(path, entry.kind) {
             return Goes::Continue(());
         }
         match entry.look() {
+            Ok(Some(stat)) if !shown.is_of(&stat) => Goes::Continue(()),
             Ok(Some(stat)) => self.hand(Seen::File(RelPath::new(path), disk.stamp_of(&stat))),
             Ok(None) => Goes::Continue(()),
             Err(error) => self.trouble(&folder.join(entry.name()), &error),
@@ -277,6 +321,7 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::{Clock, SystemClock};
     use crate::config::reading;
     use tokio::sync::mpsc;
 
@@ -324,5 +369,13 @@ mod tests {
         }
         let (around, _) = walked(dir.path(), Walked::Whole { behind: Some("a/gone".into()) });
         assert_eq!((around.len(), around[0].as_str()), (8, "a.x/t.wav"));
+        let since = |moment: i64| walked(dir.path(), Walked::Folders { since: Timestamp(moment) });
+        let now = SystemClock.now();
+        assert_eq!(since(now.0 + 3_600_000), (Vec::new(), folders.len()), "told of, and not shown");
+        let (came, _) = since(now.0 - 3_600_000);
+        assert_eq!(came, expected, "all of it came within this hour");
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        std::fs::File::open(dir.path().join("a/b")).unwrap().set_modified(long_ago).unwrap();
+        assert_eq!(since(now.0 - 3_600_000).0.len(), folders.len() - 1, "nothing came into that folder");
     }
 }

@@ -257,6 +257,7 @@ fn plan_and_explain_know_objects() {
     assert!(explain("s3://media/tapes/notes.pdf").contains("include"));
     assert!(explain("s3://media/tapes/none.wav").contains("nothing is there"));
     assert!(explain("s3://elsewhere/none.wav").contains("below no source's folder"));
+    assert!(bed.run(["add", "s3://media/tapes/a.wav"]).stdout.contains("is taken"));
     bed.once(0);
     assert!(explain("s3://media/tapes/a.wav").contains("written"), "{}", explain("s3://media/tapes/a.wav"));
     let shown = bed.run(["show", "s3://media/tapes/a.wav"]);

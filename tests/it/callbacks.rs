@@ -256,6 +256,16 @@ fn the_webhook_alone_is_relied_on_and_who_has_its_address_cannot_keep_the_servic
     let status = || ask(&bed, &["status", "--json"]).last_object();
     eventually("all are written", || status()["daemon"]["done"] == FILES);
     assert_eq!(status()["daemon"]["callbacks"]["relied_on"], true, "each came before its end was seen");
+    ended.store(false, Ordering::Relaxed);
+    bed.drop_in(FILES, "last.wav");
+    awaited(&bed);
+    let said = ask(&bed, &["explain", "--json", "inbox/last.wav"]).last_object();
+    let facts = said["facts"].as_array().unwrap();
+    let fact = facts.iter().find(|fact| fact["kind"] == "callback").unwrap_or_else(|| panic!("{said}"));
+    assert_eq!(
+        (&fact["holds"], fact["words"].as_str().unwrap().contains("calls when it is done")),
+        (&json!(false), true)
+    );
     drop(running);
 }
 

@@ -324,7 +324,7 @@ fn a_person_adds_what_the_patterns_pass_over() {
         ("inbox/talk.en.txt", "an output that scribed wrote"),
         ("inbox/.scribed", "marker"),
         ("inbox/nothing.wav", "is not there"),
-        ("https://example.org/talk.mp4", "manifests"),
+        ("ftp://example.org/talk.mp4", "must begin with http"),
     ];
     for (path, words) in wrong {
         let refused = run(&bed, &["add", path]);

@@ -1,7 +1,7 @@
 //! `scribed explain` knows what keeps a file: one test for each fact.
 
-use crate::support::bed::{Bed, QUICK, Running, eventually, files};
-use crate::support::stub::{Act, Endpoint, Stub};
+use crate::support::bed::{Bed, QUICK, Running, Share, eventually, files};
+use crate::support::stub::{Act, Endpoint, Stub, refusal};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -132,6 +132,110 @@ fn a_limit_is_a_turn_that_is_waited_for() {
     let said = both().into_iter().find(|said| said["facts"].to_string().contains("limit")).unwrap();
     assert!(fact(&said, "limit")["words"].as_str().unwrap().contains("1 at a time"), "{said}");
     assert!(said["next"].as_str().unwrap().contains("in its turn"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+/// A service elsewhere; `lag` is how long its lists may be late.
+fn hosted(stub: &Stub) -> Bed {
+    Bed::new(&format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"0s\"\n{QUICK}", stub.url()))
+}
+
+/// Explains until this fact is among what is said.
+fn until(bed: &Bed, path: &str, kind: &str) -> Value {
+    eventually(kind, || {
+        explain(bed, path)["facts"].as_array().unwrap().iter().any(|fact| fact["kind"] == kind && fact["holds"] == true)
+    });
+    explain(bed, path)
+}
+
+#[test]
+fn a_share_that_is_away_freezes_what_needs_it() {
+    let bed = Bed::new(QUICK);
+    let share = Share::mount(&bed.path("share"), &bed.path("inbox"));
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    bed.once(1);
+    share.goes();
+    let said = explain(&bed, "inbox/talk.wav");
+    let frozen = fact(&said, "frozen");
+    assert!(frozen["words"].as_str().unwrap().contains("has lost its marker"), "{said}");
+    assert!(frozen["can"].as_str().unwrap().contains("bring the folder back"), "{said}");
+    share.back();
+    assert!(!explain(&bed, "inbox/talk.wav")["facts"].to_string().contains("frozen"));
+}
+
+#[test]
+fn a_queue_that_does_not_know_what_was_bought_says_so() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::List => Act::Say(refusal(500, "out of order")),
+        _ => Act::Well,
+    });
+    let bed = hosted(&stub);
+    bed.drop_in(0, "talk.wav");
+    let running = daemon(&bed);
+    let said = until(&bed, "inbox/talk.wav", "suspect");
+    assert!(
+        fact(&said, "suspect")["words"].as_str().unwrap().contains("before the list of default was walked"),
+        "{said}"
+    );
+    assert!(stub.book().creates.is_empty(), "nothing is bought meanwhile");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
+    let stub = Stub::start(|asked, book| match asked.endpoint {
+        Endpoint::Create => Act::Say(refusal(500, "who knows")),
+        Endpoint::List if !book.creates.is_empty() => Act::Say(refusal(404, "no list here")),
+        _ => Act::Well,
+    });
+    let bed = hosted(&stub);
+    bed.drop_in(0, "talk.wav");
+    let running = daemon(&bed);
+    let said = until(&bed, "inbox/talk.wav", "person");
+    let words = fact(&said, "person")["words"].as_str().unwrap().to_owned();
+    assert!(words.contains("a person is asked: a create may have been accepted"), "{said}");
+    assert!(fact(&said, "person")["can"].as_str().unwrap().contains("scribed retry 1 --pay-again"), "{said}");
+    assert_eq!(
+        (&said["when"], &said["next"]),
+        (&Value::Null, &json!("nothing by itself: a person is asked")),
+        "{said}"
+    );
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
+fn a_service_that_was_taken_out_keeps_what_it_has() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(not_yet),
+        _ => Act::Well,
+    });
+    let site = format!("[services.site]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"0s\"\n", stub.url());
+    let bed = Bed::new(&format!("{site}{QUICK}service = \"site\"\n"));
+    bed.drop_in(0, "talk.wav");
+    let running = daemon(&bed);
+    eventually("it is at the service", || explain(&bed, "inbox/talk.wav")["where"] == "submitted");
+    running.signal(Signal::TERM);
+    running.wait();
+    bed.configure(QUICK);
+    let said = explain(&bed, "inbox/talk.wav");
+    let removed = fact(&said, "removed");
+    assert!(removed["words"].as_str().unwrap().contains("its service `site` is not in jobs.toml any more"), "{said}");
+    assert!(removed["can"].as_str().unwrap().contains("write [services.site] again"), "{said}");
+}
+
+#[test]
+fn what_looks_unfinished_says_how_long_it_is_waited_for() {
+    let bed = Bed::new(QUICK);
+    let sound = crate::support::bed::speech(0);
+    fs::write(bed.path("inbox/half.wav"), &sound[..sound.len() / 2]).unwrap();
+    let running = daemon(&bed);
+    let said = until(&bed, "inbox/half.wav", "hold");
+    let hold = fact(&said, "hold");
+    assert!(hold["until"].is_string() && hold["can"].as_str().unwrap().contains("scribed retry"), "{said}");
     running.signal(Signal::TERM);
     running.wait();
 }

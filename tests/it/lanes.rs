@@ -71,6 +71,11 @@ fn a_backlog_leaves_room_for_a_clip() {
     put(&bed, 20, "other/clip.wav");
     eventually("the clip is written", || bed.jobs().get("clip.wav").is_some_and(|job| job["stage"] == "written"));
     assert_eq!((at(&bed, "submitted"), at(&bed, "written")), (3, 1), "the backlog has no more than it may have");
+    let lanes = || bed.run(["status", "--json"]).last_object()["lanes"].clone();
+    let empty = json!({ "lane": "live", "waiting": 0, "in_flight": 0 });
+    assert_eq!(lanes(), json!([empty, { "lane": "backlog", "waiting": 9, "in_flight": 3 }]));
+    let told = bed.run(["status"]).stdout;
+    assert!(told.contains("lane backlog: 9 waiting, 3 in flight"), "{told}");
     let told = bed.run(["explain", "inbox/old-9.wav"]).stdout;
     assert!(told.contains("backlog, oldest first"), "{told}");
     ended.store(true, Ordering::SeqCst);

@@ -63,11 +63,13 @@ mod service;
 mod services;
 mod sim;
 mod simulation;
+mod slots;
 mod sources;
 #[path = "../support/storm/mod.rs"]
 mod storm;
 mod storms;
 mod systemd;
+mod urls;
 mod walking;
 mod windows;
 

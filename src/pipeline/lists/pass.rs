@@ -67,9 +67,9 @@ impl Lists {
             tracing::info!(%source, %manifest, rows, wrong, repeated, awaited, "a manifest is taken in");
         }
         let counts = doors.store.counts_of(&|group| group.source == *source).await?;
-        let (at, took) = (doors.clock.uptime(), doors.clock.uptime().since(begun));
+        let (at, wall, took) = (doors.clock.uptime(), doors.clock.wall(), doors.clock.uptime().since(begun));
         if let Some(known) = self.known().get_mut(manifest).filter(|known| known.stamp == stamp) {
-            known.taken = Some(Taken { form, repeats, sum, counts, at, took });
+            known.taken = Some(Taken { form, repeats, sum, counts, at, wall, took });
             known.problem = None;
         }
         Ok(Some(sum))
