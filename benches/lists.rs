@@ -1,4 +1,4 @@
-//! A list of 100,000 rows: the time to take it in and to write its receipt, and the memory it takes.
+//! A list of 100,000 rows: the time to plan it, to take it in and to write its receipt, and the memory it takes.
 //!
 //! `cargo bench --bench lists`, or with the number of rows. A tenth of the files is there, and empty, so that each
 //! has ended (skipped) without a service; a tenth of the rows is wrong; the rest is waited for. Beside it the same
@@ -36,21 +36,21 @@ fn one(rows: usize) -> Result<()> {
     }
     drop(out.into_inner()?);
     fs::write(place.path().join("jobs.toml"), "[[source]]\nmanifest = \"lists/*.csv\"\nsettle = \"1ms\"\n")?;
-    for pass in ["first", "second"] {
+    for (what, command) in [("a plan", "plan"), ("first pass", "once"), ("second pass", "once"), ("a plan", "plan")] {
         let begun = Instant::now();
-        let peak = peak_of(place.path())?;
+        let peak = peak_of(place.path(), command)?;
         let took = begun.elapsed();
-        println!("{rows:>8} rows, {pass} pass: {took:>8.1?}, {peak} MiB at the peak");
+        println!("{rows:>8} rows, {what}: {took:>8.1?}, {peak} MiB at the peak");
     }
     let lines = BufReader::new(fs::File::open(place.path().join("lists/all.csv.receipt.csv"))?).lines().count();
     assert_eq!(lines, rows + 1, "every row comes back");
     Ok(())
 }
 
-/// Runs a pass to its end. What it took of memory at the most, in MiB.
-fn peak_of(place: &Path) -> Result<u64> {
+/// Runs a command to its end. What it took of memory at the most, in MiB.
+fn peak_of(place: &Path, what: &str) -> Result<u64> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_scribed"));
-    let mut child = command.args(["once", "-q", "--config"]).arg(place.join("jobs.toml")).spawn()?;
+    let mut child = command.args([what, "-q", "--config"]).arg(place.join("jobs.toml")).spawn()?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait()?.is_none() {

@@ -1433,5 +1433,20 @@ fn a_source_is_a_folder_or_lists() {
     let twice =
         wrong("[[source]]\nname = \"a\"\nmanifest = \"b/*.csv\"\n[[source]]\nname = \"c\"\nmanifest = \"b/*.csv\"\n");
     assert!(twice.contains("the same lists"), "{twice}");
+    let two = |first: &str, second: &str| {
+        let source = |name: &str, lists: &str| format!("[[source]]\nname = \"{name}\"\nmanifest = \"{lists}\"\n");
+        read(&format!("{}{}", source("a", first), source("c", second)))
+    };
+    for (first, second) in [("b/*.csv", "b/May.CSV"), ("b/2024/may.csv", "b/**/*.csv"), ("b/m.csv", "b/m.csv")] {
+        let twice = two(first, second).unwrap_err().to_string();
+        assert!(twice.contains("the same lists") && twice.contains("6 |"), "{twice}");
+    }
+    // Two patterns are seen to match one list when there is one: the first source has it.
+    let overlap = two("b/*.csv", "b/m*").unwrap();
+    let lists = |n: usize| overlap.sources[n].manifests.as_ref().unwrap();
+    assert!(lists(0).earlier.is_empty());
+    let (place, earlier) = (&lists(1).place, &lists(1).earlier[0]);
+    assert!(earlier.takes(&place.join("May.csv")) && !earlier.takes(&place.join("m.jsonl")));
+    assert!(!earlier.takes(&place.join("deep/may.csv")), "it looks no deeper");
     assert!(read("[[source]]\nfolder = \"media\"\n[[source]]\nmanifest = \"media/lists/*.csv\"\n").is_ok());
 }

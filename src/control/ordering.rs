@@ -5,14 +5,18 @@ use super::hands::Hands;
 use super::request::{Fact, FactKind};
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
-use crate::domain::row::Row;
+use crate::domain::row::{Row, Sight};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::lists::keys::candidates;
 use crate::pipeline::lists::naming::{Asked, Naming, naming};
+use crate::pipeline::lists::rows::{looked, sight};
 use crate::source::manifest::record::RowError;
+use crate::source::mount::Mount;
 use crate::store::contract::StoreError;
 use std::path::Path;
 use std::sync::Arc;
+
+const NOT_YET: &str = "not taken in yet as it is written now";
 
 /// A row that names a recording.
 pub struct Ordered {
@@ -22,6 +26,8 @@ pub struct Ordered {
     pub naming: Naming,
     /// The job that it has, as far as it was taken in as it is.
     pub job: Option<Job>,
+    /// Whether its file is not there yet.
+    pub is_awaited: bool,
 }
 
 /// The rows of all manifests that name what lies at this path, or this address. The manifests are read for it.
@@ -35,16 +41,24 @@ pub async fn ordered(hands: &Hands, path: &Path) -> Result<Vec<Ordered>, StoreEr
             continue;
         }
         let (theirs, path) = (Arc::clone(mount), path.to_owned());
-        for naming in blocking(move || naming(&theirs, &Asked::about(&path))).await {
+        let found = blocking(move || {
+            let found = naming(&theirs, &Asked::about(&path)).into_iter();
+            found.map(|one| (is_awaited(&theirs, &one), one)).collect::<Vec<_>>()
+        });
+        for (is_awaited, naming) in found.await {
             let source = mount.source().name.clone();
             let job = match &naming.order {
                 Ok(row) => job_of(hands, &source, row).await?,
                 Err(_) => None,
             };
-            all.push(Ordered { source, naming, job });
+            all.push(Ordered { source, naming, job, is_awaited });
         }
     }
     Ok(all)
+}
+
+fn is_awaited(mount: &Mount, naming: &Naming) -> bool {
+    naming.order.as_ref().is_ok_and(|row| sight(looked(mount, row).as_ref()) == Sight::Nothing)
 }
 
 async fn job_of(hands: &Hands, source: &SourceName, row: &Row) -> Result<Option<Job>, StoreError> {
@@ -71,7 +85,8 @@ impl Ordered {
             Ok(row) => {
                 let stands = match &self.job {
                     Some(job) => format!("job {}, {}", job.id, job.stage.kind().name()),
-                    None => "not taken in yet as it is written now".to_owned(),
+                    None if self.is_awaited => format!("{NOT_YET}, and its file is not there yet either"),
+                    None => NOT_YET.to_owned(),
                 };
                 let back = receipt.as_ref().map_or_else(
                     || "no receipt is written yet".to_owned(),

@@ -26,10 +26,15 @@ pub async fn returned(source: &Source, store: &dyn Store, clock: &dyn Clock) -> 
         let jobs = store.those(Those::Away, after, PAGE).await?;
         let Some(last) = jobs.last() else { return Ok(()) };
         after = Some(last.id);
-        for job in jobs.iter().filter(|job| job.key.source == source.name) {
+        for job in jobs.iter().filter(|job| job.key.source == source.name && !is_looked_for(job)) {
             store.look_again(job.id, clock.now()).await?;
         }
     }
+}
+
+/// Whether each pass over its manifest looks for its file, and takes it up when it is there.
+fn is_looked_for(job: &Job) -> bool {
+    job.row.is_some() && job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited)
 }
 
 /// What waits for somebody to mend what lies beside it is looked at again: it may be mended.

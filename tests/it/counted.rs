@@ -166,6 +166,24 @@ fn a_plan_of_rows_is_carried_out_and_nothing_else() {
     assert_eq!(states(&receipt(&bed, "good.csv.receipt.csv")), ["written"; 4]);
 }
 
+/// Which of two rows has the recording's own name is no matter.
+#[test]
+fn a_planned_row_is_carried_out_also_where_another_one_of_its_file_is_not() {
+    let stub = well();
+    let bed = bed(&stub, "");
+    bed.drop_in(0, "a.wav");
+    write(&bed, "june.csv", "file,language\na.wav,de\n");
+    write(&bed, "may.csv", "file,language\na.wav,fr\n");
+    assert_eq!(bed.run(["plan", "--save", "today.plan"]).code, 0);
+    write(&bed, "june.csv", "file,language\na.wav,it\n");
+    let ended = bed.run(["once", "--json", "--plan", "today.plan"]).last_object();
+    assert_eq!((&ended["done"], &ended["left_out"]), (&json!(1), &json!(1)), "{ended}");
+    assert!(ended["left_out_files"][0]["why"].as_str().unwrap().contains("june.csv"), "{ended}");
+    assert_eq!(stub.book().creates[0].body["language_config"]["languages"][0], "fr");
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(stub.book().creates.len(), 2);
+}
+
 #[test]
 fn two_sources_never_answer_one_list() {
     let stub = well();
@@ -205,6 +223,7 @@ fn a_file_that_rows_name_is_explained_with_its_rows_and_their_receipts() {
         facts(&said)[0].starts_with("row 2 of june.csv (the source lists) orders it in de: not taken in yet"),
         "{said}"
     );
+    assert!(facts(&explain("inbox/late.wav"))[0].contains("its file is not there yet"));
     let said = explain("inbox/b.wav");
     assert!(facts(&said)[0].contains("orders nothing: row 3, column `Language`"), "{said}");
     assert_eq!(said["next"], "nothing, until the row is mended");

@@ -1,16 +1,17 @@
 //! One pass over a manifest: each row becomes a job, or says why not, and comes back in the receipt.
 
-use super::keys::{Given, Name, Plain, plain};
+use super::keys::{Given, Name, Plain, candidates, plain};
 use super::receipt::{Answer, Draft};
 use super::repeats::Repeats;
 use super::rows::{Item, gather, items, sight};
 use super::{Doors, Known, Lists, Sum, Taken};
 use crate::domain::fault::FaultKind;
-use crate::domain::job::{Job, Stamp};
-use crate::domain::names::{JobId, Timestamp};
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::row::{RowMedia, Sight};
+use crate::domain::row::{Row, RowMedia, Sight};
 use crate::pipeline::blocking::{blocking, joined};
+use crate::pipeline::chosen::Chosen;
 use crate::source::manifest::record::{Form, RowError};
 use crate::store::contract::{Admission, StoreError};
 use std::ops::ControlFlow;
@@ -182,6 +183,7 @@ impl Lists {
             Name::Repeats(first) => return Ok(Answer::Repeats(first)),
         };
         let seen = item.seen();
+        let key = doors.chosen.and_then(|chosen| as_planned(chosen, source, row, seen)).unwrap_or(key);
         if let Some(chosen) = doors.chosen.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row))) {
             match doors.store.find(&key).await? {
                 None => return Ok(Answer::LeftOut),
@@ -226,6 +228,13 @@ impl Lists {
         let awaited = !job.stage.is_end() && is_file && (waits || item.seen().is_none());
         Answer::Job(Box::new(job), awaited)
     }
+}
+
+/// The name that a plan gave to the job of a row, where it is as it was planned: what has the recording's own name is
+/// another one when not all of what was planned before it is taken.
+fn as_planned(chosen: &Chosen, source: &SourceName, row: &Row, seen: Option<Stamp>) -> Option<JobKey> {
+    let has = |key: &JobKey| chosen.has(key, &seen.unwrap_or_default(), Some(row));
+    candidates(source, row).into_iter().find(has)
 }
 
 impl Sum {
