@@ -185,6 +185,27 @@ fn a_planned_row_is_carried_out_also_where_another_one_of_its_file_is_not() {
 }
 
 #[test]
+fn what_is_on_its_way_and_stands_in_no_list_is_counted_too() {
+    let stub = well();
+    let bed = bed(&stub, "[[source]]\nname = \"folder\"\nfolder = \"inbox/below\"\nsettle = \"50ms\"\n");
+    bed.drop_in(0, "a.wav");
+    fs::create_dir(bed.path("inbox/below")).unwrap();
+    write(&bed, "may.csv", "file\na.wav\n");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    assert_eq!(bed.once(1)["waiting"], 1);
+    fs::remove_file(bed.path("inbox/may.csv")).unwrap();
+    let added = bed.run(["add", "--source", "folder", "https://h.example/x.mp3"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    let planned = plan(&bed, 0);
+    assert_eq!(numbers(&planned, &["files", "on_the_way", "unknown_remote"]), [2, 2, 1], "{planned}");
+    assert_eq!(bed.run(["plan", "--save", "today.plan"]).code, 0);
+    assert_eq!(bed.run(["resume"]).code, 0);
+    let ended = bed.run(["once", "--json", "--plan", "today.plan"]).last_object();
+    assert_eq!((&ended["done"], &ended["left_out"]), (&json!(2), &json!(0)), "{ended}");
+    assert_eq!(plan(&bed, 0)["files"], 0);
+}
+
+#[test]
 fn two_sources_never_answer_one_list() {
     let stub = well();
     let second = "[[source]]\nname = \"second\"\nmanifest = \"inbox/m*\"\nsettle = \"50ms\"\n";
