@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// So much goes from hand to hand at once.
-const PIECE: usize = 1_024;
+const PIECE: usize = 128;
 
 /// So many pieces are under way: memory does not grow with their number.
 const UNDER_WAY: usize = 8;

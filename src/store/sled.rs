@@ -44,7 +44,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Of the values and of what they are kept under. Every release reads all formats up to its own.
 const FORMAT: u8 = 1;
 
-const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_BYTES: u64 = 4 << 20;
 /// With sled's pages of up to 17 values, far from the 128 KiB at which it would leave its file.
 const LARGEST_VALUE: usize = 7 << 10;
 /// A longer record (long path, many outputs) is compressed.
