@@ -60,10 +60,10 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     assert_eq!(numbers(&planned, &names), [5, 2, 7, 1, 1, 1], "{planned}");
     assert_eq!(planned["skipped"], json!({"the file is empty (0 bytes)": 1}));
     let lists = planned["manifests"].as_array().unwrap();
-    let names = ["rows", "sent", "done", "awaited", "repeated", "wrong", "failing"];
+    let names = ["rows", "sent", "copies", "done", "awaited", "repeated", "wrong", "failing", "other"];
     assert_eq!(lists[0]["manifest"], "june.csv");
-    assert_eq!(numbers(&lists[0], &names), [2, 2, 0, 0, 0, 0, 0]);
-    assert_eq!(numbers(&lists[1], &names), [10, 3, 0, 1, 1, 1, 1], "{planned}");
+    assert_eq!(numbers(&lists[0], &names), [2, 2, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(numbers(&lists[1], &names), [10, 3, 2, 0, 1, 1, 1, 1, 1], "{planned}");
     let mends = planned["to_mend"].as_array().unwrap();
     let why = |n: usize| mends[n]["why"].as_str().unwrap();
     assert!(why(0).starts_with("row 3, column `Language`: `xx` is no code"), "{planned}");

@@ -100,7 +100,10 @@ impl Planner<'_> {
             let named = self.named(mount.source(), items, (repeats, &mut given), (owners, number), listed).await?;
             let candidates = self.weighed(mount, named, listed).await?;
             let recordings: Vec<u64> = candidates.iter().filter_map(|one| one.row.as_deref()).map(recording).collect();
-            listed.sent += self.sent(mount, candidates, Some(&mut *listed)).await?;
+            let (all, failing) = (candidates.len() as u64, listed.failing);
+            let sent = self.sent(mount, candidates, Some(&mut *listed)).await?;
+            listed.sent += sent;
+            listed.copies += all.saturating_sub(sent + listed.failing - failing);
             for recording in recordings {
                 owners.entry(recording).or_insert(number);
             }
