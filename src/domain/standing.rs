@@ -1,6 +1,6 @@
 //! Whose turn it is: lanes, priorities, and the order within a source.
 
-use crate::domain::job::Job;
+use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::stage::StageKind;
 use serde::{Deserialize, Serialize};
@@ -74,25 +74,48 @@ impl Standing {
 /// How each source stands. Of one that is not in it, the longest due comes first.
 pub type Standings = BTreeMap<SourceName, Standing>;
 
-/// What decides about a job's turn, in 16 bytes: there is one for each of a million.
+/// What decides about a job's turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// Seconds since 1970; 0 where nobody has.
-    bumped: u32,
+    /// When a person has put it before all others, in seconds since 1970; 0 where nobody has.
+    pub bumped: u32,
+    /// What is known of its file.
+    pub file: Brief,
+    /// Its own.
+    pub priority: i16,
+}
+
+/// A file, as far as its turn goes: there is one for each of a million.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Brief {
     /// Seconds since 1970.
     written: u32,
     kib: u32,
-    priority: i16,
+}
+
+impl Brief {
+    /// Nothing is known.
+    pub const NONE: Self = Self { written: 0, kib: 0 };
+
+    /// Of a file that looks so.
+    pub fn of(seen: &Stamp) -> Self {
+        Self {
+            written: seconds(seen.mtime_ns.div_euclid(1_000_000_000)),
+            kib: u32::try_from(seen.size >> 10).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+fn seconds(seconds: i64) -> u32 {
+    u32::try_from(seconds.max(0)).unwrap_or(u32::MAX)
 }
 
 impl Mark {
     /// Of a job.
     pub fn of(job: &Job) -> Self {
-        let seconds = |seconds: i64| u32::try_from(seconds.max(0)).unwrap_or(u32::MAX);
         Self {
             bumped: job.bumped.map_or(0, |at| seconds(at.0.div_euclid(1000))),
-            written: seconds(job.seen.mtime_ns.div_euclid(1_000_000_000)),
-            kib: u32::try_from(job.seen.size >> 10).unwrap_or(u32::MAX),
+            file: Brief::of(&job.seen),
             priority: own_priority(job),
         }
     }
@@ -112,10 +135,10 @@ impl Mark {
             return Turn { first: Reverse((self.bumped, 0)), key: by_due };
         }
         let key = match standing.order {
-            Order::Oldest => u64::from(self.written),
-            Order::Newest => u64::from(u32::MAX - self.written),
-            Order::Shortest => u64::from(self.kib),
-            Order::Longest => u64::from(u32::MAX - self.kib),
+            Order::Oldest => u64::from(self.file.written),
+            Order::Newest => u64::from(u32::MAX - self.file.written),
+            Order::Shortest => u64::from(self.file.kib),
+            Order::Longest => u64::from(u32::MAX - self.file.kib),
         };
         Turn { first: Reverse((self.bumped, self.priority.saturating_add(standing.priority))), key }
     }

@@ -35,6 +35,9 @@ pub struct Scanned {
 /// So many unreadable folders are named; the rest is a number in the last line.
 pub const TOLD: usize = 20;
 
+/// So many files are admitted before others of the same task come to word.
+const TAKEN_AT_A_STRETCH: u32 = 32;
+
 /// So many portions of what was seen may wait to be taken.
 const WAITING: usize = 4;
 
@@ -152,8 +155,12 @@ impl Scan<'_> {
     }
 
     async fn take(&self, seen: Portion, scanned: &mut Scanned) -> Result<(), StoreError> {
-        for (path, stamp) in seen.files {
+        for (n, (path, stamp)) in (1..).zip(seen.files) {
             self.admit(path, stamp, scanned).await?;
+            // What comes meanwhile is taken in by the same task.
+            if n % TAKEN_AT_A_STRETCH == 0 {
+                tokio::task::yield_now().await;
+            }
         }
         let room = TOLD.saturating_sub(scanned.troubles.len());
         scanned.troubles.extend(seen.troubles.into_iter().take(room));

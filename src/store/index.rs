@@ -12,7 +12,7 @@ use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
 use crate::store::roll::Roll;
 use crate::store::spending::Spending;
-use crate::store::turns::{By, Turns, Waiting};
+use crate::store::turns::Turns;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The lookups of a queue.
@@ -65,7 +65,6 @@ struct Held {
     until: Timestamp,
     kind: StageKind,
     due: Option<Timestamp>,
-    mark: Mark,
     hint: Option<Timestamp>,
 }
 
@@ -92,7 +91,7 @@ impl Index {
             self.on_settings.insert(job.id);
         }
         *self.sizes.entry(short_size(job.seen.size)).or_default() += 1;
-        self.add_due(job.id, &group, job.stage.kind(), job.due, Mark::of(job));
+        self.add_due(job.id, &group, job.stage.kind(), job.due);
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
                 self.waiting.insert(id_hash(transcription), job.id);
@@ -121,7 +120,9 @@ impl Index {
             }
         }
         if let Some(due) = job.due {
-            self.remove_due(&group, job.stage.kind(), job.id, Waiting { due, mark: Mark::of(job) });
+            let turn = Mark::of(job).turn(self.standings.get(&group.source), job.stage.kind(), due);
+            let turns = self.parts.get_mut(&group).and_then(|part| part.due.get_mut(&job.stage.kind()));
+            turns.into_iter().for_each(|turns| turns.take_out(job.id, due, turn));
         }
         match &job.stage {
             Stage::Submitted { transcription, .. } => {
@@ -175,26 +176,18 @@ impl Index {
             .filter(|(.., waiting)| waiting.jobs > 0)
     }
 
-    fn add_due(&mut self, id: JobId, group: &Group, kind: StageKind, due: Option<Timestamp>, mark: Mark) {
+    fn add_due(&mut self, id: JobId, group: &Group, kind: StageKind, due: Option<Timestamp>) {
         match self.leases.get_mut(&id) {
             Some(held) => {
                 held.group.clone_from(group);
                 held.kind = kind;
                 held.due = due;
-                held.mark = mark;
             }
             None => {
                 if let Some(due) = due {
-                    self.part(group).due.entry(kind).or_default().put(id, Waiting { due, mark });
+                    self.part(group).due.entry(kind).or_default().put(id, due);
                 }
             }
-        }
-    }
-
-    fn remove_due(&mut self, group: &Group, kind: StageKind, id: JobId, one: Waiting) {
-        let by = By { standing: self.standings.get(&group.source), kind };
-        if let Some(turns) = self.parts.get_mut(group).and_then(|part| part.due.get_mut(&kind)) {
-            turns.take_out(id, one, by);
         }
     }
 
@@ -220,12 +213,12 @@ impl Index {
         backlog: bool,
     ) -> Option<Lease> {
         self.expire(now);
-        let Self { parts, standings, .. } = self;
+        let Self { parts, standings, roll, .. } = self;
         let mut firsts = Vec::new();
         for (group, part) in parts.iter_mut().filter(|(group, _)| of(group)) {
             let standing = standings.get(&group.source);
             for (kind, turns) in part.due.iter_mut().filter(|(kind, _)| kinds.contains(kind)) {
-                turns.ripen(now, By { standing, kind: *kind });
+                turns.ripen(now, |id, due| roll.mark(id).turn(standing, *kind, due));
                 let Some((turn, job)) = turns.first() else { continue };
                 let lane = if turn.is_bumped() { Lane::Live } else { standing.copied().unwrap_or_default().lane };
                 if lane == Lane::Live || backlog {
@@ -254,11 +247,11 @@ impl Index {
     /// Takes the first of a group.
     fn hold(&mut self, job: JobId, kind: StageKind, group: Group, until: Timestamp) -> Option<Lease> {
         let turns = self.parts.get_mut(&group)?.due.get_mut(&kind)?;
-        let Waiting { due, mark } = turns.take_first()?;
+        let due = turns.take_first()?;
         self.served += 1;
         turns.served = self.served;
         self.fence += 1;
-        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), mark, hint: None });
+        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None });
         Some(Lease { job, fence: self.fence })
     }
 
@@ -300,7 +293,7 @@ impl Index {
     /// Whoever held it holds it no more.
     pub fn release(&mut self, id: JobId) {
         if let Some(held) = self.leases.remove(&id) {
-            self.add_due(id, &held.group, held.kind, held.due, held.mark);
+            self.add_due(id, &held.group, held.kind, held.due);
         }
     }
 

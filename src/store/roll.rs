@@ -5,8 +5,10 @@
 use crate::domain::job::{Job, JobTag, Stamp};
 use crate::domain::names::JobId;
 use crate::domain::stage::{Stage, StageKind};
+use crate::domain::standing::{Brief, Mark};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher};
 
 /// All jobs, by number: numbers have no gaps.
@@ -15,17 +17,25 @@ pub struct Roll {
     lines: Vec<Line>,
     /// Places in `lines`. Four thousand million jobs would not fit into any memory.
     by_tag: HashTable<u32>,
+    /// The few that a person has put before all others, by their places: when.
+    bumped: HashMap<u32, u32>,
 }
 
 /// One job.
 #[derive(Debug, Clone, Copy)]
 struct Line {
     tag: JobTag,
-    /// Stands for the file as it was last looked at.
-    seen: u64,
+    file: Brief,
+    /// Stands for what else there was to see of the file when it was last looked at.
+    rest: u32,
+    priority: i16,
     /// `None`: no job has this number.
     kind: Option<StageKind>,
     marks: u8,
+}
+
+impl Line {
+    const BLANK: Self = Self { tag: JobTag([0; 16]), file: Brief::NONE, rest: 0, priority: 0, kind: None, marks: 0 };
 }
 
 /// It waits for its file, or for its source's folder.
@@ -38,13 +48,17 @@ const COST: u8 = 4;
 impl Roll {
     /// Writes a job down as it now is.
     pub fn put(&mut self, job: &Job) {
-        let line =
-            Line { tag: job.key.tag(), seen: digest(&job.seen), kind: Some(job.stage.kind()), marks: marks(job) };
+        let Mark { bumped, file, priority } = Mark::of(job);
+        let (tag, rest, kind) = (job.key.tag(), digest(&job.seen), Some(job.stage.kind()));
+        let line = Line { tag, file, rest, priority, kind, marks: marks(job) };
         let place = place(job.id);
         if self.lines.len() <= place {
-            const BLANK: Line = Line { tag: JobTag([0; 16]), seen: 0, kind: None, marks: 0 };
-            self.lines.resize(place + 1, BLANK);
+            self.lines.resize(place + 1, Line::BLANK);
         }
+        match (number(place), bumped) {
+            (number, 0) => self.bumped.remove(&number),
+            (number, bumped) => self.bumped.insert(number, bumped),
+        };
         let is_new = self.lines[place].kind.is_none();
         self.lines[place] = line;
         if is_new {
@@ -53,7 +67,7 @@ impl Roll {
     }
 
     fn enter(&mut self, tag: JobTag, place: usize) {
-        let (lines, number) = (&self.lines, u32::try_from(place).unwrap_or(u32::MAX));
+        let (lines, number) = (&self.lines, number(place));
         let tag_of = |place: &u32| lines[*place as usize].tag;
         let entry = self.by_tag.entry(hash(&tag), |place| tag_of(place) == tag, |place| hash(&tag_of(place)));
         match entry {
@@ -68,12 +82,20 @@ impl Roll {
         Some(JobId(u64::from(*place) + 1))
     }
 
+    /// What decides about a job's turn.
+    pub fn mark(&self, id: JobId) -> Mark {
+        let place = place(id);
+        let Line { file, priority, .. } = self.lines.get(place).copied().unwrap_or(Line::BLANK);
+        Mark { bumped: self.bumped.get(&number(place)).copied().unwrap_or(0), file, priority }
+    }
+
     /// Whether nothing would come of admitting this file again: its job is on its way, or has ended with the
     /// file just as it is.
     pub fn is_known(&self, tag: &JobTag, seen: &Stamp) -> bool {
         let Some(line) = self.find(tag).and_then(|id| self.lines.get(place(id))) else { return false };
         let Some(kind) = line.kind else { return false };
-        line.marks & (AWAY | LIFTED) == 0 && (!kind.is_end() || line.seen == digest(seen))
+        line.marks & (AWAY | LIFTED) == 0
+            && (!kind.is_end() || (line.file, line.rest) == (Brief::of(seen), digest(seen)))
     }
 
     /// The next jobs after this one at these stages, by number; at most so many.
@@ -109,6 +131,10 @@ fn place(id: JobId) -> usize {
     usize::try_from(id.0.saturating_sub(1)).unwrap_or(usize::MAX)
 }
 
+fn number(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
 /// A tag is a hash already.
 fn hash(tag: &JobTag) -> u64 {
     let mut first = [0; 8];
@@ -116,19 +142,55 @@ fn hash(tag: &JobTag) -> u64 {
     u64::from_ne_bytes(first)
 }
 
-/// That another stamp has the same is as likely as a disk that reads wrong.
-fn digest(seen: &Stamp) -> u64 {
+/// Another stamp with the same, of a file as large and of the same second, is one in four thousand million.
+fn digest(seen: &Stamp) -> u32 {
     let mut hasher = DefaultHasher::new();
     (seen.size, seen.mtime_ns, seen.ctime_ns, seen.inode).hash(&mut hasher);
-    hasher.finish()
+    (hasher.finish() >> 32) as u32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::job::JobKey;
+    use crate::domain::names::{SourceName, Timestamp};
+    use crate::domain::path::RelPath;
+    use crate::domain::stage::Skip;
 
     #[test]
     fn a_line_is_small() {
         assert!(size_of::<Line>() <= 32);
+    }
+
+    fn written() -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        let seen = Stamp { size: 3 << 20, mtime_ns: 77_000_000_001, ctime_ns: 5, inode: 9 };
+        let job = Job::found(JobId(3), key, seen, Timestamp(0), Timestamp(0));
+        Job { stage: Stage::Skipped { why: Skip::Empty }, ..job }
+    }
+
+    #[test]
+    fn what_decides_about_a_turn_is_as_the_row_says() {
+        let (mut roll, job) = (Roll::default(), written());
+        let bumped = Job { bumped: Some(Timestamp(9_000)), ..job.clone() };
+        for job in [&job, &bumped, &job] {
+            roll.put(job);
+            assert_eq!(roll.mark(job.id), Mark::of(job));
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_until_any_part_of_its_stamp_is_another() {
+        let (mut roll, job) = (Roll::default(), written());
+        roll.put(&job);
+        let (tag, seen) = (job.key.tag(), job.seen);
+        assert!(roll.is_known(&tag, &seen));
+        let others = [
+            Stamp { size: seen.size + 1, ..seen },
+            Stamp { mtime_ns: seen.mtime_ns + 1, ..seen },
+            Stamp { ctime_ns: seen.ctime_ns + 1, ..seen },
+            Stamp { inode: seen.inode + 1, ..seen },
+        ];
+        assert!(others.iter().all(|other| !roll.is_known(&tag, other)));
     }
 }
