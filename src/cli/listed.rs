@@ -33,21 +33,29 @@ pub struct Listed {
     pub awaited: u64,
     /// Those that are done.
     pub done: u64,
-    /// Those of which something would be sent; copies are not.
+    /// Those of which something would be sent.
     pub sent: u64,
+    /// Those that share what is, or would be, bought for others.
+    pub copies: u64,
 }
 
 impl Listed {
     /// Of which nothing is read yet.
     pub fn new(source: SourceName, manifest: RelPath) -> Self {
-        let (rows, wrong, failing, repeated, awaited, done, sent) = Default::default();
-        Self { source, manifest, problem: None, rows, wrong, failing, repeated, awaited, done, sent }
+        let (rows, wrong, failing, repeated, awaited, done, sent, copies) = Default::default();
+        Self { source, manifest, problem: None, rows, wrong, failing, repeated, awaited, done, sent, copies }
+    }
+
+    /// Those that are skipped, held, or at the service.
+    fn other(&self) -> u64 {
+        let counted = [self.wrong, self.failing, self.repeated, self.awaited, self.done, self.sent, self.copies];
+        self.rows.saturating_sub(counted.iter().sum())
     }
 
     fn object(&self) -> Value {
         json!({
             "source": self.source, "manifest": self.manifest.lossy(), "problem": self.problem, "rows": self.rows,
-            "sent": self.sent, "done": self.done, "awaited": self.awaited, "repeated": self.repeated,
+            "sent": self.sent, "copies": self.copies, "other": self.other(), "done": self.done, "awaited": self.awaited, "repeated": self.repeated,
             "wrong": self.wrong, "failing": self.failing,
         })
     }
@@ -59,7 +67,9 @@ impl Listed {
         }
         let parts = [
             (self.sent, "would be sent"),
+            (self.copies, "are copies"),
             (self.done, "done before"),
+            (self.other(), "skipped, held or at the service"),
             (self.awaited, "wait for files that are not there yet"),
             (self.repeated, "order what another row orders"),
             (self.wrong, "order nothing: they are wrong"),

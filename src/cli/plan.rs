@@ -13,9 +13,11 @@ use crate::config::meant::Config;
 use crate::control::caller::Caller;
 use crate::control::plan_file::{PlanError, PlanWriter};
 use crate::control::reckoning::reckon;
-use crate::control::request::{Answer, Known, Request, Status};
+use crate::control::request::{Answer, Known, Page, Request, Selection, Status};
 use crate::daemon;
 use crate::domain::job::JobKey;
+use crate::domain::names::JobId;
+use crate::domain::stage::StageKind;
 use crate::domain::token::Order;
 use crate::store::copy::CopyRoom;
 
@@ -49,6 +51,7 @@ async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Fai
     for mount in mounts.values() {
         planner.source(mount).await?;
     }
+    planner.left(&mounts).await?;
     let (mut sum, writer) = planner.end();
     let status = queue.status().await?;
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
@@ -118,6 +121,19 @@ impl Queue {
         let Some(way) = self.way() else { return Ok(vec![Known::default(); keys.len()]) };
         match way.ask(Request::LookUp { keys, sizes }).await? {
             Answer::LookedUp(known) => Ok(known),
+            _ => Err(strange()),
+        }
+    }
+
+    /// The jobs on their way that a row of a manifest, or a command, ordered: those of a page, and where the next begins.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn ordered(&self, after: Option<JobId>) -> Result<Page, Failure> {
+        let Some(way) = self.way() else { return Ok(Page { jobs: Vec::new(), next: None }) };
+        let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
+        match way.ask(Request::Jobs(Selection { stages, after, ordered: true, ..Selection::default() })).await? {
+            Answer::Jobs(page) => Ok(page),
             _ => Err(strange()),
         }
     }

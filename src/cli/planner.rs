@@ -52,6 +52,8 @@ pub struct Planner<'a> {
     twins: Twins,
     /// The manifests of each source, as they were read once.
     lists: BTreeMap<SourceName, Vec<Gathered>>,
+    /// The jobs of rows that were counted.
+    counted_rows: HashSet<[u8; 16]>,
     writer: Option<PlanWriter>,
     shown: Ticker,
     all: u64,
@@ -77,6 +79,7 @@ impl<'a> Planner<'a> {
             repeated: HashSet::new(),
             twins: Twins::default(),
             lists: BTreeMap::new(),
+            counted_rows: HashSet::new(),
             writer,
             shown: Ticker::new(context),
             all: 0,

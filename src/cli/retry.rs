@@ -43,7 +43,7 @@ pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
 fn selection(config: &Config, args: &Retry) -> Result<Selection, Failure> {
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
     let stage = if args.written { StageKind::Written } else { StageKind::Failed };
-    Ok(Selection { stages: vec![stage], source, kind: args.kind.clone(), after: None })
+    Ok(Selection { stages: vec![stage], source, kind: args.kind.clone(), ..Selection::default() })
 }
 
 struct Work<'a> {

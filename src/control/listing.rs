@@ -36,7 +36,8 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
         Stage::Failed { fault, .. } => Some(fault),
         _ => job.fault.as_ref(),
     };
-    selection.source.as_ref().is_none_or(|source| *source == job.key.source)
+    (!selection.ordered || job.row.is_some())
+        && selection.source.as_ref().is_none_or(|source| *source == job.key.source)
         && selection.kind.as_ref().is_none_or(|kind| fault.is_some_and(|fault| fault.kind.name() == kind))
 }
 

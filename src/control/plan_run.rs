@@ -133,7 +133,10 @@ async fn ordered(file: &Path, listed: &Listed<'_>, left_out: &mut LeftOut) -> Re
             let source = &row.key.source;
             let lists = listed.lists.iter().find(|lists| lists.mount().source().name == *source);
             let Some(lists) = lists else {
-                left_out.add(row.key, GONE.to_owned());
+                // What a command ordered under a folder's source is in the queue already.
+                if !is_in_the_queue(listed.doors.store, &row, &mark).await? {
+                    left_out.add(row.key, GONE.to_owned());
+                }
                 continue;
             };
             if let Some(away) = lists.mount().away() {
@@ -145,6 +148,11 @@ async fn ordered(file: &Path, listed: &Listed<'_>, left_out: &mut LeftOut) -> Re
         }
     }
     Ok(())
+}
+
+async fn is_in_the_queue(store: &dyn Store, row: &Row, mark: &RowMark) -> Result<bool, StoreError> {
+    let ordered = store.find(&row.key).await?.and_then(|job| job.row);
+    Ok(ordered.is_some_and(|ordered| RowMark { number: mark.number, ..RowMark::of(&ordered) } == *mark))
 }
 
 /// Why a row is not in the queue as it was planned; `None` where it is.

@@ -144,6 +144,9 @@ pub struct Selection {
     pub kind: Option<String>,
     /// Only numbers above this.
     pub after: Option<JobId>,
+    /// Only what the row of a manifest, or a command, orders.
+    #[serde(default)]
+    pub ordered: bool,
 }
 
 /// What came of a request.

@@ -60,10 +60,10 @@ fn a_plan_counts_rows_as_a_pass_would_take_them_and_changes_nothing() {
     assert_eq!(numbers(&planned, &names), [5, 2, 7, 1, 1, 1], "{planned}");
     assert_eq!(planned["skipped"], json!({"the file is empty (0 bytes)": 1}));
     let lists = planned["manifests"].as_array().unwrap();
-    let names = ["rows", "sent", "done", "awaited", "repeated", "wrong", "failing"];
+    let names = ["rows", "sent", "copies", "done", "awaited", "repeated", "wrong", "failing", "other"];
     assert_eq!(lists[0]["manifest"], "june.csv");
-    assert_eq!(numbers(&lists[0], &names), [2, 2, 0, 0, 0, 0, 0]);
-    assert_eq!(numbers(&lists[1], &names), [10, 3, 0, 1, 1, 1, 1], "{planned}");
+    assert_eq!(numbers(&lists[0], &names), [2, 2, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(numbers(&lists[1], &names), [10, 3, 2, 0, 1, 1, 1, 1, 1], "{planned}");
     let mends = planned["to_mend"].as_array().unwrap();
     let why = |n: usize| mends[n]["why"].as_str().unwrap();
     assert!(why(0).starts_with("row 3, column `Language`: `xx` is no code"), "{planned}");
@@ -182,6 +182,27 @@ fn a_planned_row_is_carried_out_also_where_another_one_of_its_file_is_not() {
     assert_eq!(stub.book().creates[0].body["language_config"]["languages"][0], "fr");
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(stub.book().creates.len(), 2);
+}
+
+#[test]
+fn what_is_on_its_way_and_stands_in_no_list_is_counted_too() {
+    let stub = well();
+    let bed = bed(&stub, "[[source]]\nname = \"folder\"\nfolder = \"inbox/below\"\nsettle = \"50ms\"\n");
+    bed.drop_in(0, "a.wav");
+    fs::create_dir(bed.path("inbox/below")).unwrap();
+    write(&bed, "may.csv", "file\na.wav\n");
+    assert_eq!(bed.run(["pause"]).code, 0);
+    assert_eq!(bed.once(1)["waiting"], 1);
+    fs::remove_file(bed.path("inbox/may.csv")).unwrap();
+    let added = bed.run(["add", "--source", "folder", "https://h.example/x.mp3"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    let planned = plan(&bed, 0);
+    assert_eq!(numbers(&planned, &["files", "on_the_way", "unknown_remote"]), [2, 2, 1], "{planned}");
+    assert_eq!(bed.run(["plan", "--save", "today.plan"]).code, 0);
+    assert_eq!(bed.run(["resume"]).code, 0);
+    let ended = bed.run(["once", "--json", "--plan", "today.plan"]).last_object();
+    assert_eq!((&ended["done"], &ended["left_out"]), (&json!(2), &json!(0)), "{ended}");
+    assert_eq!(plan(&bed, 0)["files"], 0);
 }
 
 #[test]

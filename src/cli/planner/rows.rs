@@ -7,20 +7,21 @@ use crate::cli::twins::{Candidate, Sizes};
 use crate::config::meant::Source;
 use crate::control::forecast::{Forecast, forecast_row};
 use crate::control::request::{Known, LOOKED_UP_AT_ONCE};
-use crate::domain::job::{JobKey, Stamp};
+use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia};
-use crate::domain::stage::StageKind;
+use crate::domain::stage::{Audio, StageKind};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::lists::keys::{Given, Name, Plain, plain};
 use crate::pipeline::lists::repeats::{Repeats, recording};
-use crate::pipeline::lists::rows::{Item, gather, items, looked};
+use crate::pipeline::lists::rows::{Item, gather, items, looked, sight};
 use crate::source::manifest::columns::announced;
 use crate::source::manifest::find::{Lists, find, taken_words};
 use crate::source::manifest::record::{Form, RowError};
 use crate::source::mount::Mount;
 use crate::source::stamp::Look;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -99,7 +100,10 @@ impl Planner<'_> {
             let named = self.named(mount.source(), items, (repeats, &mut given), (owners, number), listed).await?;
             let candidates = self.weighed(mount, named, listed).await?;
             let recordings: Vec<u64> = candidates.iter().filter_map(|one| one.row.as_deref()).map(recording).collect();
-            listed.sent += self.sent(mount, candidates, Some(&mut *listed)).await?;
+            let (all, failing) = (candidates.len() as u64, listed.failing);
+            let sent = self.sent(mount, candidates, Some(&mut *listed)).await?;
+            listed.sent += sent;
+            listed.copies += all.saturating_sub(sent + listed.failing - failing);
             for recording in recordings {
                 owners.entry(recording).or_insert(number);
             }
@@ -188,6 +192,8 @@ impl Planner<'_> {
         for (key, item, known) in named {
             let (stamp, announced) = (item.seen().unwrap_or_default(), announced(&item.record));
             let Ok(row) = item.order else { continue };
+            // Also where it has no job yet: it may have one a moment later.
+            self.counted_rows.insert(key.tag().0);
             let forecast = forecast_row(known.job.as_ref(), &row, item.looked.as_ref());
             let is_on_its_way = forecast == Forecast::OnTheWay;
             let bought_before = known.job.as_ref().is_some_and(|job| !job.outputs.is_empty());
@@ -213,13 +219,54 @@ impl Planner<'_> {
     }
 }
 
+impl Planner<'_> {
+    /// Counts what is on its way and stands nowhere any more where a look would find it: what a row ordered that was
+    /// taken out of its list since, and what a command ordered.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub async fn left(&mut self, mounts: &BTreeMap<SourceName, Arc<Mount>>) -> Result<(), Failure> {
+        let mut after = None;
+        loop {
+            let page = self.queue.ordered(after).await?;
+            let uncounted = page.jobs.into_iter().filter(|job| !self.counted_rows.contains(&job.key.tag().0));
+            for job in uncounted.collect::<Vec<_>>() {
+                if let Some(mount) = mounts.get(&job.key.source).filter(|mount| mount.away().is_none()) {
+                    self.left_one(mount, job).await?;
+                }
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn left_one(&mut self, mount: &Arc<Mount>, job: Job) -> Result<(), Failure> {
+        let Some(row) = job.row.clone() else { return Ok(()) };
+        let (theirs, of) = (Arc::clone(mount), row.clone());
+        let looked = blocking(move || looked(&theirs, &of)).await;
+        let candidate = Candidate {
+            key: job.key.clone(),
+            stamp: sight(looked.as_ref()).stamp().unwrap_or_default(),
+            forecast: forecast_row(Some(&job), &row, looked.as_ref()),
+            alike: false,
+            follows: job.stage.kind() == StageKind::Following,
+            announced: row.billed.map(|millis| Audio { millis, channels: 1, billed: None }),
+            row: Some(row),
+        };
+        let sent = self.counted(mount.source(), candidate)?;
+        self.sent(mount, sent.into_iter().collect(), None).await.map(drop)
+    }
+}
+
 /// As it is told.
 pub(super) fn named_row<'n>(source: &'n Source, row: &'n Row) -> Named<'n> {
     let path = match &row.media {
         RowMedia::File(path) => path.lossy().into_owned(),
         RowMedia::Url(url) => url.name(),
     };
-    Named { source, path, place: Some((&row.manifest, row.number)) }
+    Named { source, path, place: Some((&row.manifest, row.number)).filter(|_| !row.is_by_command()) }
 }
 
 async fn manifests(mount: &Arc<Mount>) -> Lists {
