@@ -8,7 +8,7 @@ use super::template::{Template, Templates};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::home::Homes;
-use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::names::{Hash, ServiceName, SourceName};
 use crate::domain::retry::Policy;
 use crate::domain::slots::Missed;
 use crate::domain::standing::Standing;
@@ -254,6 +254,8 @@ pub struct Source {
     pub include: GlobSet,
     /// As `include`, and stronger; holds the state and the service's data where they lie inside.
     pub exclude: GlobSet,
+    /// Stands for both as they are written.
+    pub sought: Hash,
     /// Our own folders that lie inside, relative to `folder`.
     pub own: Vec<PathBuf>,
     /// What is done where a subtitle by someone else is there already.

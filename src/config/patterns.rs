@@ -2,6 +2,7 @@
 
 use super::values::values;
 use super::written::{Refusal, Section, refusal, text};
+use crate::domain::names::Hash;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::Path;
 
@@ -47,6 +48,15 @@ pub(super) fn set(globs: impl IntoIterator<Item = Glob>) -> GlobSet {
     }
     // Each of them was built already, so the set can be.
     builder.build().unwrap_or_default()
+}
+
+/// Stands for these as they are written.
+pub(super) fn digest(include: &[Glob], exclude: &[Glob]) -> Hash {
+    let mut text = String::new();
+    for (mark, globs) in [('+', include), ('-', exclude)] {
+        globs.iter().for_each(|glob| text.extend([mark, '\n'].into_iter().chain(glob.glob().chars()).chain(['\0'])));
+    }
+    Hash::of(text.as_bytes())
 }
 
 /// A pattern for one of our own folders that lies inside a source: its uploads are no media of the

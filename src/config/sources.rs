@@ -5,7 +5,7 @@ use super::folders;
 use super::lists::{same_lists, told_of_earlier};
 use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
-use super::patterns::{globs, inside, media_glob, set};
+use super::patterns::{digest, globs, inside, media_glob, set};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
 use super::scoping::user_of;
@@ -108,6 +108,7 @@ impl Reader<'_> {
             Some(name) => name,
             None => default_name(section, &folder, &place)?,
         };
+        let sought = digest(&include, &exclude);
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
         let scan = timing::scan(section);
         let missed = timing::missed(section, &scan, manifests.is_some());
@@ -121,6 +122,7 @@ impl Reader<'_> {
             bucket: bucket.map(|spot| spot.value),
             include: set(include),
             exclude,
+            sought,
             own,
             existing,
             settle,

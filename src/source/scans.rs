@@ -3,7 +3,7 @@
 
 use crate::clock::Uptime;
 use crate::config::meant::Source;
-use crate::domain::names::Timestamp;
+use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::slots::{LastScan, Turn, turn};
 use serde::{Deserialize, Serialize};
@@ -30,8 +30,11 @@ struct Known {
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// Another folder under the same name of a source is another story.
+    /// Another folder under the same name of a source is another story …
     folder: RelPath,
+    /// … and so is what else is looked for in it.
+    #[serde(default)]
+    sought: Option<Hash>,
     #[serde(flatten)]
     last: LastScan,
 }
@@ -40,7 +43,11 @@ impl Scans {
     /// As kept in `file`. What cannot be read says nothing: one scan more is never wrong.
     pub fn new(source: Arc<Source>, file: PathBuf) -> Self {
         let kept = fs::read(&file).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
-        let kept = kept.filter(|kept| kept.folder.as_bytes() == source.folder.as_os_str().as_bytes());
+        let is_of = |kept: &Kept| {
+            let is_same = kept.sought.is_none_or(|sought| sought == source.sought);
+            is_same && kept.folder.as_bytes() == source.folder.as_os_str().as_bytes()
+        };
+        let kept = kept.filter(is_of);
         let known = Known { last: kept.map(|kept| kept.last), due: None };
         Self { source, file, known: Mutex::new(known) }
     }
@@ -97,7 +104,7 @@ impl Scans {
         self.known().last = Some(last.clone());
         let folder = RelPath::new(self.source.folder.as_os_str().as_bytes());
         let (file, by_slots) = (self.file.clone(), self.source.scan.line().is_some());
-        let kept = Kept { folder, last };
+        let kept = Kept { folder, sought: Some(self.source.sought), last };
         let written = tokio::task::spawn_blocking(move || write(&file, &kept, by_slots)).await;
         if let Ok(Err(error)) = written {
             let words = "when the source was scanned cannot be kept: after a restart it may be scanned again";
@@ -151,6 +158,8 @@ mod tests {
         assert_eq!(scans(state.path(), cron).turn(slot), Some(next));
         let elsewhere = scans(state.path(), "folder = \"/srv2\"\nscan = \"0 22 * * *\"");
         assert_eq!(elsewhere.turn(slot), Some(Turn::Now(Cause::First)));
+        let more = scans(state.path(), &format!("{cron}\ninclude = [\"**/*.dat\"]"));
+        assert_eq!(more.turn(slot), Some(Turn::Now(Cause::First)), "what nobody has looked for yet");
         assert_eq!(scans(state.path(), "folder = \"/srv\"").turn(slot), None);
         fs::write(state.path().join("folders/s.scanned"), "half").unwrap();
         assert_eq!(scans(state.path(), cron).turn(slot), Some(Turn::Now(Cause::First)));

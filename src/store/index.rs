@@ -1,4 +1,4 @@
-//! What a store of one process keeps in memory beside its rows: some 150 bytes a job, rebuilt by one
+//! What a store of one process keeps in memory beside its rows: some 60 to 150 bytes a job, rebuilt by one
 //! scan when it is opened.
 
 use crate::domain::fault::FaultKind;
