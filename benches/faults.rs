@@ -1,7 +1,7 @@
 //! What each fault of a service costs: 1,000 jobs a row through the real engine, the real store and real HTTP,
 //! against a service of our own that misbehaves in one way, or in all of them.
 //!
-//! `cargo bench --bench faults [JOBS]`
+//! `cargo bench --bench faults -- [JOBS] [NAME]`: all rows, or those whose name has this in it.
 
 #[allow(dead_code, clippy::unwrap_used)]
 #[path = "../tests/it/support/scripted.rs"]
@@ -18,12 +18,13 @@ const RUNNING: usize = 100;
 fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     let jobs = arguments.next().and_then(|count| count.parse().ok()).unwrap_or(1_000);
+    let wanted = arguments.next().unwrap_or_default();
     println!("{jobs} jobs a row, {RUNNING} at once, each transcribed in 5 to 15 s; time goes {SCALE} times as fast");
     println!("created: good transcriptions of each content, fewest and most. requests, reads: for each job");
     println!("429s: all, and those after half of the files were accepted. uploads, creates: sent again");
     println!("{}", Row::HEAD);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    for weather in &weather::ALL {
+    for weather in weather::ALL.iter().filter(|weather| weather.name.contains(&wanted)) {
         let row = runtime.block_on(row(weather, jobs, RUNNING));
         println!("{}", row.line());
         row.assert_laws();

@@ -10,6 +10,16 @@ const LESS: f64 = 0.7;
 /// What left together with what was pushed back says nothing new for so long.
 const ROUND: Duration = Duration::from_secs(5);
 
+/// Why the service is asked less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Push {
+    /// It said so: 429.
+    Said,
+    /// A time-out, a 5xx, an answer that was lost. It may be too much for it, or bad luck that has nothing to do
+    /// with how much is asked: of one answer in twenty that is lost, next to nothing would be left.
+    Guessed,
+}
+
 /// A limit that is found by trying, at most the agreed one and at least 1.
 #[derive(Debug, Clone)]
 pub struct Limit {
@@ -43,25 +53,27 @@ impl Limit {
         }
     }
 
-    /// The service pushed one back, by 429 or by not answering in time, while so many, it included, were
-    /// under way.
-    pub fn pushed_back(&mut self, under_way: usize, now: Uptime) {
-        if now < self.settled {
-            return;
-        }
-        self.settled = now.after(ROUND);
-        self.found = (self.found.min(under_way as f64) * LESS).max(1.0);
+    /// The service pushed one back while so many, it included, were under way.
+    pub fn pushed_back(&mut self, under_way: usize, push: Push, now: Uptime) {
+        self.lower(self.found.min(under_way as f64), push, now);
     }
 
-    /// The service takes ever longer, although it pushes nothing back: its own queue grows. That alone
-    /// never brings the limit below a quarter of what was agreed: a wrong guess must not cost much.
+    /// The service takes ever longer, although it pushes nothing back: its own queue grows.
     pub fn slowed(&mut self, now: Uptime) {
+        self.lower(self.found, Push::Guessed, now);
+    }
+
+    /// A guess never brings it below a quarter of what was agreed: a wrong one must not cost much.
+    fn lower(&mut self, from: f64, push: Push, now: Uptime) {
         if now < self.settled {
             return;
         }
         self.settled = now.after(ROUND);
-        let least = (self.most / 4.0).max(1.0);
-        self.found = self.found.min((self.found * LESS).max(least));
+        let least = match push {
+            Push::Said => 1.0,
+            Push::Guessed => (self.most / 4.0).max(1.0),
+        };
+        self.found = self.found.min((from * LESS).max(least));
     }
 }
 
@@ -115,17 +127,17 @@ mod tests {
     fn one_push_back_for_all_that_left_together() {
         let mut limit = Limit::new(25);
         for _ in 0..10 {
-            limit.pushed_back(20, at(1));
+            limit.pushed_back(20, Push::Said, at(1));
         }
         assert_eq!(limit.now(), 14, "0.7 of the 20 that were under way");
-        limit.pushed_back(14, at(6));
+        limit.pushed_back(14, Push::Guessed, at(6));
         assert_eq!(limit.now(), 9);
     }
 
     #[test]
     fn it_grows_only_while_it_is_used_up() {
         let mut limit = Limit::new(25);
-        limit.pushed_back(10, at(1));
+        limit.pushed_back(10, Push::Said, at(1));
         assert_eq!((limit.now(), limit.is_lowered()), (7, true));
         (0..1000).for_each(|_| limit.got_through(6));
         assert_eq!(limit.now(), 7);
@@ -136,11 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn slowness_alone_costs_three_quarters_at_most() {
+    fn a_guess_costs_three_quarters_at_most() {
         let mut limit = Limit::new(20);
         (0..100).for_each(|n| limit.slowed(at(10 * n)));
         assert_eq!(limit.now(), 5);
-        limit.pushed_back(2, at(5000));
+        (0..100).for_each(|n| limit.pushed_back(2, Push::Guessed, at(1000 + 10 * n)));
+        assert_eq!(limit.now(), 5, "nor does bad luck");
+        limit.pushed_back(2, Push::Said, at(5000));
         assert_eq!(limit.now(), 1);
         limit.slowed(at(6000));
         assert_eq!(limit.now(), 1, "and never raises it");
@@ -175,7 +189,7 @@ mod tests {
                         limit.got_through(n);
                         through += u64::from(counts);
                     } else {
-                        limit.pushed_back(n, at(second * 10));
+                        limit.pushed_back(n, Push::Said, at(second * 10));
                         back += u64::from(counts);
                         break;
                     }

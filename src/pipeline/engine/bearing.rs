@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::stage::{Event, StageKind};
+use crate::pipeline::limit::Push;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::wait::Looked;
 use crate::store::contract::StoreError;
@@ -59,16 +60,20 @@ impl Engine {
 
     /// An upload or a create that went wrong by the service's doing, or that it pushed back.
     pub(super) async fn pushed_back(&self, asked: StageKind, fault: &Fault) -> Result<(), StoreError> {
-        let too_much = matches!(fault.kind, FaultKind::Throttled { .. } | FaultKind::Broken | FaultKind::Unknown);
+        let push = match fault.kind {
+            FaultKind::Throttled { .. } => Push::Said,
+            FaultKind::Broken | FaultKind::Unknown => Push::Guessed,
+            _ => return Ok(()),
+        };
         let now = self.parts().clock.uptime();
         match asked {
-            StageKind::Probed if too_much => {
+            StageKind::Probed => {
                 let under_way = self.uploading.load(Ordering::Relaxed) + 1;
-                self.found().uploads.pushed_back(under_way, now);
+                self.found().uploads.pushed_back(under_way, push, now);
             }
-            StageKind::Uploaded if too_much => {
+            StageKind::Uploaded => {
                 let running = self.running().await?;
-                self.found().running.pushed_back(running, now);
+                self.found().running.pushed_back(running, push, now);
             }
             _ => {}
         }
