@@ -104,6 +104,7 @@ impl Intake<'_> {
         if let (true, Some(Turn::At { .. })) = (self.mount.is_known(), scans.turn(self.clock.wall())) {
             if followed.watch.is_some() {
                 let begun = self.while_it_changes(followed, self.scan(followed).folders(since)).await?;
+                self.not_forgotten(&begun, followed);
                 self.tell(&begun.troubles);
                 followed.troubles.clone_from(&begun.troubles);
                 self.leave(begun);
@@ -337,6 +338,7 @@ impl Intake<'_> {
         self.tell_cause();
         let scanned = self.while_it_changes(followed, self.scan(followed).whole()).await?;
         let took = self.clock.uptime().since(begun);
+        self.not_forgotten(&scanned, followed);
         if scanned.troubles != followed.troubles {
             self.tell(&scanned.troubles);
             followed.troubles.clone_from(&scanned.troubles);
@@ -393,9 +395,17 @@ impl Intake<'_> {
 
     async fn changed(&self, paths: BTreeSet<PathBuf>, followed: &Followed) -> Result<(), StoreError> {
         let scanned = self.scan(followed).below(topmost(paths)).await?;
+        self.not_forgotten(&scanned, followed);
         self.tell(&scanned.troubles);
         self.leave(scanned);
         Ok(())
+    }
+
+    /// A folder that was away for a moment may be back before anybody but this look has noticed.
+    fn not_forgotten(&self, scanned: &Scanned, followed: &Followed) {
+        if let Some(watch) = followed.watch.as_ref().filter(|_| !scanned.there) {
+            watch.hints().miss();
+        }
     }
 
     fn scan(&self, followed: &Followed) -> Scan<'_> {
@@ -622,6 +632,46 @@ mod tests {
         run_until(&intake, "all are found", async || store.counts().await.unwrap().total() == 3_001).await;
         let job = store.find(&clip).await.unwrap().unwrap();
         assert!(job.id.0 < 3_001, "it came last: job {}", job.id);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_was_told_of_while_the_folder_was_away_for_one_look_is_not_forgotten() {
+        use crate::source::marker::Stranger;
+        let (folder, state) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        for n in 0..2_000 {
+            std::fs::write(folder.path().join(format!("{n}.wav")), "").unwrap();
+        }
+        let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
+        let is_away = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let asked = Arc::clone(&is_away);
+        let look: crate::source::mount::Look = Arc::new(move |_, _| match asked.swap(false, Ordering::Relaxed) {
+            true => Err(Stranger::Away("is not there".to_owned())),
+            false => Ok(crate::source::disk::Disk::Local),
+        });
+        let mount = Arc::new(Mount::with_look(source, state.path(), Arc::new(crate::clock::SystemClock), look));
+        let store = memory::empty();
+        let count = std::sync::atomic::AtomicU64::new(0);
+        let admitted = || {
+            let n = count.fetch_add(1, Ordering::Relaxed);
+            if n % 400 == 10 {
+                std::fs::write(folder.path().join(format!("clip{n}.wav")), "").unwrap();
+                is_away.store(true, Ordering::Relaxed);
+            }
+        };
+        let intake = Intake {
+            mount,
+            store: &store,
+            clock: &Swift,
+            admitted: &admitted,
+            leftovers: &|_| {},
+            since: Timestamp(0),
+        };
+        let on_disk = || std::fs::read_dir(folder.path()).unwrap().count() as u64;
+        run_until(&intake, "all are found", async || {
+            let found = store.counts().await.unwrap().total();
+            found > 2_000 && found + u64::from(folder.path().join(".scribed").exists()) == on_disk()
+        })
+        .await;
     }
 
     #[tokio::test(flavor = "multi_thread")]

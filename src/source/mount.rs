@@ -45,7 +45,8 @@ pub struct Away {
     why: String,
 }
 
-type Look = Arc<dyn Fn(&Path, Option<&Known>) -> Result<Disk, Stranger> + Send + Sync>;
+/// How a folder is looked at.
+pub(crate) type Look = Arc<dyn Fn(&Path, Option<&Known>) -> Result<Disk, Stranger> + Send + Sync>;
 
 /// A source and whether its folder is there.
 pub struct Mount {
@@ -79,7 +80,8 @@ impl Mount {
         Self::with_look(source, state, clock, Arc::new(look))
     }
 
-    fn with_look(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>, look: Look) -> Self {
+    /// The same with a look of one's own.
+    pub(crate) fn with_look(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>, look: Look) -> Self {
         let memory = Memory::new(state, &source.name, &source.folder);
         let known = memory.load().unwrap_or_else(|error| {
             let words = "what the folder is known by cannot be read; it is learnt anew";

@@ -37,7 +37,7 @@ pub struct Changed {
 pub struct Hints {
     changed: Mutex<Changed>,
     some: Notify,
-    /// More had changed than was known when [`Hints::take_paths`] was asked last.
+    /// More had changed than was known when [`Hints::take_paths`] was asked last, or than could be looked at.
     missed: AtomicBool,
 }
 
@@ -51,6 +51,12 @@ impl Hints {
             }
             notified.await;
         }
+    }
+
+    /// What was told of could not be looked at: more has changed than is known, and the next [`Hints::take`] says so.
+    pub fn miss(&self) {
+        self.missed.store(true, Ordering::Relaxed);
+        self.some.notify_one();
     }
 
     /// What has changed since the last call.
