@@ -367,6 +367,7 @@ pub mod source {
         pub mod table;
         mod text;
     }
+    mod kept;
     pub mod marker;
     pub mod mount;
     pub mod mount_table;

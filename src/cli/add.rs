@@ -10,7 +10,7 @@ use crate::config::meant::Config;
 use crate::control::place::{is_in_a_bucket, is_url};
 use crate::control::request::{Added, Answer, Refusal, Request, UrlOrder};
 use crate::domain::reason::reason;
-use crate::domain::row::RowMedia;
+use crate::domain::row::Row;
 use crate::domain::stage::StageKind;
 use crate::source::manifest::cells;
 use std::io;
@@ -91,7 +91,7 @@ fn tell(context: &Context, added: &Added) -> io::Result<()> {
     object["known"] = added.known.into();
     context.emit(&object)?;
     let (id, source, path, kind) = (job.id, &job.key.source, &job.key.path, job.stage.kind());
-    let is_elsewhere = matches!(job.row.as_deref().map(|row| &row.media), Some(RowMedia::Url(_)));
+    let is_elsewhere = job.row.as_deref().is_some_and(Row::is_remote);
     if !added.known && is_elsewhere {
         return context.say(&format!("job {id}: {path} is taken under the source {source}; the service fetches it"));
     }

@@ -21,6 +21,7 @@ use crate::pipeline::lists::rows::looked;
 use crate::pipeline::making::{Around, Laid, Made, lay};
 use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::disk::Disk;
+use crate::source::manifest::record::all_wrong;
 use crate::source::mount::Mount;
 use crate::source::place::full_path;
 use crate::source::stamp::{Look, look};
@@ -42,10 +43,12 @@ pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8,
     for (mount, naming) in &rows {
         code = code.max(of_row(context, config, mount, naming).await?);
     }
+    // Where rows name it, they have been told.
+    let unless_told = |failure| if rows.is_empty() { Err(failure) } else { Ok(code) };
     let (source, key) = match found(config, typed) {
         Ok(found) if rows.is_empty() || found.0.manifests.is_none() => found,
         Ok(_) => return Ok(code),
-        Err(failure) => return if rows.is_empty() { Err(failure) } else { Ok(code) },
+        Err(failure) => return unless_told(failure),
     };
     match job_of(config, source, &key).await {
         Ok(job) => {
@@ -53,13 +56,7 @@ pub async fn run(context: &Context, config: &Config, typed: &Path) -> Result<u8,
             let shown = json!({ "source": key.source, "path": key.path.lossy(), "passed_over": passed_over });
             lay_out(context, config, source, &job, shown).await.map(|own| own.max(code))
         }
-        Err(failure) => {
-            if rows.is_empty() {
-                Err(failure)
-            } else {
-                Ok(code)
-            }
-        }
+        Err(failure) => unless_told(failure),
     }
 }
 
@@ -116,7 +113,7 @@ async fn of_row(context: &Context, config: &Config, mount: &Arc<Mount>, naming: 
     let row = match order {
         Ok(row) => row,
         Err(wrong) => {
-            shown["problem"] = json!(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+            shown["problem"] = json!(all_wrong(wrong));
             context.emit(&shown)?;
             tell(context, &shown)?;
             return Ok(UNFINISHED);

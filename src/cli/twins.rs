@@ -9,7 +9,7 @@ use crate::control::forecast::Forecast;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::row::{Row, RowMedia};
+use crate::domain::row::Row;
 use crate::domain::stage::Audio;
 use crate::domain::token::Order;
 use crate::media::measured::{Fact, Measured};
@@ -71,7 +71,7 @@ impl Candidate {
 
     /// Whether only the service reads it.
     pub fn is_remote(&self) -> bool {
-        self.row.as_ref().is_some_and(|row| matches!(row.media, RowMedia::Url(_)))
+        self.row.as_deref().is_some_and(Row::is_remote)
     }
 
     /// The manifest and the number of its row.

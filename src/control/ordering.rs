@@ -10,7 +10,7 @@ use crate::pipeline::blocking::blocking;
 use crate::pipeline::lists::keys::candidates;
 use crate::pipeline::lists::naming::{Asked, Naming, naming};
 use crate::pipeline::lists::rows::{looked, sight};
-use crate::source::manifest::record::RowError;
+use crate::source::manifest::record::all_wrong;
 use crate::source::mount::Mount;
 use crate::store::contract::StoreError;
 use std::path::Path;
@@ -96,7 +96,7 @@ impl Ordered {
                 Fact { holds: false, ..keeps(FactKind::Row, words, None) }
             }
             Err(wrong) => {
-                let words = format!("{place} names it and orders nothing: {}", told(wrong));
+                let words = format!("{place} names it and orders nothing: {}", all_wrong(wrong));
                 Fact { holds: false, ..keeps(FactKind::Row, words, Some("mend the row; it is read again by itself")) }
             }
         }
@@ -117,8 +117,4 @@ fn terms(row: &Row) -> String {
     let template = row.template.as_ref().map(|template| format!(" under the template {template}"));
     let languages = (!row.languages.is_empty()).then(|| format!(" in {}", row.languages.join(", ")));
     [template, languages].into_iter().flatten().collect()
-}
-
-fn told(wrong: &[RowError]) -> String {
-    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }

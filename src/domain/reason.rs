@@ -1,7 +1,7 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
-use crate::domain::row::RowMedia;
+use crate::domain::row::Row;
 use crate::domain::stage::Stage;
 
 /// The reason in words. What went wrong, or is waited for, comes first; else what the stage means.
@@ -11,13 +11,11 @@ pub fn reason(job: &Job) -> String {
         (Stage::Skipped { why }, _) => why.words().to_owned(),
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
-        (Stage::Found, None) if is_elsewhere(job) => "found; the service fetches it by itself".to_owned(),
+        (Stage::Found, None) if job.row.as_deref().is_some_and(Row::is_remote) => {
+            "found; the service fetches it by itself".to_owned()
+        }
         (stage, None) => resting(stage).to_owned(),
     }
-}
-
-fn is_elsewhere(job: &Job) -> bool {
-    matches!(job.row.as_deref().map(|row| &row.media), Some(RowMedia::Url(_)))
 }
 
 fn resting(stage: &Stage) -> &'static str {

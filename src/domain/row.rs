@@ -109,6 +109,11 @@ impl Row {
         Self::bare(RelPath::new(""), 0, RowMedia::Url(url))
     }
 
+    /// Whether only the service reads its recording.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.media, RowMedia::Url(_))
+    }
+
     /// Whether it stands in no list.
     pub fn is_by_command(&self) -> bool {
         self.manifest.as_bytes().is_empty()

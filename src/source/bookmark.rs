@@ -3,6 +3,7 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::path::RelPath;
+use crate::source::kept;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fs;
@@ -66,10 +67,8 @@ impl Bookmark {
 
 /// Not synced: what power loss takes costs a scan from the beginning.
 fn write(file: &Path, kept: &Kept) -> io::Result<()> {
-    fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
-    let half = file.with_extension("scan-tmp");
-    fs::write(&half, serde_json::to_vec(kept)?)?;
-    fs::rename(half, file)
+    let half = kept::half(file, "scan-tmp", kept, false)?;
+    kept::name(&half, file, false)
 }
 
 #[cfg(test)]

@@ -104,10 +104,7 @@ impl Intake<'_> {
         if let (true, Some(Turn::At { .. })) = (self.mount.is_known(), scans.turn(self.clock.wall())) {
             if followed.watch.is_some() {
                 let begun = self.while_it_changes(followed, self.scan(followed).folders(since)).await?;
-                self.not_forgotten(&begun, followed);
-                self.tell(&begun.troubles);
-                followed.troubles.clone_from(&begun.troubles);
-                self.leave(begun);
+                self.looked(begun, followed);
             }
             self.mended().await?;
             return Ok(Duration::ZERO);
@@ -282,7 +279,7 @@ impl Intake<'_> {
         let shares = async {
             match &followed.watch {
                 Some(_) if !followed.shares.at.is_empty() => {
-                    self.slept(followed.shares.due).await;
+                    self.wait(|| followed.shares.due.since(self.clock.uptime())).await;
                 }
                 _ => std::future::pending().await,
             }
@@ -291,26 +288,17 @@ impl Intake<'_> {
             biased;
             _ = away.wait_for(Option::is_some) => Woken::Away,
             // Before the changes, of which there may always be one.
-            () = self.until(due) => Woken::Time,
+            () = self.wait(|| self.left(due)) => Woken::Time,
             () = shares => Woken::Shares,
             () = changes(mounts) => Woken::Mounts,
             () = hints => Woken::Changed,
         }
     }
 
-    async fn until(&self, due: Option<Uptime>) {
+    /// Until nothing is left to be waited for: clocks are set, and machines sleep.
+    async fn wait(&self, left: impl Fn() -> Duration) {
         loop {
-            let left = self.left(due);
-            if left.is_zero() {
-                return;
-            }
-            self.clock.sleep(left).await;
-        }
-    }
-
-    async fn slept(&self, until: Uptime) {
-        loop {
-            let left = until.since(self.clock.uptime());
+            let left = left();
             if left.is_zero() {
                 return;
             }
@@ -338,14 +326,19 @@ impl Intake<'_> {
         self.tell_cause();
         let scanned = self.while_it_changes(followed, self.scan(followed).whole()).await?;
         let took = self.clock.uptime().since(begun);
+        self.looked(scanned, followed);
+        self.mended().await?;
+        Ok(took)
+    }
+
+    /// What a look at all of the folder has left to do. What is wrong is told when it changes.
+    fn looked(&self, scanned: Scanned, followed: &mut Followed) {
         self.not_forgotten(&scanned, followed);
         if scanned.troubles != followed.troubles {
             self.tell(&scanned.troubles);
             followed.troubles.clone_from(&scanned.troubles);
         }
         self.leave(scanned);
-        self.mended().await?;
-        Ok(took)
     }
 
     /// Of what nobody would expect at this hour.
@@ -510,14 +503,7 @@ mod tests {
         let leftovers = |_: BTreeSet<PathBuf>| {
             scans.fetch_add(1, Ordering::Relaxed);
         };
-        let intake = Intake {
-            mount,
-            store: &store,
-            clock: &clock,
-            admitted: &|| {},
-            leftovers: &leftovers,
-            since: Timestamp(0),
-        };
+        let intake = Intake { leftovers: &leftovers, ..unheard(mount, &store, &clock) };
         let changes = async {
             while scans.load(Ordering::Relaxed) < 3 {
                 std::fs::write(folder.path().join("busy.wav"), "").unwrap();
@@ -539,14 +525,7 @@ mod tests {
             let source = Arc::new(source_in(folder.path(), lines));
             Arc::new(Mount::new(source, state.path(), Arc::new(crate::clock::SystemClock)))
         };
-        let intake = |lines: &str| Intake {
-            mount: mount(lines),
-            store: &store,
-            clock: &clock,
-            admitted: &|| {},
-            leftovers: &|_| {},
-            since: Timestamp(0),
-        };
+        let intake = |lines: &str| unheard(mount(lines), &store, &clock);
         let (every, hourly) = (intake("scan = \"15m\"\n"), intake("scan = \"0 * * * *\"\n"));
         hourly.mount.scans().begins(clock.wall()).await;
         hourly.mount.scans().ends(clock.wall()).await;
@@ -557,6 +536,11 @@ mod tests {
         assert_eq!(left(), (10, 60));
         clock.pass(7200 + 3601, 0);
         assert_eq!(left(), (10, 0));
+    }
+
+    /// One that tells nobody.
+    fn unheard<'i>(mount: Arc<Mount>, store: &'i dyn Store, clock: &'i dyn Clock) -> Intake<'i> {
+        Intake { mount, store, clock, admitted: &|| {}, leftovers: &|_| {}, since: Timestamp(0) }
     }
 
     /// A hundred times as fast as the real one.
@@ -621,14 +605,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5)); // a slow disk, for as long as it takes
             }
         };
-        let intake = Intake {
-            mount,
-            store: &store,
-            clock: &Swift,
-            admitted: &admitted,
-            leftovers: &|_| {},
-            since: Timestamp(0),
-        };
+        let intake = Intake { admitted: &admitted, ..unheard(mount, &store, &Swift) };
         run_until(&intake, "all are found", async || store.counts().await.unwrap().total() == 3_001).await;
         let job = store.find(&clip).await.unwrap().unwrap();
         assert!(job.id.0 < 3_001, "it came last: job {}", job.id);
@@ -658,14 +635,7 @@ mod tests {
                 is_away.store(true, Ordering::Relaxed);
             }
         };
-        let intake = Intake {
-            mount,
-            store: &store,
-            clock: &Swift,
-            admitted: &admitted,
-            leftovers: &|_| {},
-            since: Timestamp(0),
-        };
+        let intake = Intake { admitted: &admitted, ..unheard(mount, &store, &Swift) };
         let on_disk = || std::fs::read_dir(folder.path()).unwrap().count() as u64;
         run_until(&intake, "all are found", async || {
             let found = store.counts().await.unwrap().total();
@@ -688,14 +658,7 @@ mod tests {
             path: crate::domain::path::RelPath::new(path),
         };
         std::fs::write(folder.path().join("first.wav"), "").unwrap();
-        let intake = Intake {
-            mount: Arc::clone(&mount),
-            store: &store,
-            clock: &Swift,
-            admitted: &|| {},
-            leftovers: &|_| {},
-            since: Timestamp(0),
-        };
+        let intake = unheard(Arc::clone(&mount), &store, &Swift);
         let found = async |path: &str| store.find(&key(path)).await.unwrap().is_some();
         let mut step = 0;
         run_until(&intake, "both are found", async || {

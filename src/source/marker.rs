@@ -5,6 +5,7 @@ use crate::crash::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
 use crate::source::ignore::MARKER;
+use crate::source::kept;
 use crate::source::mount_table;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a folder is known by.
@@ -74,17 +74,10 @@ impl Memory {
     /// # Errors
     /// What the file system says.
     pub fn keep(&self, known: &Known) -> io::Result<()> {
-        let dir = self.file.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
         let kept = Kept { folder: RelPath::new(self.folder.as_os_str().as_bytes()), known: known.clone() };
-        // Always the same name: what a killed process left of it is written over by the next one.
-        let half = self.file.with_extension("tmp");
-        let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
-        file.write_all(&serde_json::to_vec(&kept)?)?;
-        file.sync_all()?;
+        let half = kept::half(&self.file, "tmp", &kept, true)?;
         crash::point(Point::FolderBegun);
-        fs::rename(&half, &self.file)?;
-        File::open(dir)?.sync_all()?;
+        kept::name(&half, &self.file, true)?;
         crash::point(Point::FolderKept);
         Ok(())
     }

@@ -6,12 +6,12 @@ use crate::config::meant::Source;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::slots::{LastScan, Turn, turn};
+use crate::source::kept;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Of one source.
@@ -117,18 +117,9 @@ impl Scans {
     }
 }
 
-/// Always the same temporary name: what a killed process left of it is written over by the next one.
-fn write(file: &std::path::Path, kept: &Kept, is_durable: bool) -> io::Result<()> {
-    let dir = file.parent().unwrap_or(std::path::Path::new("."));
-    fs::create_dir_all(dir)?;
-    let half = file.with_extension("scanned-tmp");
-    let mut open = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
-    open.write_all(&serde_json::to_vec(kept)?)?;
-    if is_durable {
-        open.sync_all()?;
-    }
-    fs::rename(&half, file)?;
-    if is_durable { File::open(dir)?.sync_all() } else { Ok(()) }
+fn write(file: &Path, kept: &Kept, is_durable: bool) -> io::Result<()> {
+    let half = kept::half(file, "scanned-tmp", kept, is_durable)?;
+    kept::name(&half, file, is_durable)
 }
 
 #[cfg(test)]
@@ -136,7 +127,6 @@ mod tests {
     use super::*;
     use crate::config::reading;
     use crate::domain::slots::Cause;
-    use std::path::Path;
 
     fn scans(state: &Path, lines: &str) -> Scans {
         let text = format!("[[source]]\nname = \"s\"\n{lines}\n");

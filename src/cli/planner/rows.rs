@@ -18,7 +18,7 @@ use crate::pipeline::lists::repeats::{Repeats, recording};
 use crate::pipeline::lists::rows::{Item, gather, items, looked, sight};
 use crate::source::manifest::columns::announced;
 use crate::source::manifest::find::{Lists, find, taken_words};
-use crate::source::manifest::record::{Form, RowError};
+use crate::source::manifest::record::{Form, RowError, all_wrong};
 use crate::source::mount::Mount;
 use crate::source::stamp::Look;
 use std::collections::{BTreeMap, HashMap};
@@ -175,7 +175,7 @@ impl Planner<'_> {
 
     fn wrong(&mut self, source: &Source, item: &Item, wrong: &[RowError], listed: &mut Listed) -> Result<(), Failure> {
         listed.wrong += 1;
-        let words = wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let words = all_wrong(wrong);
         self.sum.lists.mend(listed, item.record.number, &words);
         let place = Some((&listed.manifest, item.record.number));
         Ok(self.say(&Named { source, path: String::new(), place }, "wrong", &words)?)

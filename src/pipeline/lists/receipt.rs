@@ -10,7 +10,7 @@ use crate::output::placing::PlaceError;
 use crate::output::table::{Keeper, Piece, write_table};
 use crate::pipeline::blocking::joined;
 use crate::source::manifest::find::RECEIPT;
-use crate::source::manifest::record::{Form, OURS, Record, RowError, plain};
+use crate::source::manifest::record::{Form, OURS, Record, RowError, all_wrong, plain};
 use crate::source::place::{full_path, outputs_beside};
 use crate::wire::iso;
 use std::ffi::OsString;
@@ -137,7 +137,7 @@ impl Draft {
         match answer {
             Answer::Wrong(wrong) => {
                 set("state", "wrong".to_owned());
-                set("reason", wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
+                set("reason", all_wrong(wrong));
                 set("fault", "row".to_owned());
             }
             Answer::Repeats(first) => {

@@ -154,7 +154,7 @@ impl<'r> Reader<'r> {
     }
 
     fn together(&mut self, row: &Row) {
-        if row.checksum.is_some() && matches!(row.media, RowMedia::Url(_)) {
+        if row.checksum.is_some() && row.is_remote() {
             let column = row.checksum.as_ref().map(|sum| sum.algorithm().name());
             let what = "cannot be held against what only the service fetches: download it and name the file, or leave \
                         the cell empty";

@@ -31,6 +31,11 @@ impl std::fmt::Display for RowError {
     }
 }
 
+/// Everything that is wrong with a row, in one line.
+pub fn all_wrong(wrong: &[RowError]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// How the receipt of a manifest is to be written, so that the same program opens it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
