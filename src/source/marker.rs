@@ -7,12 +7,13 @@ use crate::domain::path::RelPath;
 use crate::source::ignore::MARKER;
 use crate::source::kept;
 use crate::source::mount_table;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// What a folder is known by.
@@ -153,14 +154,15 @@ fn words(error: &io::Error) -> String {
 }
 
 /// Learns what a folder is to be known by: the marker it has, or a new one, or its file system where
-/// nothing can be written.
+/// nothing can be written. An empty marker gets the id that the folder `was` known by, so that whoever else
+/// knows the folder by that one needs no word of its own.
 ///
 /// # Errors
 /// What the file system says; then the folder is known by nothing yet.
-pub fn learn(folder: &Path) -> io::Result<Known> {
+pub fn learn(folder: &Path, was: Option<&Known>) -> io::Result<Known> {
     match read(folder)? {
         Some(id) if !id.is_empty() => Ok(Known::Marker(id)),
-        found => match write(folder, found.is_some()) {
+        _ => match fill(folder, was) {
             Ok(id) => Ok(Known::Marker(id)),
             Err(error) if is_read_only(&error) => mount_table::identity(folder).map(Known::FileSystem).ok_or(error),
             Err(error) => Err(error),
@@ -172,27 +174,44 @@ fn is_read_only(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP))
 }
 
-/// The id in the marker: its first line; `None` where there is no such file.
+/// The id in the marker; `None` where there is no such file.
 fn read(folder: &Path) -> io::Result<Option<String>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(folder.join(MARKER), flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(None),
-        opened => File::from(opened?),
-    };
+    match open(folder, OFlags::RDONLY) {
+        Err(Errno::NOENT) => Ok(None),
+        opened => id_in(&opened?).map(Some),
+    }
+}
+
+fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
+    let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644)).map(File::from)
+}
+
+/// Its first line.
+fn id_in(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
     file.take(200).read_to_end(&mut text)?;
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(Some(String::from_utf8_lossy(line).trim().to_owned()))
+    Ok(String::from_utf8_lossy(line).trim().to_owned())
 }
 
-/// A new marker, or an id into an empty one. A crash may leave it empty: then it is filled another time.
-fn write(folder: &Path, is_there: bool) -> io::Result<String> {
-    let id = uuid::Uuid::new_v4().simple().to_string();
-    let new = if is_there { OFlags::empty() } else { OFlags::CREATE | OFlags::EXCL };
-    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | new;
-    let mut file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
+/// The id of a marker that was missing or empty: who comes at the same time takes what the first one wrote.
+/// A crash may leave it empty: then it is filled another time.
+fn fill(folder: &Path, was: Option<&Known>) -> io::Result<String> {
+    let file = open(folder, OFlags::RDWR | OFlags::CREATE)?;
+    // Where there are no locks, a race is left to a person's word.
+    let _ = rustix::fs::flock(&file, FlockOperation::LockExclusive);
+    let found = id_in(&file)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
     crash::point(Point::MarkerMade);
-    file.write_all(format!("{id}\n{EXPLAINED}").as_bytes())?;
+    let id = match was {
+        Some(Known::Marker(id)) => id.clone(),
+        _ => uuid::Uuid::new_v4().simple().to_string(),
+    };
+    file.set_len(0)?;
+    file.write_all_at(format!("{id}\n{EXPLAINED}").as_bytes(), 0)?;
     file.sync_all()?;
     crash::point(Point::MarkerWritten);
     Ok(id)
@@ -210,8 +229,8 @@ mod tests {
     fn a_folder_is_known_by_its_marker() {
         let folder = TempDir::new().unwrap();
         assert_eq!(recognise(folder.path(), None), Ok(()));
-        let known = learn(folder.path()).unwrap();
-        assert_eq!(learn(folder.path()).unwrap(), known, "another scribed takes the marker as it is");
+        let known = learn(folder.path(), None).unwrap();
+        assert_eq!(learn(folder.path(), None).unwrap(), known, "another scribed takes the marker as it is");
         assert_eq!(recognise(folder.path(), Some(&known)), Ok(()));
         let marker = folder.path().join(MARKER);
         fs::write(&marker, "somebody else's\n").unwrap();
@@ -220,7 +239,26 @@ mod tests {
         assert_eq!(recognise(folder.path(), Some(&known)), Err(Stranger::NoMarker));
         fs::write(&marker, "").unwrap();
         assert_eq!(recognise(folder.path(), Some(&known)), Ok(()), "a person's word");
-        assert_ne!(learn(folder.path()).unwrap(), known, "and it gets an id");
+        assert_eq!(learn(folder.path(), Some(&known)).unwrap(), known, "and it is known as before");
+        fs::write(&marker, "").unwrap();
+        assert_ne!(learn(folder.path(), None).unwrap(), known, "who knew nothing gives it a new id");
+    }
+
+    #[test]
+    fn all_who_meet_a_new_folder_know_it_by_the_same() {
+        for round in 0..200 {
+            let folder = TempDir::new().unwrap();
+            if round % 2 == 0 {
+                fs::write(folder.path().join(MARKER), "\n").unwrap();
+            }
+            let known = std::thread::scope(|scope| {
+                let all = [(); 4].map(|()| scope.spawn(|| learn(folder.path(), None).unwrap()));
+                all.map(|one| one.join().unwrap())
+            });
+            for one in &known {
+                assert_eq!(recognise(folder.path(), Some(one)), Ok(()), "{known:?}");
+            }
+        }
     }
 
     #[test]

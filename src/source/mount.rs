@@ -138,7 +138,7 @@ impl Mount {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
             _ => {}
         }
-        memory.keep(&marker::learn(place).map_err(failed)?).map_err(failed)
+        memory.keep(&marker::learn(place, None).map_err(failed)?).map_err(failed)
     }
 
     /// The subtitles in its folder.
@@ -295,10 +295,11 @@ impl Mount {
     /// user's was seen in it: the bare mount point of a share that is away has nothing in it. Blocks.
     pub fn mark(&self) {
         let folder = &self.source.folder;
-        if self.bucket.is_some() || self.state().known.is_some() && !marker::is_blank(folder) {
+        let was = self.state().known.clone();
+        if self.bucket.is_some() || was.is_some() && !marker::is_blank(folder) {
             return; // a bucket is known by its name
         }
-        let learnt = marker::learn(folder).and_then(|known| self.memory.keep(&known).map(|()| known));
+        let learnt = marker::learn(folder, was.as_ref()).and_then(|known| self.memory.keep(&known).map(|()| known));
         match learnt {
             Ok(known) => self.state().known = Some(known),
             Err(error) => {
