@@ -115,6 +115,7 @@ pub mod config {
     pub mod overlay;
     mod parameters;
     pub mod patterns;
+    mod picking;
     pub mod problem;
     pub mod reading;
     pub mod schedule;
@@ -187,6 +188,7 @@ pub mod domain {
     pub mod nearest;
     pub mod path;
     pub mod pause;
+    pub mod pick;
     pub mod reason;
     pub mod remote;
     pub mod retry;

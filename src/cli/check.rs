@@ -6,7 +6,7 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Upload};
+use crate::config::meant::{Config, Source, Upload};
 use crate::control::request::Daemon;
 use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
@@ -44,9 +44,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     if needs_recogniser(&config) {
         verdicts.extend(tools(&config));
     }
-    if config.services.values().any(|service| service.terms().upload == Upload::Audio) {
-        verdicts.push(extraction());
-    }
+    verdicts.extend(extraction(&config));
     verdicts.extend(house(&config).await);
     // What cannot be listened on was told by whoever tried.
     if verdicts.iter().all(|verdict| verdict.what != "callbacks") {
@@ -143,15 +141,25 @@ fn tools(config: &Config) -> Vec<Verdict> {
     }
 }
 
-fn extraction() -> Verdict {
-    match missing_programs().as_slice() {
-        [] => good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"),
-        missing => {
-            let words = "does not run, and `upload = \"audio\"` needs it: install the package `ffmpeg`; until then files \
-                         are sent as they are";
-            bad("upload", format!("{} {words}", missing.join(" or ")))
-        }
+/// Whether sound can be taken out of files, where that is asked for.
+fn extraction(config: &Config) -> Option<Verdict> {
+    let of_all = config.services.values().any(|service| service.terms().upload == Upload::Audio);
+    let is_picked = |source: &Source| source.track.is_some() || source.channels.is_some();
+    let picked = config.sources.iter().find(|source| is_picked(source));
+    if !of_all && picked.is_none() {
+        return None;
     }
+    let missing = missing_programs();
+    if missing.is_empty() {
+        return Some(good("upload", "ffmpeg and ffprobe are there: sound tracks are sent alone"));
+    }
+    let words = match picked {
+        Some(source) => {
+            format!("`track` and `channels` of the source {} need it: until then its files wait", source.name)
+        }
+        None => "`upload = \"audio\"` needs it: until then files are sent as they are".to_owned(),
+    };
+    Some(bad("upload", format!("{} does not run, and {words}; install the package `ffmpeg`", missing.join(" or "))))
 }
 
 /// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.

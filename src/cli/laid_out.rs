@@ -6,6 +6,7 @@ use crate::cli::plan::Queue;
 use crate::cli::way::place;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Source};
+use crate::config::overlay::Overlay;
 use crate::control::ordering::is_its;
 use crate::control::request::Known;
 use crate::daemon;
@@ -197,10 +198,17 @@ fn say_made(shown: &mut Value, config: &Config, laid: &Laid, made: &Made) {
     let mut leaves = BTreeMap::new();
     note_leaves("", &request, &mut leaves);
     let from: BTreeMap<&String, String> = leaves.keys().map(|key| (key, origin(key, laid, &file))).collect();
-    let outputs = laid.overlays.iter().rev().find(|overlay| overlay.outputs.is_some());
+    let said_by = |says: fn(&Overlay) -> bool| {
+        let overlay = laid.overlays.iter().rev().find(|overlay| says(overlay));
+        overlay.map_or_else(|| file.to_string(), |overlay| overlay.from.clone())
+    };
+    shown["sound"] = json!(made.rendered.pick);
+    shown["sound_from"] = json!({
+        "track": said_by(|overlay| overlay.track.is_some()), "channels": said_by(|overlay| overlay.channels.is_some()),
+    });
     shown["template"] = json!(made.making.template);
     shown["outputs"] = json!(made.making.outputs);
-    shown["outputs_from"] = json!(outputs.map_or_else(|| file.to_string(), |overlay| overlay.from.clone()));
+    shown["outputs_from"] = json!(said_by(|overlay| overlay.outputs.is_some()));
     shown["from"] = json!(from);
     shown["request"] = request;
 }
@@ -254,9 +262,9 @@ fn kept(config: &Config, job: &Job) -> Option<Value> {
         Stage::Probed { params, .. } => *params,
         stage => stage.order()?.params,
     };
-    let params = ParamFiles::new(config.state.join("params")).load(&hash).ok()?;
-    let request = request(Value::Object((*params).clone()), &making.metadata);
-    Some(json!({ "template": making.template, "outputs": making.outputs, "request": request }))
+    let (params, pick) = ParamFiles::new(config.state.join("params")).order(&hash).ok()?;
+    let request = request(Value::Object(params), &making.metadata);
+    Some(json!({ "template": making.template, "outputs": making.outputs, "request": request, "sound": pick }))
 }
 
 fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
@@ -282,6 +290,10 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     let template = Some(text("template")).filter(|name| !name.is_empty());
     context.say(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
     context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
+    for part in ["track", "channels"].into_iter().filter(|part| !shown["sound"][part].is_null()) {
+        let (said, from) = (&shown["sound"][part], shown["sound_from"][part].as_str().unwrap_or_default());
+        context.say(&format!("  {part:<9} {said}  ({from})"))?;
+    }
     let mut leaves = BTreeMap::new();
     note_leaves("", &shown["request"], &mut leaves);
     leaves.remove("");
@@ -292,7 +304,7 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     if shown["kept"].is_null() {
         return Ok(());
     }
-    if shown["kept"]["request"] == shown["request"] && shown["kept"]["outputs"] == shown["outputs"] {
+    if ["request", "outputs", "sound"].iter().all(|part| shown["kept"][part] == shown[part]) {
         return context.say("  it was made with the same already");
     }
     context.say(

@@ -317,7 +317,8 @@ impl<'a> Planner<'a> {
         let (all, looked_at) = (self.all, self.looked_at);
         while let Some((file, read, media)) = each.next().await {
             self.sum.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
-            let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio).or(file.announced);
+            let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio);
+            let audio = audio.map(|audio| audio.with_only(source.channels.as_ref())).or(file.announced);
             found.push((file, read, audio));
             let hours = self.sum.audio_seconds() / 3600.0;
             self.shown.tick(|| format!("{looked_at} of {all} files looked at, {hours:.2} h of audio so far"));

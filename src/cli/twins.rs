@@ -110,7 +110,7 @@ pub fn read(measured: &Measured, source: &Source, file: &Candidate, repeated: bo
         return Read::default();
     }
     let (params, problem) = match making::foretold(source, &job, Timestamp(0)) {
-        Ok(made) => (made.map(|made| Hash::of(&made.rendered.params.canonical())), None),
+        Ok(made) => (made.map(|made| Hash::of(&made.rendered.canonical())), None),
         Err(fault) => (None, Some(fault.words)),
     };
     Read { likeness, content, params, problem: problem.filter(|_| file.row.is_some()) }

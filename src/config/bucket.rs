@@ -130,13 +130,14 @@ fn reach(value: &DeValue<'_>) -> Result<Reach, Refusal> {
     }
 }
 
-/// What must be heard of before it is bought goes through here: the service at home fetches nothing, and under a
-/// budget the upload's answer says how long a recording is.
+/// What must be heard of before it is bought goes through here: the service at home fetches nothing, under a budget
+/// the upload's answer says how long a recording is, and a track or a channel is taken out here.
 pub(super) fn reached(sources: &mut [Source], services: &BTreeMap<ServiceName, Service>, budget: &Budget) {
     let has_wall = |source: &Source| budget.all != Allowance::default() || source.budget != Allowance::default();
     let is_elsewhere = |source: &Source| matches!(services.get(&source.service), Some(Service::Hosted(_)));
+    let is_picked = |source: &Source| source.track.is_some() || source.channels.is_some();
     for source in sources {
-        let through = source.local_only || has_wall(source) || !is_elsewhere(source);
+        let through = source.local_only || has_wall(source) || is_picked(source) || !is_elsewhere(source);
         if let Some(bucket) = source.bucket.as_mut().filter(|_| through) {
             bucket.reach = Reach::Stream;
         }

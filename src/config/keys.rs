@@ -101,6 +101,8 @@ const SOURCE: &[Key] = &[
     value("priority"),
     value("capture"),
     value("language"),
+    value("track"),
+    value("channels"),
     value("template"),
     value("outputs"),
     value("name_as"),

@@ -9,6 +9,7 @@ use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
 use crate::domain::home::Homes;
 use crate::domain::names::{Hash, ServiceName, SourceName};
+use crate::domain::pick::{Channels, TrackPick};
 use crate::domain::retry::Policy;
 use crate::domain::slots::Missed;
 use crate::domain::standing::Standing;
@@ -278,6 +279,10 @@ pub struct Source {
     pub capture: Option<Capture>,
     /// The language that is spoken, where its template says nothing.
     pub language: Option<String>,
+    /// The sound track that is sent; `None`: what `upload` says.
+    pub track: Option<TrackPick>,
+    /// The channels of it that are sent; `None`: what `upload` says.
+    pub channels: Option<Channels>,
     /// The parameters of the request.
     pub template: Template,
     /// What is written for each job; never empty, without repetition.

@@ -2,6 +2,7 @@
 
 use super::parameters::join;
 use crate::domain::format::Format;
+use crate::domain::pick::{Channels, TrackPick};
 use crate::wire::shorthand;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -15,6 +16,10 @@ pub struct Overlay {
     pub template: Option<String>,
     /// The language that is spoken.
     pub language: Option<String>,
+    /// The sound track that is sent.
+    pub track: Option<TrackPick>,
+    /// The channels of it that are sent.
+    pub channels: Option<Channels>,
     /// What is written.
     pub outputs: Option<Vec<Format>>,
     /// Higher ones come first.

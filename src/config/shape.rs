@@ -27,6 +27,8 @@ pub enum Shape {
     Address,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// The number of a sound track, or the code of a language.
+    Track,
     /// A list of these; at least so many.
     List(usize, &'static Shape),
 }
@@ -59,6 +61,8 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.manifest" => S::Text,
         "source.name" | "source.folder" | "source.scan" | "source.service" | "source.template" => S::Text,
         "source.name_as" | "source.capture" | "source.language" | "source.place" => S::Text,
+        "source.track" => S::Track,
+        "source.channels" => S::List(1, &S::Between(1, 64)),
         "source.scan.at" | "source.scan.timezone" | "source.submit.from" | "source.submit.timezone" => S::Text,
         "source.submit.for" => S::Span,
         "source.missed" => S::Choice(&["once", "skip"]),
@@ -96,6 +100,9 @@ impl Shape {
             Self::Url => text("^[hH][tT][tT][pP][sS]?://[^/]"),
             Self::Secret => text("^(env|file):."),
             Self::Address => text(r"^(\[[0-9a-fA-F:.]+\]|[0-9.]+):[0-9]+$"),
+            Self::Track => {
+                json!({ "anyOf": [Self::Whole(1).schema(), { "type": "string", "pattern": "^[A-Za-z]{2,3}([-_].*)?$" }] })
+            }
             Self::Choice(words) => json!({ "type": "string", "enum": words }),
             Self::List(least, of) => json!({ "type": "array", "minItems": least, "items": of.schema() }),
         }

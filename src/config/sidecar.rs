@@ -5,6 +5,7 @@
 use super::keys::{self, Holds, Key};
 use super::overlay::Overlay;
 use super::parameters::{Plain, line_of};
+use super::picking::{channels, track};
 use super::problem::Problem;
 use super::sources::{format, language};
 use super::standings::priority;
@@ -20,6 +21,8 @@ const SIDECAR: &[Key] = &[
     Key { name: "template", holds: Holds::Value },
     Key { name: "language", holds: Holds::Value },
     Key { name: "vocabulary", holds: Holds::Value },
+    Key { name: "track", holds: Holds::Value },
+    Key { name: "channels", holds: Holds::Value },
     Key { name: "outputs", holds: Holds::Value },
     Key { name: "priority", holds: Holds::Value },
     Key { name: "parameters", holds: Holds::Value },
@@ -69,6 +72,8 @@ fn read(file: &Section<'_>, from: &str, written: &str, templates: &Templates) ->
             .map_err(|Refusal { why, mend }| refusal(why, mend.replace("add ", "jobs.toml needs ")))
     });
     overlay.template = named.map(|spot| spot.value.name().to_owned());
+    overlay.track = file.get("track", track).map(|spot| spot.value);
+    overlay.channels = channels(file);
     overlay.outputs = outputs(file);
     overlay.priority = file.get("priority", priority).map(|spot| spot.value);
     if let Some(spot) = file.get("language", language) {

@@ -6,6 +6,7 @@ use super::lists::{same_lists, told_of_earlier};
 use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{digest, globs, inside, media_glob, set};
+use super::picking::{channels, track};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
 use super::scoping::user_of;
@@ -82,6 +83,7 @@ impl Reader<'_> {
         let outputs = outputs(section);
         let capture = section.get("capture", |value| Capture::build(&text(value)?)).map(|spot| spot.value);
         let language = section.get("language", language).map(|spot| spot.value);
+        let (track, channels) = (section.get("track", track).map(|spot| spot.value), channels(section));
         let name_as = name_as(section, known.scope)?;
         let bucket = self.bucket(section);
         let outputs_to = section.get("place", text).filter(|place| place.value != BESIDE);
@@ -134,6 +136,8 @@ impl Reader<'_> {
             budget: allowance(&section.section("budget")),
             capture,
             language,
+            track,
+            channels,
             template: template.map_or_else(Template::empty, |spot| spot.value),
             outputs,
             name_as,

@@ -5,6 +5,7 @@ use super::parameters::{Written, in_short, join};
 use super::variables::{Scope, Vars};
 use super::written::{Refusal, Section, refusal};
 use crate::domain::nearest::nearest;
+use crate::domain::pick::Pick;
 use crate::wire::fields::{Complaint, METADATA, METADATA_LIMIT, Side, coerce, text_length};
 use crate::wire::params::Params;
 use crate::wire::shorthand;
@@ -25,6 +26,19 @@ pub struct Rendered {
     pub params: Params,
     /// What becomes `custom_metadata` together with our token, for which there is room.
     pub metadata: Map<String, Value>,
+    /// Which sound of the recording is sent, where that is not left to it. No template says that.
+    pub pick: Option<Pick>,
+}
+
+impl Rendered {
+    /// What is kept of it, and what its hash is taken of: everything that makes another order.
+    pub fn canonical(&self) -> Vec<u8> {
+        self.params.canonical_with(|params| {
+            if let Some(pick) = &self.pick {
+                pick.put(params);
+            }
+        })
+    }
 }
 
 /// Why a template cannot be filled in for one job: everything at once.
@@ -135,7 +149,7 @@ impl Template {
         }
         coerce(&mut value);
         match Params::read(&value, Side::Client) {
-            Ok(reading) if wrongs.is_empty() => return Ok(Rendered { params: reading.params, metadata }),
+            Ok(reading) if wrongs.is_empty() => return Ok(Rendered { params: reading.params, metadata, pick: None }),
             Ok(_) => {}
             Err(complaints) => {
                 // What did not render is null by now; it is told once.

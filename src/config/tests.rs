@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::keys::{FILE, Holds, Key};
-use super::meant::{BucketAccess, Config, Existing, Recogniser, Service, Terms, Upload};
+use super::meant::{BucketAccess, Config, Existing, Reach, Recogniser, Service, Terms, Upload};
 use super::name_as::{DEFAULT_NAME, NameProblem, NameTemplate, NameVars};
 use super::overlay::Overlay;
 use super::problem::Problems;
@@ -124,6 +124,30 @@ fn the_shapes_of_results_are_chosen() {
           |
           = help: the default is "interface"
         "#);
+}
+
+#[test]
+fn what_is_picked_of_the_sound_is_said_in_numbers_or_a_language() {
+    let source = |more: &str| read(&format!("[[source]]\nfolder = \"inbox\"\n{more}"));
+    let right = source("track = \"ger\"\nchannels = [2, 1]\n").unwrap();
+    let written = (&right.sources[0].track, &right.sources[0].channels);
+    assert_eq!(serde_json::json!(written), serde_json::json!(["ger", [2, 1]]));
+    let problems = source("track = \"german\"\nchannels = [1, 1]\n").unwrap_err().to_string();
+    insta::assert_snapshot!(problems);
+    for wrong in ["track = 0", "track = -1", "track = 1.5", "channels = []", "channels = [0]", "channels = [65]"] {
+        assert!(source(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn what_is_taken_out_of_goes_through_here() {
+    let bucket = "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_KEY\"\n[[source]]\nbucket = \"s3://media\"\n\
+                  reach = \"url\"\ns3 = { anonymous = true }\n";
+    let reach = |more: &str| read(&format!("{bucket}{more}")).unwrap().sources[0].bucket.as_ref().unwrap().reach;
+    assert_eq!(
+        [reach(""), reach("track = 1\n"), reach("channels = [1]\n")],
+        [Reach::Url, Reach::Stream, Reach::Stream]
+    );
 }
 
 #[test]

@@ -75,6 +75,8 @@ pub enum FaultKind {
     Altered,
     /// The spool has no room for its sound track now: others of ours have it, and give it back.
     NoRoom,
+    /// The track or the channels that are to be sent of the file are not in it, or cannot be taken out of it.
+    NotInIt,
     /// It does not fit into what is left of a budget.
     Budget,
     /// Its source's window is shut. Told, and not kept: the clock knows it.
@@ -107,6 +109,7 @@ impl FaultKind {
             Self::Awaited => "awaited",
             Self::Altered => "altered",
             Self::NoRoom => "no_room",
+            Self::NotInIt => "not_in_it",
             Self::Budget => "budget",
             Self::Window => "window",
             Self::Asks => "asks",
@@ -115,7 +118,7 @@ impl FaultKind {
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 22] = [
+    pub const NAMES: [&str; 23] = [
         "refused",
         "barred",
         "throttled",
@@ -134,6 +137,7 @@ impl FaultKind {
         "awaited",
         "altered",
         "no_room",
+        "not_in_it",
         "budget",
         "window",
         "asks",
@@ -156,9 +160,12 @@ impl Fault {
     /// Who is to blame for it.
     pub fn blame(&self) -> Blame {
         match self.kind {
-            FaultKind::Refused { .. } | FaultKind::Template | FaultKind::Altered | FaultKind::Gone | FaultKind::Bug => {
-                Blame::Job
-            }
+            FaultKind::Refused { .. }
+            | FaultKind::Template
+            | FaultKind::Altered
+            | FaultKind::NotInIt
+            | FaultKind::Gone
+            | FaultKind::Bug => Blame::Job,
             FaultKind::Dead { code } if code < 500 => Blame::Job,
             FaultKind::Dead { .. } | FaultKind::Unreadable => Blame::Passing,
             FaultKind::Barred { .. } => Blame::Key,

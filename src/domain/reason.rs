@@ -74,6 +74,6 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Refused { .. } | F::Barred { .. } | F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => {
             "service"
         }
-        F::Gone | F::Template | F::Altered | F::Bug => "retry",
+        F::Gone | F::Template | F::Altered | F::NotInIt | F::Bug => "retry",
     }
 }

@@ -25,8 +25,11 @@ pub struct Track {
     pub cut: Cut,
     /// Whether it has the bytes that it had in the file; else it was coded anew, without loss.
     pub copied: bool,
-    /// As many as in the file.
+    /// How many were sent.
     pub channels: u32,
+    /// Which ones of the track's, from 1; none: all of them, as they are in the file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<u32>,
     /// Milliseconds of sound.
     pub millis: u64,
     /// How many were sent.
@@ -133,17 +136,22 @@ impl Sent {
     }
 }
 
-/// For people.
+/// For people. A track is named as ffmpeg names it.
 impl fmt::Display for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Track { cut, copied, channels, bytes, .. } = match self {
+        let Track { cut, copied, channels, only, bytes, .. } = match self {
             Self::Original { why } => return write!(f, "the file as it is: {why}"),
             Self::Audio(track) => &**track,
         };
         let made = if *copied { "as it was" } else { "without loss" };
         let plural = if *channels == 1 { "" } else { "s" };
-        write!(f, "its sound track alone: track {}, {} {made}, ", cut.track, cut.codec.name())?;
-        write!(f, "{channels} channel{plural}, {bytes} bytes")?;
+        write!(f, "its sound track alone: stream 0:{}, {} {made}, ", cut.track, cut.codec.name())?;
+        if only.is_empty() {
+            write!(f, "{channels} channel{plural}, {bytes} bytes")?;
+        } else {
+            let only: Vec<String> = only.iter().map(u32::to_string).collect();
+            write!(f, "channel{plural} {} of it, {bytes} bytes", only.join(", "))?;
+        }
         match cut.start_ms {
             0 => Ok(()),
             late => write!(f, ", which begins {late} ms after the file"),
@@ -174,7 +182,8 @@ mod tests {
     #[test]
     fn what_was_sent_is_kept_as_it_is_written_here_for_ever() {
         let cut = Cut { codec: Codec::Aac, track: 1, start_ms: 1476 };
-        let track = Track { cut, copied: true, channels: 2, millis: 3013, bytes: 49340, hash: Hash::of(b"") };
+        let track =
+            Track { cut, copied: true, channels: 2, only: Vec::new(), millis: 3013, bytes: 49340, hash: Hash::of(b"") };
         let sent = Sent::Audio(Box::new(track));
         let written = serde_json::to_value(&sent).unwrap();
         let expected = serde_json::json!({
@@ -183,6 +192,10 @@ mod tests {
         });
         assert_eq!(written, expected);
         assert_eq!(serde_json::from_value::<Sent>(written).unwrap(), sent);
+        let Sent::Audio(track) = sent else { panic!("it is a track") };
+        let second = Sent::Audio(Box::new(Track { channels: 1, only: vec![2], copied: false, ..*track }));
+        assert_eq!(serde_json::to_value(&second).unwrap()["only"], serde_json::json!([2]));
+        assert!(second.to_string().contains("channel 2 of it, 49340 bytes"), "{second}");
         let original: Sent = serde_json::from_str(r#"{"what": "original", "why": "no ffmpeg"}"#).unwrap();
         assert_eq!(original.to_string(), "the file as it is: no ffmpeg");
     }

@@ -4,6 +4,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::making::Making;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
+use crate::domain::pick::Channels;
 use crate::domain::row::Row;
 use crate::domain::sent::Sent;
 use crate::domain::token::{Order, Token};
@@ -114,6 +115,12 @@ impl Audio {
     pub fn to_reserve(&self) -> Option<u64> {
         let amount = self.millis.saturating_mul(u64::from(self.channels));
         (amount > 0).then_some(amount)
+    }
+
+    /// Where only these of its channels are sent; `None`: all.
+    pub fn with_only(self, channels: Option<&Channels>) -> Self {
+        let sent = channels.map_or(u32::MAX, Channels::count);
+        Self { channels: self.channels.min(sent), ..self }
     }
 }
 
@@ -240,6 +247,8 @@ pub enum Event {
         params: Hash,
         /// What else it is made with now.
         making: Box<Making>,
+        /// Whether other sound of it is to be sent: then the upload is of no use.
+        is_other_sound: bool,
     },
     /// The service has the audio.
     Uploaded {
@@ -350,6 +359,9 @@ impl Stage {
         Ok(match (self, event) {
             (S::Found, E::Settled) => S::Settled,
             (S::Settled, E::Probed { params, content, .. }) => S::Probed { params, content },
+            (S::Uploaded { order, .. }, E::Remade { params, is_other_sound: true, .. }) => {
+                S::probed(Order { params, ..order })
+            }
             (S::Uploaded { order, audio, upload }, E::Remade { params, .. }) => {
                 S::Uploaded { order: Order { params, ..order }, audio, upload }
             }
@@ -429,9 +441,11 @@ impl Stage {
         !matches!(self, Self::Found | Self::Settled | Self::Fetched { .. } | Self::Skipped { .. })
     }
 
-    /// What was bought is bought again only if it is worth nothing; else it is asked for again.
+    /// What was bought is bought again only if it is worth nothing; else it is asked for again. What is sent of a
+    /// file that did not have it is said anew.
     fn revived(self, fault: &Fault) -> Self {
         match self {
+            Self::Probed { .. } if fault.kind == FaultKind::NotInIt => Self::Settled,
             Self::Submitted { order, .. } if is_worthless(fault) => Self::probed(order),
             other => other,
         }

@@ -4,6 +4,7 @@
 
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
 use super::ffmpeg::{answer, last_line, on, spawn_error, timed};
+use crate::domain::pick::{Channels, Pick, Tongue, TrackPick};
 use crate::domain::sent::Codec;
 use serde::Deserialize;
 use std::fs::File;
@@ -22,15 +23,19 @@ pub enum Found {
     Nothing(&'static str),
     /// Its container lists all its tracks, and none of them is sound.
     NoSound,
+    /// It has sound, and not what is picked of it; in words.
+    Lacks(String),
 }
 
-/// A sound track in a file, the one that players choose.
+/// A sound track in a file: the one that is picked, or that players choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sound {
     /// Among all tracks of the file, from 0.
     pub track: u32,
     /// From 1.
     pub channels: u32,
+    /// Those of its channels that are sent, from 1, in this order; none: all as they are.
+    pub only: Vec<u32>,
     /// Seconds from the file's first picture or sound to its own first sound, never negative.
     pub start: f64,
     /// Seconds from its first to its last sound, where the file says that.
@@ -93,18 +98,18 @@ pub fn plainly_nothing(head: &[u8]) -> Option<&'static str> {
 
 const SOUND_ONLY: &str = "it is sound alone, and compressed already";
 
-/// Asks ffprobe what `file` has to offer.
+/// Asks ffprobe what `file` has to offer: what is picked, whether anything is gained by that or not.
 ///
 /// # Errors
 /// Those of [`super::decode::probe`].
-pub async fn look(file: File) -> Result<Found, DecodeError> {
+pub async fn look(file: File, pick: Option<&Pick>) -> Result<Found, DecodeError> {
     let json = ask(file, STREAMS).await?;
-    serde_json::from_slice(&json).map(found).map_err(strange)
+    serde_json::from_slice(&json).map(|answer| found(answer, pick)).map_err(strange)
 }
 
 const STREAMS: &str = "format=format_name,start_time,duration:stream=index,codec_type,codec_name,channels,sample_rate,\
                        sample_fmt,start_time,duration,bit_rate:stream_disposition=default,attached_pic:\
-                       stream_tags=DURATION";
+                       stream_tags=DURATION,language";
 
 async fn ask(file: File, what: &str) -> Result<Vec<u8>, DecodeError> {
     let spawned = on("ffprobe", file, &[]).args(["-show_entries", what, "-of", "json"]).spawn();
@@ -122,26 +127,64 @@ fn strange(error: serde_json::Error) -> DecodeError {
 /// Containers that list every track at their beginning, or in their index.
 const LISTS_ALL: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
 
-fn found(answer: Answer) -> Found {
+fn found(answer: Answer, pick: Option<&Pick>) -> Found {
     let is_format = |names: &[&str]| answer.format.format_name.split(',').any(|name| names.contains(&name));
     if is_format(&PLAYLISTS) {
         return Found::Nothing("it is a list of other files");
     }
     let is_picture = |track: &Listed| track.codec_type == "video" && track.disposition.attached_pic == 0;
-    let (has_picture, is_sound) =
-        (answer.streams.iter().any(is_picture), |track: &&Listed| track.codec_type == "audio");
-    let mut sounds = answer.streams.iter().filter(is_sound);
-    let chosen = sounds.clone().find(|track| track.disposition.default == 1).or_else(|| sounds.next());
-    let Some(track) = chosen else {
+    let has_picture = answer.streams.iter().any(is_picture);
+    let sounds: Vec<&Listed> = answer.streams.iter().filter(|track| track.codec_type == "audio").collect();
+    if sounds.is_empty() {
         let is_sure = has_picture && is_format(&LISTS_ALL);
         return if is_sure { Found::NoSound } else { Found::Nothing("ffprobe finds no sound track in it") };
+    }
+    let (track, only) = match picked(&sounds, pick) {
+        Ok(picked) => picked,
+        Err(words) => return Found::Lacks(words),
     };
-    if !has_picture && !is_uncompressed(&track.codec_name) {
+    if pick.is_none() && !has_picture && !is_uncompressed(&track.codec_name) {
         return Found::Nothing(SOUND_ONLY);
     }
     let is_exact = is_format(&EXACT);
-    sound(track, &answer.format, has_picture, is_exact)
-        .map_or(Found::Nothing("ffprobe cannot tell when its sound begins"), Found::Sound)
+    match sound(track, &answer.format, has_picture, is_exact) {
+        Some(sound) => Found::Sound(Sound { only, ..sound }),
+        None => Found::Nothing("ffprobe cannot tell when its sound begins"),
+    }
+}
+
+/// The track, and those of its channels that are sent where that is not all as they are. In words what is not there.
+fn picked<'a>(sounds: &[&'a Listed], pick: Option<&Pick>) -> Result<(&'a Listed, Vec<u32>), String> {
+    let by_language = |tongue: &Tongue| {
+        let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.is(tag));
+        sounds.iter().find(is_meant)
+    };
+    let track = match pick.and_then(Pick::track) {
+        None => sounds.iter().find(|track| track.disposition.default == 1).or(sounds.first()),
+        Some(TrackPick::Number(number)) => sounds.get(number.get() as usize - 1),
+        Some(TrackPick::Language(tongue)) => by_language(tongue),
+    };
+    let track = *track.ok_or_else(|| listed(sounds))?;
+    let channels = pick.and_then(Pick::channels).map(Channels::numbers).unwrap_or_default();
+    if channels.iter().any(|channel| *channel > track.channels) {
+        return Err(listed(sounds));
+    }
+    let is_all = channels.iter().copied().eq(1..=track.channels);
+    Ok((track, if is_all { Vec::new() } else { channels.to_vec() }))
+}
+
+/// `its sound tracks are 1 (eng, 2 channels), 2 (6 channels)`.
+fn listed(sounds: &[&Listed]) -> String {
+    let one = |(number, track): (usize, &&Listed)| {
+        let plural = if track.channels == 1 { "" } else { "s" };
+        let language = track.tags.language.as_deref().map(|tag| format!("{tag}, ")).unwrap_or_default();
+        format!("{} ({language}{} channel{plural})", number + 1, track.channels)
+    };
+    let all: Vec<String> = sounds.iter().enumerate().map(one).collect();
+    match all.as_slice() {
+        [one] => format!("its only sound track is {one}"),
+        all => format!("its sound tracks are {}", all.join(", ")),
+    }
 }
 
 /// Containers that say of each track how long it is; others tell it of the whole file, or guess.
@@ -156,6 +199,7 @@ fn sound(track: &Listed, format: &Format, has_picture: bool, is_exact: bool) -> 
     Some(Sound {
         track: track.index,
         channels: track.channels,
+        only: Vec::new(),
         start,
         seconds: seconds(track.duration.as_ref()).or(ends).filter(|seconds| is_exact && *seconds > 0.0),
         whole: seconds(format.duration.as_ref()),
@@ -175,11 +219,17 @@ fn is_lossless(codec: &str) -> bool {
 }
 
 impl Sound {
-    /// The ways to write it, the best first.
+    /// How many channels are sent.
+    pub fn sent(&self) -> u32 {
+        if self.only.is_empty() { self.channels } else { self.only.len() as u32 }
+    }
+
+    /// The ways to write it, the best first. Single channels are always coded anew.
     pub fn ways(&self) -> Vec<Way> {
         // What FLAC can hold; ffmpeg writes no more than 24 bits.
-        let fits = (1..=8).contains(&self.channels) && (1..=655_350).contains(&self.rate);
-        let copy = Codec::parse(&self.codec).map(|codec| Way { codec, copied: true });
+        let fits = (1..=8).contains(&self.sent()) && (1..=655_350).contains(&self.rate);
+        let copy = Codec::parse(&self.codec).filter(|_| self.only.is_empty());
+        let copy = copy.map(|codec| Way { codec, copied: true });
         let anew = fits.then_some(Way { codec: Codec::Flac, copied: false });
         copy.into_iter().chain(anew).collect()
     }
@@ -193,7 +243,7 @@ impl Sound {
             (true, Some(rate)) => rate as f64 * 1.1 / 8.0,
             // The most that anybody codes speech or music with.
             (true, None) => f64::from(self.channels.max(1)) * 320_000.0 / 8.0,
-            (false, _) => f64::from(self.rate) * f64::from(self.channels) * if self.is_deep { 3.1 } else { 2.1 },
+            (false, _) => f64::from(self.rate) * f64::from(self.sent()) * if self.is_deep { 3.1 } else { 2.1 },
         };
         Some((rate * seconds) as u64 + FRAMES)
     }
@@ -222,7 +272,12 @@ pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u6
     let mut ffmpeg = on("ffmpeg", from, &["-itsoffset", &earlier]);
     ffmpeg.args(["-map", &format!("0:{}", sound.track), "-map_metadata", "-1", "-map_chapters", "-1"]);
     ffmpeg.args(["-vn", "-sn", "-dn", "-fflags", "+bitexact", "-flags", "+bitexact"]);
-    ffmpeg.args(if way.copied { &["-c:a", "copy"] } else { anew(sound) });
+    match way.copied {
+        true => ffmpeg.args(["-c:a", "copy"]),
+        false => {
+            ffmpeg.args(["-c:a", "flac", "-sample_fmt", if sound.is_deep { "s32" } else { "s16" }, "-af", &anew(sound)])
+        }
+    };
     // Its own standard output, but as a file that it can go back in.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
     let mut child = ffmpeg.spawn().map_err(|error| spawn_error("ffmpeg", error))?;
@@ -246,12 +301,14 @@ fn io(error: io::Error) -> ExtractError {
     DecodeError::Io(error).into()
 }
 
-/// Where a recorder lost sound, silence takes its place, or all that follows would come too early.
-fn anew(sound: &Sound) -> &'static [&'static str] {
-    match sound.is_deep {
-        true => &["-c:a", "flac", "-sample_fmt", "s32", "-af", "aresample=async=1"],
-        false => &["-c:a", "flac", "-sample_fmt", "s16", "-af", "aresample=async=1"],
-    }
+/// Where a recorder lost sound, silence takes its place, or all that follows would come too early. Channels are
+/// taken as they are, never mixed.
+fn anew(sound: &Sound) -> String {
+    const LAYOUTS: [&str; Channels::MOST] = ["mono", "stereo", "3.0", "quad", "5.0", "5.1", "6.1", "7.1"];
+    const GAPS: &str = "aresample=async=1";
+    let Some(layout) = sound.only.len().checked_sub(1).map(|last| LAYOUTS[last]) else { return GAPS.to_owned() };
+    let taken = sound.only.iter().enumerate().map(|(place, channel)| format!("|c{place}=c{}", channel - 1));
+    format!("pan={layout}{},{GAPS}", taken.collect::<String>())
 }
 
 fn container(codec: Codec) -> &'static str {
@@ -380,6 +437,8 @@ struct Disposition {
 struct Tags {
     #[serde(rename = "DURATION")]
     duration: Option<String>,
+    #[serde(alias = "LANGUAGE")]
+    language: Option<String>,
 }
 
 #[cfg(test)]
@@ -387,7 +446,7 @@ mod tests {
     use super::*;
 
     fn of(json: &str) -> Found {
-        found(serde_json::from_str(json).unwrap())
+        found(serde_json::from_str(json).unwrap(), None)
     }
 
     const SOUND: &str = r#"{"index": 1, "codec_type": "audio", "codec_name": "aac", "channels": 2, "sample_rate": "48000",

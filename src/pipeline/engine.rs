@@ -144,7 +144,7 @@ pub struct Engine {
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
     /// Where sound tracks alone are sent.
-    extractor: Mutex<Option<Arc<Extractor>>>,
+    extractor: Mutex<Arc<Extractor>>,
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
@@ -262,8 +262,8 @@ impl Engine {
         Arc::clone(&self.parts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn extractor(&self) -> Option<Arc<Extractor>> {
-        self.extractor.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn extractor(&self) -> Arc<Extractor> {
+        Arc::clone(&self.extractor.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Works with these from now on: the same store, clock and service under another configuration. What is under
@@ -461,9 +461,9 @@ impl Engine {
     }
 }
 
-fn extractor(parts: &Parts, cores: usize) -> Option<Arc<Extractor>> {
-    let wanted = parts.terms.upload == meant::Upload::Audio;
-    wanted.then(|| Arc::new(Extractor::new(Arc::clone(&parts.spool), cores, parts.terms.limits.uploads)))
+fn extractor(parts: &Parts, cores: usize) -> Arc<Extractor> {
+    let of_all = parts.terms.upload == meant::Upload::Audio;
+    Arc::new(Extractor::new(Arc::clone(&parts.spool), of_all, cores, parts.terms.limits.uploads))
 }
 
 /// The whole wait after so many earlier failures.

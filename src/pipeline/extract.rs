@@ -1,17 +1,20 @@
 //! What is sent of a file where `upload = "audio"`: its sound track, taken out into the spool, or the file as
-//! it is where that gains nothing or cannot be done. No move of its own: a part of the upload.
+//! it is where that gains nothing or cannot be done. Where a track or channels are picked, these and nothing else,
+//! whatever `upload` says. No move of its own: a part of the upload.
 
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::pick::Pick;
 use crate::domain::sent::{Cut, Track};
 use crate::domain::stage::Skip;
 use crate::media::decode::DecodeError;
 use crate::media::extract::{ExtractError, Found, Sound, Way, extract, look, measure, plainly_nothing, reopened};
 use crate::output::spool::{Asked, Room, Spool};
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::medium::Medium;
 use crate::pipeline::upload::{Passage, opened};
 use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
@@ -21,16 +24,21 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Takes sound tracks out of files, as many at once as there are cores, beside the uploads.
 pub struct Extractor {
+    of_all: bool,
     spool: Arc<Spool>,
     cores: usize,
     at_once: Semaphore,
     uplink: Semaphore,
     said_missing: AtomicBool,
 }
+
+/// So often it is looked whether there is room in the spool.
+pub const ROOM_LOOKED_FOR: Duration = Duration::from_secs(1);
 
 /// What is given to the service.
 pub enum Given {
@@ -40,6 +48,8 @@ pub enum Given {
     Track(Box<Taken>),
     /// Nothing: there is none in it.
     Nothing(Skip),
+    /// Nothing: what is picked of it is not there, or cannot be taken out. Unless the file has changed.
+    Unmet(Fault),
 }
 
 /// A sound track that was taken out, in the spool.
@@ -72,16 +82,25 @@ fn as_is(why: impl Into<String>) -> Not {
 }
 
 impl Extractor {
-    /// One that works on so many cores, beside so many uploads at a time.
-    pub fn new(spool: Arc<Spool>, cores: usize, uploads: usize) -> Self {
+    /// One that works on so many cores, beside so many uploads at a time: `of_all` files, or only of those of which
+    /// something is picked.
+    pub fn new(spool: Arc<Spool>, of_all: bool, cores: usize, uploads: usize) -> Self {
         let (at_once, uplink) = (Semaphore::new(cores.max(1)), Semaphore::new(uploads));
-        Self { spool, cores: cores.max(1), at_once, uplink, said_missing: AtomicBool::new(false) }
+        Self { of_all, spool, cores: cores.max(1), at_once, uplink, said_missing: AtomicBool::new(false) }
     }
 
-    /// How many more may be begun than uploads at a time, so that there is always something to send: none
-    /// while somebody waits for room in the spool.
+    /// How many more may be begun than uploads at a time, so that there is always something to send; `None`
+    /// while somebody waits for room in the spool. Files that need none do not wait for it.
     pub fn ahead(&self) -> Option<usize> {
-        (!self.spool.is_short()).then_some(self.cores)
+        match self.of_all {
+            true => (!self.spool.is_short()).then_some(self.cores),
+            false => Some(0),
+        }
+    }
+
+    /// When a job that found no room in the spool is due: as soon as there is some, where all wait for that.
+    pub fn room_looked_for(&self, now: Timestamp) -> Timestamp {
+        if self.of_all { now } else { now.after(ROOM_LOOKED_FOR) }
     }
 
     /// A turn to upload.
@@ -89,42 +108,49 @@ impl Extractor {
         self.uplink.acquire().await.ok() // never closed
     }
 
-    /// What is to be given to the service of this file.
+    /// What is to be given to the service of a job's recording.
     ///
     /// # Errors
     /// A fault of this machine's; whatever the file is, it can be sent as it is.
-    pub async fn run(&self, path: &Path, disk: Disk, job: &Job, now: Timestamp) -> Result<Given, Fault> {
+    pub async fn run(&self, medium: &Medium, job: &Job, pick: Option<&Pick>, now: Timestamp) -> Result<Given, Fault> {
+        if !self.of_all && pick.is_none() {
+            return Ok(Given::AsIs(None));
+        }
         let _turn = self.at_once.acquire().await;
-        let source = Source { job, now };
-        let looked = match self.opened(path, disk, &source).await {
+        let source = Source { job, pick, now };
+        let given = match medium {
+            Medium::File { path, disk } => self.of_file(&source, path, *disk).await?,
+            Medium::Object { bucket, path } => self.of_object(&source, bucket, path).await?,
+            Medium::Remote(_) => Given::AsIs(None),
+        };
+        Ok(source.strictly(given))
+    }
+
+    async fn of_file(&self, source: &Source<'_>, path: &Path, disk: Disk) -> Result<Given, Fault> {
+        let looked = match self.opened(path, disk, source).await {
             Ok(from) => source.looked(&from).await.map(|found| (found, from)),
             Err(not) => Err(not),
         };
         // Read once: what one of the two has read is in the system's memory for the other.
         let hash = source.hash(path.to_owned(), disk);
         match looked {
-            Ok((found, from)) => self.given(&source, found, &from, hash).await,
-            Err(not) => self.said(job, not),
+            Ok((found, from)) => self.given(source, found, &from, hash).await,
+            Err(not) => self.said(source, not),
         }
     }
 
-    /// The same of an object: it is fetched into the spool for it, where there is room for all of it.
-    ///
-    /// # Errors
-    /// As [`Extractor::run`].
-    pub async fn run_object(&self, bucket: &Bucket, path: &RelPath, job: &Job, now: Timestamp) -> Result<Given, Fault> {
-        let _turn = self.at_once.acquire().await;
-        let source = Source { job, now };
-        let fetched = match self.fetched(&source, bucket, path).await {
+    /// It is fetched into the spool for it, where there is room for all of it.
+    async fn of_object(&self, source: &Source<'_>, bucket: &Bucket, path: &RelPath) -> Result<Given, Fault> {
+        let fetched = match self.fetched(source, bucket, path).await {
             Ok(fetched) => source.looked(&fetched.file).await.map(|found| (found, fetched)),
             Err(not) => Err(not),
         };
         match fetched {
             // Its room is kept until its sound is out of it.
             Ok((found, Fetched { file, content, _room })) => {
-                self.given(&source, found, &file, std::future::ready(Ok(content))).await
+                self.given(source, found, &file, std::future::ready(Ok(content))).await
             }
-            Err(not) => self.said(job, not),
+            Err(not) => self.said(source, not),
         }
     }
 
@@ -139,6 +165,7 @@ impl Extractor {
             Found::Sound(sound) => sound,
             Found::Nothing(why) => return Ok(Given::AsIs(Some(why.to_owned()))),
             Found::NoSound => return Ok(Given::Nothing(Skip::NoSound)),
+            Found::Lacks(words) => return Ok(Given::Unmet(source.unmet(&words))),
         };
         crash::point(Point::Extracting);
         match futures_util::future::try_join(self.taken(source, from, &sound), content).await {
@@ -146,7 +173,7 @@ impl Extractor {
                 crash::point(Point::Extracted);
                 Ok(Given::Track(Box::new(Taken { file: Arc::new(file), content, track, _room: room })))
             }
-            Err(not) => self.said(source.job, not),
+            Err(not) => self.said(source, not),
         }
     }
 
@@ -161,7 +188,7 @@ impl Extractor {
     async fn fetched(&self, source: &Source<'_>, bucket: &Bucket, path: &RelPath) -> Result<Fetched, Not> {
         let unread = |_| Not::Given(Given::AsIs(None)); // as above
         let head = bucket.piece(path, HEAD as u64, false).await.map_err(unread)?;
-        if let Some(why) = plainly_nothing(&head[..head.len().min(HEAD)]) {
+        if let Some(why) = source.plainly_nothing(&head[..head.len().min(HEAD)]) {
             return Err(Not::Given(Given::AsIs(Some(why.to_owned()))));
         }
         let (size, name) = (source.job.seen.size, "the object, of which the sound track is to be taken out,");
@@ -202,20 +229,25 @@ impl Extractor {
         let bytes = into.metadata().map_err(|error| source.no_spool(&error))?.len();
         let read = reopened(&into).map_err(|error| source.no_spool(&error))?;
         let (seconds, channels) = measure(read).await.map_err(|error| source.failed(error.into()))?;
-        if channels != sound.channels || !sound.lasts(seconds) {
+        if channels != sound.sent() || !sound.lasts(seconds) {
             let words = format!("its sound track came out as {seconds:.1} s of {channels} channels");
             let should = sound.seconds.or(sound.whole).unwrap_or_default();
-            return Err(as_is(format!("{words}, not as {should:.1} s of {}", sound.channels)));
+            return Err(as_is(format!("{words}, not as {should:.1} s of {}", sound.sent())));
         }
         room.shrink(bytes);
         let cut = Cut { codec: way.codec, track: sound.track, start_ms: millis(sound.start) };
-        let (copied, millis) = (way.copied, millis(seconds));
-        Ok((into, Track { cut, copied, channels, millis, bytes, hash: Hash::of(b"") }, room))
+        let (copied, only, millis) = (way.copied, sound.only.clone(), millis(seconds));
+        Ok((into, Track { cut, copied, channels, only, millis, bytes, hash: Hash::of(b"") }, room))
     }
 
     fn room(&self, source: &Source<'_>, sound: &Sound, way: Way) -> Result<Room, Not> {
-        // What comes to as much as the file is of no use.
-        let bytes = sound.estimate(way).map_or(source.job.seen.size, |bytes| bytes.min(source.job.seen.size));
+        let (size, estimate) = (source.job.seen.size, sound.estimate(way));
+        let bytes = match source.pick {
+            // What comes to as much as the file is of no use.
+            None => estimate.map_or(size, |bytes| bytes.min(size)),
+            // One channel coded without loss may be more than all of them coded with it.
+            Some(_) => estimate.unwrap_or(size.saturating_mul(if way.copied { 2 } else { 20 })),
+        };
         self.asked(source, bytes, "its sound track")
     }
 
@@ -235,9 +267,14 @@ impl Extractor {
     }
 
     /// What is missing for all is told once.
-    fn said(&self, job: &Job, not: Not) -> Result<Given, Fault> {
+    fn said(&self, source: &Source<'_>, not: Not) -> Result<Given, Fault> {
         match not {
             Not::Fault(fault) => Err(fault),
+            Not::Missing(why) if let Some(pick) = source.pick => {
+                let words = format!("{pick} is to be sent of it, and cannot be taken out: {why}");
+                Err(Fault::new(FaultKind::Unwritable, words, source.now))
+            }
+            Not::Given(given) if source.pick.is_some() => Ok(given),
             Not::Missing(why) => {
                 if !self.said_missing.swap(true, Ordering::Relaxed) {
                     tracing::warn!(%why, "no sound track can be taken out; files are sent as they are");
@@ -246,6 +283,7 @@ impl Extractor {
             }
             Not::Given(given) => {
                 if let Given::AsIs(Some(why)) = &given {
+                    let job = source.job;
                     tracing::info!(job = %job.id, path = %job.key.path, %why, "the file is sent as it is");
                 }
                 Ok(given)
@@ -267,24 +305,51 @@ struct Fetched {
 /// What is said of a file.
 struct Source<'a> {
     job: &'a Job,
+    pick: Option<&'a Pick>,
     now: Timestamp,
 }
 
 impl Source<'_> {
+    /// Where something is picked, the file as it is will not do.
+    fn strictly(&self, given: Given) -> Given {
+        match given {
+            Given::AsIs(Some(why)) if self.pick.is_some() => Given::Unmet(self.unmet(&why)),
+            Given::AsIs(None) if self.pick.is_some() => {
+                let words = "the file cannot be read now, to take out of it what is to be sent";
+                Given::Unmet(Fault::new(FaultKind::Unreadable, words, self.now))
+            }
+            given => given,
+        }
+    }
+
+    fn unmet(&self, why: &str) -> Fault {
+        let picked = self.pick.map(ToString::to_string).unwrap_or_default();
+        let words = format!(
+            "{picked} is to be sent of it (`track`, `channels`), and {why}; nothing is sent for it: mend the settings \
+             of its source, or write others beside it, and `scribed retry` it"
+        );
+        Fault::new(FaultKind::NotInIt, words, self.now)
+    }
+
+    /// What the first bytes say of a file of which nothing is picked.
+    fn plainly_nothing(&self, head: &[u8]) -> Option<&'static str> {
+        if self.pick.is_some() { None } else { plainly_nothing(head) }
+    }
+
     /// Asks ffprobe only where there may be something to gain.
     async fn looked(&self, file: &File) -> Result<Found, Not> {
         let unread = |_| Not::Given(Given::AsIs(None)); // whoever sends it as it is meets the same, and says so
         let first = again(file).await.map_err(unread)?;
-        let nothing = blocking(move || {
+        let head = blocking(move || {
             let mut head = [0; HEAD];
             let n = std::os::unix::fs::FileExt::read_at(&first, &mut head, 0)?;
-            Ok(plainly_nothing(&head[..n]))
+            Ok(head[..n].to_vec())
         });
-        if let Some(why) = nothing.await.map_err(unread)? {
+        if let Some(why) = self.plainly_nothing(&head.await.map_err(unread)?) {
             return Ok(Found::Nothing(why));
         }
         let twice = again(file).await.map_err(unread)?;
-        look(twice).await.map_err(|error| self.failed(error.into()))
+        look(twice, self.pick).await.map_err(|error| self.failed(error.into()))
     }
 
     /// Of the whole file; read as an upload reads it.
@@ -298,7 +363,7 @@ impl Source<'_> {
     fn failed(&self, error: ExtractError) -> Not {
         match error {
             ExtractError::DiskFull => self.no_spool(&io::Error::from(io::ErrorKind::StorageFull)),
-            ExtractError::Larger(limit) if limit >= self.job.seen.size => {
+            ExtractError::Larger(limit) if self.pick.is_none() && limit >= self.job.seen.size => {
                 as_is("its sound track is no smaller than it")
             }
             ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => Not::Missing(missing.to_string()),

@@ -14,6 +14,7 @@ use crate::domain::job::Job;
 use crate::domain::making::{Described, Making};
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
+use crate::domain::pick::Pick;
 use crate::domain::row::Row;
 use crate::domain::stage::{Event, Skip};
 use crate::media::decode::DecodeError;
@@ -54,6 +55,8 @@ pub struct Laid {
     pub vars: Vars,
     /// What is written.
     pub outputs: Vec<Format>,
+    /// Which sound of it is sent, where that is not left to it.
+    pub pick: Option<Pick>,
     row: Option<Box<Row>>,
 }
 
@@ -157,7 +160,14 @@ pub fn lay(source: &Source, job: &Job, around: &Around, now: Timestamp) -> Resul
         vars.language = Some(language);
     }
     let outputs = nearest(&overlays, |overlay| overlay.outputs.clone()).unwrap_or_else(|| source.outputs.clone());
-    Ok(Laid { template, overlays, vars, outputs, row: job.row.clone() })
+    let pick = pick(source, &overlays);
+    Ok(Laid { template, overlays, vars, outputs, pick, row: job.row.clone() })
+}
+
+/// Which sound of a recording is sent.
+fn pick(source: &Source, overlays: &[Overlay]) -> Option<Pick> {
+    let track = nearest(overlays, |overlay| overlay.track.clone()).or_else(|| source.track.clone());
+    Pick::new(track, nearest(overlays, |overlay| overlay.channels.clone()).or_else(|| source.channels.clone()))
 }
 
 /// The template that is named nearest.
@@ -202,6 +212,12 @@ impl Laid {
         if let Some(row) = &self.row {
             rendered = ordered::apply(row, rendered).map_err(failed)?;
         }
+        if let (Some(pick), Some(row)) = (&self.pick, self.row.as_ref().filter(|row| row.is_remote())) {
+            let words = "the service fetches by itself what its row names: nothing can be taken out of it before; move \
+                         it to a list of a source without `track` and `channels`";
+            return Err(failed(format!("{pick} is to be sent of it, and {words} (row {})", row.place())));
+        }
+        rendered.pick = self.pick.clone();
         // Before anything is paid: what was paid for must have a name.
         self.named(source).map_err(|problem| failed(problem.to_string()))?;
         let making = Making {

@@ -257,7 +257,7 @@ const SUSPECT_MAX: Duration = Duration::from_secs(60);
 
 /// In place: a template gives few different ones, and all but the first time they are kept already.
 pub fn keep_params(files: &ParamFiles, rendered: &Rendered, now: Timestamp) -> Result<Hash, Fault> {
-    files.keep(&rendered.params.canonical()).map_err(|error| {
+    files.keep(&rendered.canonical()).map_err(|error| {
         Fault::new(FaultKind::Unwritable, format!("cannot keep the parameters in the state directory: {error}"), now)
     })
 }

@@ -8,6 +8,7 @@ use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
+use crate::domain::pick::Pick;
 use crate::domain::stage::{Audio, StageKind};
 use crate::domain::zone::Zone;
 use crate::pipeline::chosen::Chosen;
@@ -121,7 +122,7 @@ impl Purse {
         doors: (&dyn Store, &dyn Clock),
         mount: &Mount,
         lease: &Lease,
-        job: &Job,
+        (job, pick): (&Job, Option<&Pick>),
         service: &ServiceName,
     ) -> Result<Option<Rest>, Fault> {
         let (store, clock) = doors;
@@ -131,7 +132,7 @@ impl Purse {
         let known = job.held().and_then(|held| held.reserved);
         let need = match known {
             Some(need) => Some(need),
-            None => self.measured(mount, job, clock).await,
+            None => self.measured(mount, job, pick, clock).await,
         };
         let now = clock.now();
         let reserved = match need {
@@ -194,7 +195,7 @@ impl Purse {
         Ok(judge(wall.into_iter().zip(used), 1))
     }
 
-    async fn measured(&self, mount: &Mount, job: &Job, clock: &dyn Clock) -> Option<u64> {
+    async fn measured(&self, mount: &Mount, job: &Job, pick: Option<&Pick>, clock: &dyn Clock) -> Option<u64> {
         let path = match Medium::of(mount, job) {
             Medium::File { path, .. } => path,
             Medium::Object { .. } => return None, // the upload's answer tells
@@ -202,7 +203,9 @@ impl Purse {
         };
         tokio::select! {
             biased;
-            audio = (self.measure)(path, job.key.clone(), job.seen) => audio?.to_reserve(),
+            audio = (self.measure)(path, job.key.clone(), job.seen) => {
+                audio?.with_only(pick.and_then(Pick::channels)).to_reserve()
+            }
             () = clock.sleep(PATIENCE) => None,
         }
     }

@@ -6,7 +6,8 @@ use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::names::{Hash, Timestamp, TranscriptionId};
+use crate::domain::pick::Pick;
 use crate::domain::sent::Sent;
 use crate::domain::stage::{AudioAt, Event, Intent};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
@@ -23,7 +24,7 @@ use crate::pipeline::windows;
 use crate::source::mount::Mount;
 use crate::source::stamp::Look;
 use crate::store::contract::{Hold, Lease, Store};
-use crate::store::params::ParamFiles;
+use crate::store::params::{ParamFiles, Params};
 use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
@@ -176,8 +177,23 @@ async fn remade(
     };
     let params = keep_params(doors.params, &made.rendered, now)?;
     let is_alike = job.making.as_ref().is_some_and(|making| making.is_alike(&made.making));
-    let changed = Event::Remade { params, making: Box::new(made.making) };
-    Ok((params != order.params || !is_alike).then_some(Outcome::Step(changed)))
+    if params == order.params && is_alike {
+        return Ok(None);
+    }
+    let is_other_sound = params != order.params && kept(doors.params, &order.params, now)?.1 != made.rendered.pick;
+    Ok(Some(Outcome::Step(Event::Remade { params, making: Box::new(made.making), is_other_sound })))
+}
+
+/// The parameters of an order as they are sent, and what is sent of the recording.
+///
+/// # Errors
+/// They cannot be read.
+pub fn kept(files: &ParamFiles, hash: &Hash, now: Timestamp) -> Result<(Params, Option<Pick>), Fault> {
+    // Remembered, but for the first time after a start.
+    files.order(hash).map_err(|error| {
+        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
+        Fault::new(FaultKind::Unreadable, words, now)
+    })
 }
 
 fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
@@ -206,12 +222,7 @@ async fn request(
     token: &Token,
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
-    let hash = order.params;
-    // Remembered, but for the first time after a start.
-    let params = doors.params.load(&hash).map_err(|error| {
-        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
-        Fault::new(FaultKind::Unreadable, words, now)
-    })?;
+    let (params, _) = kept(doors.params, &order.params, now)?;
     let mut metadata = match &job.making {
         Some(making) => making.metadata.clone(),
         // Nothing is sent before it is made: see `remade`.
@@ -224,5 +235,5 @@ async fn request(
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
         AudioAt::Remote { .. } => RequestAudio::Url(remote::url(mount, job, now).await?),
     };
-    Ok(CreateRequest { audio, params: (*params).clone(), metadata, callback })
+    Ok(CreateRequest { audio, params, metadata, callback })
 }

@@ -9,6 +9,7 @@ use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::pick::Pick;
 use crate::domain::sent::{Sent, Track};
 use crate::domain::stage::{Audio, AudioAt, Event, Upload};
 use crate::domain::token::Order;
@@ -50,7 +51,7 @@ pub async fn run(
     job: &Job,
     known: (Hash, Option<Hash>),
     reserving: impl Future<Output = Result<Option<Rest>, Fault>>,
-    (extractor, sent_bytes): (Option<&Extractor>, &Arc<AtomicU64>),
+    (extractor, pick, sent_bytes): (&Extractor, Option<&Pick>, &Arc<AtomicU64>),
 ) -> Result<Outcome, Fault> {
     let (params, content) = known;
     let service = client.identity().service.clone();
@@ -76,18 +77,12 @@ pub async fn run(
         let (order, upload) = (Order { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
         return Ok(Outcome::Step(Event::Uploaded { order, audio: Audio::default(), upload, sent: None }));
     }
-    let given = match (extractor, &medium) {
-        (_, Medium::Remote(_)) => return Err(nothing_to_send(clock.now())),
-        (Some(extractor), Medium::File { path, disk }) => extractor.run(path, *disk, job, clock.now()).await,
-        (Some(extractor), Medium::Object { bucket, path }) => {
-            extractor.run_object(bucket, path, job, clock.now()).await
-        }
-        (None, _) => Ok(Given::AsIs(None)),
-    };
-    let given = match given {
-        // It is due as soon as there is room: then it is looked for again.
+    if let Medium::Remote(_) = medium {
+        return Err(nothing_to_send(clock.now()));
+    }
+    let given = match extractor.run(&medium, job, pick, clock.now()).await {
         Err(fault) if fault.kind == FaultKind::NoRoom => {
-            return Ok(Outcome::Sleep { until: clock.now(), reason: Some(fault) });
+            return Ok(Outcome::Sleep { until: extractor.room_looked_for(clock.now()), reason: Some(fault) });
         }
         given => given?,
     };
@@ -98,16 +93,14 @@ pub async fn run(
             let skipped = Outcome::Step(Event::Skipped { why: *why });
             return Ok(changed(mount, clock, job).await?.unwrap_or(skipped));
         }
+        Given::Unmet(fault) => return changed(mount, clock, job).await?.ok_or_else(|| fault.clone()),
     };
     if let Given::Track(_) = given
         && let Some(changed) = changed(mount, clock, job).await?
     {
         return Ok(changed); // nothing is sent in vain
     }
-    let uplink = match extractor {
-        Some(extractor) => extractor.uplink().await,
-        None => None,
-    };
+    let uplink = extractor.uplink().await;
     crash::point(Point::Uploading);
     let sent = client.upload(passage.file()).await;
     crash::point(Point::UploadAnswered);
@@ -148,7 +141,7 @@ fn what_was_sent(given: Given, hash: Hash) -> (Hash, Option<Sent>) {
             (content, Some(Sent::Audio(Box::new(Track { hash, ..track }))))
         }
         Given::AsIs(why) => (hash, why.map(|why| Sent::Original { why })),
-        Given::Nothing(_) => (hash, None),
+        Given::Nothing(_) | Given::Unmet(_) => (hash, None),
     }
 }
 

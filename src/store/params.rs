@@ -2,6 +2,7 @@
 
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
+use crate::domain::pick::Pick;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,7 +16,7 @@ pub struct ParamFiles {
     known: Mutex<HashMap<Hash, Arc<Params>>>,
 }
 
-/// Rendered parameters as they are sent.
+/// Rendered parameters: as they are sent, but for the [`Pick`] among them.
 pub type Params = Map<String, Value>;
 
 /// The beginning of every temporary name.
@@ -87,6 +88,17 @@ impl ParamFiles {
         }
         let params = parse(hash, &fs::read(self.path(hash))?)?;
         Ok(self.remember(*hash, params))
+    }
+
+    /// The parameters of an order as they are sent, and which sound of the recording is.
+    ///
+    /// # Errors
+    /// As [`ParamFiles::load`].
+    pub fn order(&self, hash: &Hash) -> io::Result<(Params, Option<Pick>)> {
+        let kept = self.load(hash)?;
+        let (pick, mut params) = (Pick::among(&kept), (*kept).clone());
+        Pick::take(&mut params);
+        Ok((params, pick))
     }
 
     fn path(&self, hash: &Hash) -> PathBuf {

@@ -164,11 +164,17 @@ impl Params {
     /// What the parameters' hash is taken of: canonical JSON (keys sorted, nothing absent) without
     /// what does not change the transcription: where the audio lies, metadata and the callback.
     pub fn canonical(&self) -> Vec<u8> {
+        self.canonical_with(|_| {})
+    }
+
+    /// As [`Params::canonical`], with what is no parameter of the interface and makes another order all the same.
+    pub fn canonical_with(&self, put: impl FnOnce(&mut Map<String, Value>)) -> Vec<u8> {
         let mut value = self.value();
         if let Value::Object(map) = &mut value {
             for key in PER_REQUEST.into_iter().chain([METADATA]) {
                 map.remove(key);
             }
+            put(map);
         }
         let mut text = Vec::new();
         write_sorted(&value, &mut text);

@@ -413,7 +413,7 @@ impl Day {
 
     async fn before_upload(&self, held: &Claimed) -> Option<Rest> {
         let doors: (&dyn Store, &dyn Clock) = (&self.store, &*self.clock);
-        self.purse.before_upload(doors, &self.mount, &held.lease, &held.job, &service()).await.unwrap()
+        self.purse.before_upload(doors, &self.mount, &held.lease, (&held.job, None), &service()).await.unwrap()
     }
 
     async fn before_create(&self, held: &Claimed) -> Option<Rest> {

@@ -9,13 +9,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-struct Scene {
-    bed: Bed,
-    stub: Stub,
+pub struct Scene {
+    pub bed: Bed,
+    pub stub: Stub,
 }
 
 impl Scene {
-    fn new(state: &str, upload: &str) -> Self {
+    pub fn new(state: &str, upload: &str) -> Self {
         let stub = Stub::start(|_, _| Act::Well);
         let bed = Bed::new("");
         let scene = Self { bed, stub };
@@ -25,24 +25,29 @@ impl Scene {
         scene
     }
 
-    fn configure(&self, state: &str, upload: &str) {
+    pub fn configure(&self, state: &str, upload: &str) {
+        self.configure_source(state, upload, "");
+    }
+
+    /// With more settings of its source.
+    pub fn configure_source(&self, state: &str, upload: &str, more: &str) {
         let url = self.stub.url();
         self.bed.configure(&format!(
             "[state]\n{state}\n[service]\nurl = \"{url}\"\nkey = \"file:key\"\nlag = \"0s\"\nupload = \"{upload}\"\n\
              poll = {{ min = \"20ms\", max = \"50ms\" }}\n\
              limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
              [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n\
-             [[source]]\nfolder = \"inbox\"\ninclude = [\"**/*.*\"]\nsettle = \"20ms\"\nhold = \"20ms\"\n"
+             [[source]]\nfolder = \"inbox\"\ninclude = [\"**/*.*\"]\nsettle = \"20ms\"\nhold = \"20ms\"\n{more}\n"
         ));
     }
 
     /// A recording made by ffmpeg of pictures (input 0) and speech (input 1).
-    fn film(&self, name: &str, arguments: &[&str]) -> PathBuf {
+    pub fn film(&self, name: &str, arguments: &[&str]) -> PathBuf {
         self.late_film(name, "0", arguments)
     }
 
     /// As [`Scene::film`]; the speech begins so many seconds after the pictures.
-    fn late_film(&self, name: &str, late: &str, arguments: &[&str]) -> PathBuf {
+    pub fn late_film(&self, name: &str, late: &str, arguments: &[&str]) -> PathBuf {
         let speech = self.bed.path("speech.wav");
         let pictures = "testsrc2=size=160x120:rate=25,noise=alls=20";
         let mut all =
@@ -57,11 +62,11 @@ impl Scene {
         path
     }
 
-    fn pass(&self, code: i32) -> Ran {
+    pub fn pass(&self, code: i32) -> Ran {
         self.pass_on(code, &std::env::var("PATH").unwrap())
     }
 
-    fn pass_on(&self, code: i32, path: &str) -> Ran {
+    pub fn pass_on(&self, code: i32, path: &str) -> Ran {
         let mut command = self.bed.command(["once", "--json"]);
         command.env("PATH", path);
         let ran = Running::start(command).wait();
@@ -70,12 +75,12 @@ impl Scene {
         ran
     }
 
-    fn job(&self, name: &str) -> Value {
+    pub fn job(&self, name: &str) -> Value {
         self.bed.jobs()[name].clone()
     }
 
     /// What came to the service under this name, as a file.
-    fn sent(&self, name: &str) -> PathBuf {
+    pub fn sent(&self, name: &str) -> PathBuf {
         let path = self.bed.path(format!("sent-{name}"));
         let book = self.stub.book();
         let content = book.contents.get(name).unwrap_or_else(|| panic!("{name} is not in {:?}", book.contents.keys()));
@@ -83,17 +88,17 @@ impl Scene {
         path
     }
 
-    fn accepted(&self) -> usize {
+    pub fn accepted(&self) -> usize {
         self.stub.book().accepted().values().sum()
     }
 
-    fn output(&self, name: &str) -> String {
+    pub fn output(&self, name: &str) -> String {
         fs::read_to_string(self.bed.path("inbox").join(name)).unwrap()
     }
 }
 
 /// Kind, codec and channels of every track, and seconds of the sound.
-fn tracks(path: &Path) -> (Vec<(String, String, u64)>, f64) {
+pub fn tracks(path: &Path) -> (Vec<(String, String, u64)>, f64) {
     let what = "stream=codec_type,codec_name,channels,duration:format=duration";
     let output = Command::new("ffprobe").args(["-v", "error", "-show_entries", what, "-of", "json"]).arg(path).output();
     let said: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
@@ -109,7 +114,7 @@ fn tracks(path: &Path) -> (Vec<(String, String, u64)>, f64) {
 }
 
 /// Of all samples of the sound, as 32 bits each.
-fn samples(path: &Path) -> String {
+pub fn samples(path: &Path) -> String {
     let mut command = Command::new("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-i"]).arg(path).args([
         "-map",
@@ -144,7 +149,7 @@ fn of_a_video_the_sound_track_alone_is_sent_as_it_is() {
     let content = blake3::hash(&fs::read(&path).unwrap()).to_string();
     assert!(token.starts_with(&format!("2.{content}.")) && token.ends_with(".1_aac_1_0"), "{token}");
     let shown = scene.bed.run(["show", "1"]);
-    assert!(shown.stdout.contains("sent     its sound track alone: track 1, aac as it was, 1 channel"), "{shown:?}");
+    assert!(shown.stdout.contains("sent     its sound track alone: stream 0:1, aac as it was, 1 channel"), "{shown:?}");
 }
 
 #[test]

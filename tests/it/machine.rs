@@ -51,6 +51,7 @@ fn stages() -> Vec<Stage> {
     let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(fails.map(|stage| failed(stage, FaultKind::Broken)));
     stages.push(failed(Stage::Submitted { order: order(1), transcription: transcription(1) }, dead()));
+    stages.push(failed(Stage::Probed { params: Hash::of(b"p"), content: None }, FaultKind::NotInIt));
     let cancels = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(cancels.map(|stage| Stage::Cancelled { from: Box::new(stage) }));
     stages
@@ -61,7 +62,8 @@ fn events() -> Vec<Event> {
         Event::Grew { stamp: stamp(9) },
         Event::Settled,
         Event::Probed { params: Hash::of(b"p"), content: None, making: None },
-        Event::Remade { params: Hash::of(b"q"), making: Box::default() },
+        Event::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: false },
+        Event::Remade { params: Hash::of(b"q"), making: Box::default(), is_other_sound: true },
         Event::Uploaded { order: order(1), audio: AUDIO, upload: upload(), sent: None },
         Event::UploadLost,
         Event::Intended { intent: intent() },
@@ -87,6 +89,9 @@ fn events() -> Vec<Event> {
 fn shown(stage: &Stage) -> String {
     match stage {
         Stage::Failed { from, fault } if fault.kind == dead() => format!("failed from {}, dead", from.kind().name()),
+        Stage::Failed { from, fault } if fault.kind == FaultKind::NotInIt => {
+            format!("failed from {}, not in it", from.kind().name())
+        }
         Stage::Failed { from, .. } => format!("failed from {}", from.kind().name()),
         Stage::Cancelled { from } => format!("cancelled at {}", from.kind().name()),
         other => other.kind().name().to_owned(),
@@ -179,6 +184,7 @@ proptest! {
                     | Event::NotAccepted
                     | Event::Intended { .. }
                     | Event::PaidAgain
+                    | Event::Fresh // past an intent that is a person's word, too
             );
             prop_assert!(!may_be_bought || known, "{} left the intent", event.name());
             stage = next;

@@ -46,6 +46,7 @@ mod old_data;
 mod once;
 mod page;
 mod pauses;
+mod picks;
 mod plan;
 mod power_loss;
 mod producers;

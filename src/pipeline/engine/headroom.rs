@@ -63,7 +63,7 @@ impl Engine {
                 // is in nobody's way.
                 let (ahead, behind) = self.both(goes_on, |counts| counts.of(StageKind::Uploaded)).await?;
                 // While some are sent, the sound tracks of others are taken out.
-                let extracts = self.extractor().map_or(Some(0), |extractor| extractor.ahead());
+                let extracts = self.extractor().ahead();
                 let at_once = extracts.map_or(0, |extracts| uploads + extracts);
                 let of_backlog = at_once.saturating_sub(kept(uploads));
                 let left = running.saturating_sub(kept(running)).saturating_sub(behind);

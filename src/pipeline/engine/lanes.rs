@@ -9,6 +9,7 @@ use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
+use crate::pipeline::extract::ROOM_LOOKED_FOR;
 use crate::pipeline::line::Gate;
 use crate::pipeline::windows::{self, Shut};
 use crate::store::contract::{Of, Room, StoreError};
@@ -17,9 +18,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{AbortHandle, JoinSet};
-
-/// Another service's engine may make room in the spool, and tells nobody.
-const ROOM_LOOKED_FOR: Duration = Duration::from_secs(1);
 
 /// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile, and the machine
 /// may sleep.
@@ -185,7 +183,8 @@ impl Engine {
                 }
             }
         }
-        let no_room = self.extractor().is_some_and(|extractor| extractor.ahead().is_none());
+        let no_room = self.extractor().ahead().is_none();
+        // Another service's engine may make room in it, and tells nobody.
         Ok(if no_room { earlier(wake, Some(ROOM_LOOKED_FOR)) } else { wake })
     }
 

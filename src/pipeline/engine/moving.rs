@@ -82,15 +82,16 @@ impl Engine {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
                 Self::stays_here(parts, mount, job)?;
                 if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
-                    let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
+                    let reserving = purse.before_upload((store, clock), mount, lease, (job, None), self.service());
                     let known = (*params, *content);
                     let fetched = remote::run(store, clock, self.service(), job, known, reserving).await?;
                     return Ok(Moved::Outcome(fetched.into()));
                 }
                 let _under_way = self.uploading();
-                let extractor = self.extractor();
-                let by = (extractor.as_deref(), &self.sent_bytes);
-                let reserving = purse.before_upload((store, clock), mount, lease, job, self.service());
+                let (extractor, pick) = (self.extractor(), submit::kept(&parts.params, params, clock.now())?.1);
+                let by = (&*extractor, pick.as_ref(), &self.sent_bytes);
+                let (of, service) = ((job, pick.as_ref()), self.service());
+                let reserving = purse.before_upload((store, clock), mount, lease, of, service);
                 let uploading = upload::run(store, client, clock, mount, job, known, reserving, by);
                 self.in_folder(mount, uploading).await?
             }

@@ -1,0 +1,232 @@
+//! Which sound of a recording is meant, where that is not left to whoever plays it: one of its tracks, some of
+//! their channels. A part of what is ordered: the same file is another order under another pick.
+
+use isolang::Language;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::fmt;
+use std::num::NonZeroU32;
+
+/// Under this key it stands among the kept parameters; the service never sees it.
+const KEY: &str = "scribed";
+
+/// What is meant of a recording's sound; never all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pick {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    track: Option<TrackPick>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    channels: Option<Channels>,
+}
+
+/// One of the sound tracks of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TrackPick {
+    /// From 1, among the sound tracks alone.
+    Number(NonZeroU32),
+    /// The first one in a language.
+    Language(Tongue),
+}
+
+/// A language by its code, in the form it was written: of two letters (ISO 639-1) or of three (ISO 639-2, 639-3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Tongue(String, Language);
+
+/// Some channels of a track, in the order in which they are sent: 1 to 8 of those from 1 to 64, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<u32>", into = "Vec<u32>")]
+pub struct Channels(Vec<u32>);
+
+impl Pick {
+    /// `None` where nothing is picked.
+    pub fn new(track: Option<TrackPick>, channels: Option<Channels>) -> Option<Self> {
+        (track.is_some() || channels.is_some()).then_some(Self { track, channels })
+    }
+
+    /// The track; `None`: the one that players choose.
+    pub fn track(&self) -> Option<&TrackPick> {
+        self.track.as_ref()
+    }
+
+    /// The channels; `None`: all.
+    pub fn channels(&self) -> Option<&Channels> {
+        self.channels.as_ref()
+    }
+
+    /// Adds it to parameters that are kept.
+    pub fn put(&self, params: &mut Map<String, Value>) {
+        params.insert(KEY.to_owned(), json!(self));
+    }
+
+    /// The one among kept parameters.
+    pub fn among(params: &Map<String, Value>) -> Option<Self> {
+        params.get(KEY).and_then(|pick| Self::deserialize(pick).ok())
+    }
+
+    /// Takes it out of parameters that are to be sent.
+    pub fn take(params: &mut Map<String, Value>) {
+        params.remove(KEY);
+    }
+}
+
+/// Codes of ISO 639-2 that come from English names, as Matroska has them, and the others of the same languages.
+const BIBLIOGRAPHIC: [(&str, &str); 20] = [
+    ("alb", "sqi"),
+    ("arm", "hye"),
+    ("baq", "eus"),
+    ("bur", "mya"),
+    ("chi", "zho"),
+    ("cze", "ces"),
+    ("dut", "nld"),
+    ("fre", "fra"),
+    ("geo", "kat"),
+    ("ger", "deu"),
+    ("gre", "ell"),
+    ("ice", "isl"),
+    ("mac", "mkd"),
+    ("mao", "mri"),
+    ("may", "msa"),
+    ("per", "fas"),
+    ("rum", "ron"),
+    ("slo", "slk"),
+    ("tib", "bod"),
+    ("wel", "cym"),
+];
+
+impl Tongue {
+    /// From a code, whatever its case; what follows a hyphen is left aside, as of `pt-BR`. `None` for what is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let code = text.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+        let usual = BIBLIOGRAPHIC.iter().find(|(english, _)| *english == code).map_or(&*code, |(_, usual)| *usual);
+        let language = Language::from_639_1(usual).or_else(|| Language::from_639_3(usual))?;
+        // That nobody knows, that nothing is spoken, and the like are no languages.
+        (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then(|| Self(text.to_owned(), language))
+    }
+
+    /// Whether a file's word for the language of a track means this one.
+    pub fn is(&self, tag: &str) -> bool {
+        Self::parse(tag).is_some_and(|other| other.1 == self.1)
+    }
+}
+
+impl TryFrom<String> for Tongue {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("no code of a language")
+    }
+}
+
+impl From<Tongue> for String {
+    fn from(Tongue(text, _): Tongue) -> Self {
+        text
+    }
+}
+
+impl Channels {
+    /// As many as a file of sound that is coded without loss holds.
+    pub const MOST: usize = 8;
+    /// The highest number.
+    pub const HIGHEST: u32 = 64;
+
+    /// From 1, in the order in which they are sent.
+    pub fn numbers(&self) -> &[u32] {
+        &self.0
+    }
+
+    /// How many they are.
+    pub fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+}
+
+impl TryFrom<Vec<u32>> for Channels {
+    type Error = &'static str;
+
+    fn try_from(channels: Vec<u32>) -> Result<Self, Self::Error> {
+        let is_once = |(place, channel): (usize, &u32)| !channels[..place].contains(channel);
+        if channels.is_empty() || channels.len() > Self::MOST {
+            return Err("must name 1 to 8 channels");
+        }
+        if !channels.iter().all(|channel| (1..=Self::HIGHEST).contains(channel)) {
+            return Err("must be numbers from 1 to 64");
+        }
+        if !channels.iter().enumerate().all(is_once) {
+            return Err("must name each channel once");
+        }
+        Ok(Self(channels))
+    }
+}
+
+impl From<Channels> for Vec<u32> {
+    fn from(Channels(channels): Channels) -> Self {
+        channels
+    }
+}
+
+/// For people: `track 2, channels 1, 3`.
+impl fmt::Display for Pick {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.track {
+            None => {}
+            Some(TrackPick::Number(number)) => write!(f, "track {number}")?,
+            Some(TrackPick::Language(Tongue(code, _))) => write!(f, "the track in `{code}`")?,
+        }
+        let Some(channels) = self.channels() else { return Ok(()) };
+        let comma = if self.track.is_some() { ", " } else { "" };
+        let numbers: Vec<String> = channels.numbers().iter().map(u32::to_string).collect();
+        let plural = if channels.count() == 1 { "" } else { "s" };
+        write!(f, "{comma}channel{plural} {}", numbers.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channels(numbers: &[u32]) -> Option<Channels> {
+        Channels::try_from(numbers.to_vec()).ok()
+    }
+
+    #[test]
+    fn a_language_is_the_same_by_each_of_its_codes() {
+        let german = Tongue::parse("de").unwrap();
+        assert_eq!(
+            ["ger", "deu", "DE", "de-AT", "eng", "und", ""].map(|tag| german.is(tag)),
+            [true, true, true, true, false, false, false]
+        );
+        assert!(Tongue::parse("chi").unwrap().is("zho") && Tongue::parse("haw").unwrap().is("haw"));
+        assert_eq!(["", "und", "zxx", "german", "xx", "q1"].map(|text| Tongue::parse(text).is_none()), [true; 6]);
+        for (english, usual) in BIBLIOGRAPHIC {
+            assert!(Tongue::parse(english).is_some_and(|tongue| tongue.is(usual)), "{english}");
+        }
+    }
+
+    #[test]
+    fn channels_are_numbers_each_once() {
+        assert!(channels(&[2, 1]).is_some() && channels(&[64]).is_some());
+        for wrong in [&[][..], &[0], &[65], &[1, 1], &[1, 2, 3, 4, 5, 6, 7, 8, 9]] {
+            assert_eq!(channels(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_kept_as_it_is_written_here_for_ever() {
+        let mut params = Map::from_iter([("diarization".to_owned(), json!(true))]);
+        let pick = Pick::new(TrackPick::Language(Tongue::parse("ger").unwrap()).into(), channels(&[3, 1])).unwrap();
+        pick.put(&mut params);
+        assert_eq!(json!(params), json!({ "diarization": true, "scribed": { "track": "ger", "channels": [3, 1] } }));
+        assert_eq!(
+            (Pick::among(&params), pick.to_string()),
+            (Some(pick), "the track in `ger`, channels 3, 1".to_owned())
+        );
+        Pick::take(&mut params);
+        assert_eq!((Pick::among(&params), params.len()), (None, 1));
+        let second = Pick::new(NonZeroU32::new(2).map(TrackPick::Number), None).unwrap();
+        assert_eq!((json!(second), second.to_string()), (json!({ "track": 2 }), "track 2".to_owned()));
+        assert_eq!(serde_json::from_value::<Pick>(json!({ "track": 2 })).unwrap(), second);
+        assert_eq!(Pick::new(None, None), None);
+    }
+}
