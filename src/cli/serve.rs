@@ -6,6 +6,7 @@ use crate::cli::failure::Failure;
 use crate::cli::signals::on_signal;
 use crate::clock::SystemClock;
 use crate::config::meant;
+use crate::config::reading::load_to_serve;
 use crate::daemon::{recogniser, service_options};
 use crate::server::auth::{Key, own_key};
 use crate::server::live::{ImportError, Imported, LiveRecords};
@@ -21,11 +22,11 @@ use std::sync::Arc;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Serve) -> Result<u8, Failure> {
-    let config = context.config()?;
-    let keys = keys(&config.serve)?;
+    let meant = load_to_serve(&context.common.config)?;
+    let keys = keys(&meant)?;
     match &args.order {
-        None => serve(context, &config.serve, keys).await,
-        Some(ServeOrder::ImportLive(order)) => import_live(context, &config.serve, &keys, order),
+        None => serve(context, &meant, keys).await,
+        Some(ServeOrder::ImportLive(order)) => import_live(context, &meant, &keys, order),
     }
 }
 

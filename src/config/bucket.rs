@@ -86,7 +86,7 @@ impl Reader<'_> {
     /// Who asks no service may still look into a bucket, where the key is at hand.
     fn bucket_secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
         let at_hand = || Secret::fetch(value.as_str()?, &self.base, &|name| std::env::var_os(name)).ok();
-        match self.env.is_none().then(at_hand).flatten() {
+        match self.wants.env.is_none().then(at_hand).flatten() {
             Some(secret) => Ok(secret),
             None => self.secret(value),
         }

@@ -50,7 +50,7 @@ pub struct Config {
     pub retry: Policy,
     /// The transcription service itself, embedded or under `scribed serve`.
     pub serve: Serve,
-    /// Where media comes from; never empty.
+    /// Where media comes from; never empty, but where others are only served.
     pub sources: Vec<Source>,
 }
 

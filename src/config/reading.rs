@@ -3,7 +3,7 @@
 use super::bucket::reached;
 use super::callback::callback;
 use super::keys;
-use super::meant::{Config, Shared};
+use super::meant::{Config, Serve, Shared};
 use super::problem::{Problem, Problems};
 use super::secret::{Env, Secret};
 use super::services::{drop_unwanted, prices};
@@ -32,7 +32,16 @@ pub fn load(path: &Path) -> Result<Config, Problems> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
-    read(path, None)
+    read(path, Wants { env: None, sources: true })
+}
+
+/// As [`load`], for those who only serve others: there need be no source in it.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_to_serve(path: &Path) -> Result<Serve, Problems> {
+    let env = |name: &str| std::env::var_os(name);
+    read(path, Wants { env: Some(&env), sources: false }).map(|config| config.serve)
 }
 
 /// As [`load`], with another environment.
@@ -40,10 +49,10 @@ pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
-    read(path, Some(env))
+    read(path, Wants { env: Some(env), sources: true })
 }
 
-fn read(path: &Path, env: Option<Env<'_>>) -> Result<Config, Problems> {
+fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
@@ -56,7 +65,7 @@ fn read(path: &Path, env: Option<Env<'_>>) -> Result<Config, Problems> {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         alone(Problem::of_file(format!("line {line} is not UTF-8")).mend("save the file as UTF-8"))
     })?;
-    understand(path, &text, env)
+    understand(path, &text, wants)
 }
 
 /// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder.
@@ -64,16 +73,16 @@ fn read(path: &Path, env: Option<Env<'_>>) -> Result<Config, Problems> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
-    understand(path, text, Some(env))
+    understand(path, text, Wants { env: Some(env), sources: true })
 }
 
-fn understand(path: &Path, text: &str, env: Option<Env<'_>>) -> Result<Config, Problems> {
+fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Problems> {
     let (top, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(Problems::new(path, text, errors.iter().map(syntax).collect()));
     }
     let found = Found::new(keys::check(top.get_ref()));
-    let reader = Reader { text, base: base_of(path), env };
+    let reader = Reader { text, base: base_of(path), wants };
     let config = reader.config(path, &Section::of_file(top.get_ref(), &found));
     match found.into_inner() {
         problems if problems.is_empty() => Ok(config),
@@ -95,8 +104,15 @@ fn base_of(path: &Path) -> PathBuf {
 pub(super) struct Reader<'r> {
     pub(super) text: &'r str,
     pub(super) base: PathBuf,
-    /// `None`: secrets are left where they are.
+    pub(super) wants: Wants<'r>,
+}
+
+/// What whoever reads needs of it.
+pub(super) struct Wants<'r> {
+    /// Where secrets are; `None`: they are left where they are.
     pub(super) env: Option<Env<'r>>,
+    /// Whether there must be a source.
+    pub(super) sources: bool,
 }
 
 impl Reader<'_> {
@@ -157,7 +173,7 @@ impl Reader<'_> {
     pub(super) fn secret(&self, value: &DeValue<'_>) -> Result<Secret, Refusal> {
         let mend = "use \"env:NAME\" or \"file:PATH\"";
         let written = value.as_str().ok_or_else(|| wrong_type("a string", value, mend))?;
-        let secret = match self.env {
+        let secret = match self.wants.env {
             Some(env) => Secret::fetch(written, &self.base, env),
             None => Secret::unfetched(written),
         };

@@ -48,7 +48,8 @@ impl Reader<'_> {
         let sections = file.sections("source");
         let written = file.table().and_then(|table| table.get("source")).map(|written| written.get_ref());
         // Of another form than [[source]] is told by `keys`.
-        if written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty())) {
+        let is_none = written.is_none_or(|written| written.as_array().is_some_and(|list| list.is_empty()));
+        if is_none && self.wants.sources {
             file.tell(Problem::of_file("there is no source").mend("write [[source]] and below it folder = \"inbox\""));
         }
         let mut drafts: Vec<Draft> = sections.iter().filter_map(|section| self.source(section, known)).collect();

@@ -411,9 +411,7 @@ impl Service {
     fn with(more: &str) -> Self {
         let bed = Bed::new("");
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        bed.configure(&format!(
-            "[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n{more}[[source]]\nfolder = \"inbox\"\n"
-        ));
+        bed.configure(&format!("[serve]\nlisten = \"127.0.0.1:{port}\"\nkeys = [\"env:SERVE_KEY\"]\n{more}"));
         let mut service = Self { bed, port, running: None };
         service.revive();
         service
