@@ -265,6 +265,7 @@ pub mod pipeline {
     pub mod outcome;
     pub mod probe;
     pub mod purse;
+    pub mod remaking;
     pub mod remote;
     pub mod resolve;
     pub mod settle;

@@ -6,7 +6,7 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Source, Upload};
+use crate::config::meant::{Config, Upload};
 use crate::control::request::Daemon;
 use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
@@ -144,8 +144,7 @@ fn tools(config: &Config) -> Vec<Verdict> {
 /// Whether sound can be taken out of files, where that is asked for.
 fn extraction(config: &Config) -> Option<Verdict> {
     let of_all = config.services.values().any(|service| service.terms().upload == Upload::Audio);
-    let is_picked = |source: &Source| source.track.is_some() || source.channels.is_some();
-    let picked = config.sources.iter().find(|source| is_picked(source));
+    let picked = config.sources.iter().find(|source| source.picks());
     if !of_all && picked.is_none() {
         return None;
     }

@@ -16,6 +16,7 @@ use crate::control::request::LOOKED_UP_AT_ONCE;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::path::RelPath;
+use crate::domain::pick::Pick;
 use crate::domain::stage::{Audio, Skip, Stage, StageKind};
 use crate::media::decode::{DecodeError, Media};
 use crate::media::measured::Measured;
@@ -318,7 +319,8 @@ impl<'a> Planner<'a> {
         while let Some((file, read, media)) = each.next().await {
             self.sum.no_tool |= matches!(media, Some(Err(DecodeError::ToolMissing { .. })));
             let audio = media.and_then(Result::ok).as_ref().and_then(Media::audio);
-            let audio = audio.map(|audio| audio.with_only(source.channels.as_ref())).or(file.announced);
+            let audio =
+                audio.map(|audio| audio.with_only(read.pick.as_ref().and_then(Pick::channels))).or(file.announced);
             found.push((file, read, audio));
             let hours = self.sum.audio_seconds() / 3600.0;
             self.shown.tick(|| format!("{looked_at} of {all} files looked at, {hours:.2} h of audio so far"));

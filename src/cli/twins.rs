@@ -9,6 +9,7 @@ use crate::control::forecast::Forecast;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::path::RelPath;
+use crate::domain::pick::Pick;
 use crate::domain::row::Row;
 use crate::domain::stage::Audio;
 use crate::domain::token::Order;
@@ -89,6 +90,8 @@ pub struct Read {
     params: Option<Hash>,
     /// Why what its row orders would not be made, in words.
     pub problem: Option<String>,
+    /// What is sent of its sound, where that is not all.
+    pub pick: Option<Pick>,
 }
 
 /// Reads what there is to compare. Blocks. What cannot be read is compared with nothing.
@@ -106,14 +109,15 @@ pub fn read(measured: &Measured, source: &Source, file: &Candidate, repeated: bo
             (repeated.then(alike).flatten(), file.alike.then(whole).flatten())
         }
     };
+    let pick = making::picked(source, &job);
     if likeness.or(content).is_none() && file.row.is_none() {
-        return Read::default();
+        return Read { pick, ..Read::default() };
     }
     let (params, problem) = match making::foretold(source, &job, Timestamp(0)) {
         Ok(made) => (made.map(|made| Hash::of(&made.rendered.canonical())), None),
         Err(fault) => (None, Some(fault.words)),
     };
-    Read { likeness, content, params, problem: problem.filter(|_| file.row.is_some()) }
+    Read { likeness, content, params, problem: problem.filter(|_| file.row.is_some()), pick }
 }
 
 /// What was seen so far of all that would be bought.

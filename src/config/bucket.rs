@@ -135,9 +135,8 @@ fn reach(value: &DeValue<'_>) -> Result<Reach, Refusal> {
 pub(super) fn reached(sources: &mut [Source], services: &BTreeMap<ServiceName, Service>, budget: &Budget) {
     let has_wall = |source: &Source| budget.all != Allowance::default() || source.budget != Allowance::default();
     let is_elsewhere = |source: &Source| matches!(services.get(&source.service), Some(Service::Hosted(_)));
-    let is_picked = |source: &Source| source.track.is_some() || source.channels.is_some();
     for source in sources {
-        let through = source.local_only || has_wall(source) || is_picked(source) || !is_elsewhere(source);
+        let through = source.local_only || has_wall(source) || source.picks() || !is_elsewhere(source);
         if let Some(bucket) = source.bucket.as_mut().filter(|_| through) {
             bucket.reach = Reach::Stream;
         }

@@ -296,6 +296,13 @@ pub struct Source {
     pub shared: Arc<Shared>,
 }
 
+impl Source {
+    /// Whether a part of the sound is picked of all its recordings.
+    pub fn picks(&self) -> bool {
+        self.track.is_some() || self.channels.is_some()
+    }
+}
+
 /// What all sources have in common.
 #[derive(Debug, Default)]
 pub struct Shared {

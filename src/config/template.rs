@@ -33,7 +33,7 @@ pub struct Rendered {
 impl Rendered {
     /// What is kept of it, and what its hash is taken of: everything that makes another order.
     pub fn canonical(&self) -> Vec<u8> {
-        self.params.canonical_with(|params| {
+        self.params.canonical(|params| {
             if let Some(pick) = &self.pick {
                 pick.put(params);
             }

@@ -54,7 +54,7 @@ fn the_least_that_works() {
     assert!(
         source.include.is_match("a/B.MP4") && source.include.is_match("x.wav") && !source.include.is_match("a.txt")
     );
-    assert_eq!(source.template.render(&vars(), &[]).unwrap().params.canonical(), b"{}");
+    assert_eq!(source.template.render(&vars(), &[]).unwrap().canonical(), b"{}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_is_picked_of_the_sound_is_said_in_numbers_or_a_language() {
     let source = |more: &str| read(&format!("[[source]]\nfolder = \"inbox\"\n{more}"));
     let right = source("track = \"ger\"\nchannels = [2, 1]\n").unwrap();
     let written = (&right.sources[0].track, &right.sources[0].channels);
-    assert_eq!(serde_json::json!(written), serde_json::json!(["ger", [2, 1]]));
+    assert_eq!(serde_json::json!(written), serde_json::json!(["deu", [2, 1]]));
     let problems = source("track = \"german\"\nchannels = [1, 1]\n").unwrap_err().to_string();
     insta::assert_snapshot!(problems);
     for wrong in ["track = 0", "track = -1", "track = 1.5", "channels = []", "channels = [0]", "channels = [65]"] {
@@ -886,7 +886,7 @@ custom_metadata = { path = "{{ path }}", n = 3, nested = { folder = "{{ folder }
 "#,
     );
     let rendered = template.render(&vars(), &[]).unwrap();
-    let canonical = String::from_utf8(rendered.params.canonical()).unwrap();
+    let canonical = String::from_utf8(rendered.canonical()).unwrap();
     assert_eq!(
         canonical,
         r#"{"diarization":true,"diarization_config":{"number_of_speakers":3},"language_config":{"languages":["en"]}}"#
@@ -1276,7 +1276,7 @@ fn captures_the_environment_and_the_language_are_named() {
         ..vars()
     };
     let rendered = source.template.render(&whole, &[]).unwrap();
-    assert_eq!(rendered.params.canonical(), br#"{"language_config":{"languages":["de"]}}"#);
+    assert_eq!(rendered.canonical(), br#"{"language_config":{"languages":["de"]}}"#);
     let metadata = serde_json::Value::Object(rendered.metadata);
     assert_eq!(metadata["shelf"], "AB12");
     assert_eq!((&metadata["day"], &metadata["long"]), (&"2026-11-21".into(), &"False".into()));
@@ -1307,7 +1307,7 @@ fn what_is_said_of_a_recording_comes_over_its_template() {
     own.say(two, 4);
     let rendered = template.render(&vars(), &[folder.clone(), own]).unwrap();
     assert_eq!(
-        String::from_utf8(rendered.params.canonical()).unwrap(),
+        String::from_utf8(rendered.canonical()).unwrap(),
         r#"{"custom_vocabulary":true,"custom_vocabulary_config":{"vocabulary":["Ada"]},"diarization_config":{"number_of_speakers":2},"language_config":{"code_switching":true,"languages":["de"]}}"#
     );
     let mut wrong = Overlay::new("a/talk.toml");

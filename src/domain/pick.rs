@@ -12,6 +12,7 @@ const KEY: &str = "scribed";
 
 /// What is meant of a recording's sound; never all of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Pick {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     track: Option<TrackPick>,
@@ -29,10 +30,10 @@ pub enum TrackPick {
     Language(Tongue),
 }
 
-/// A language by its code, in the form it was written: of two letters (ISO 639-1) or of three (ISO 639-2, 639-3).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A language, by whichever of its codes it was named: of two letters (ISO 639-1) or of three (ISO 639-2, 639-3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Tongue(String, Language);
+pub struct Tongue(Language);
 
 /// Some channels of a track, in the order in which they are sent: 1 to 8 of those from 1 to 64, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,14 +61,12 @@ impl Pick {
         params.insert(KEY.to_owned(), json!(self));
     }
 
-    /// The one among kept parameters.
-    pub fn among(params: &Map<String, Value>) -> Option<Self> {
-        params.get(KEY).and_then(|pick| Self::deserialize(pick).ok())
-    }
-
-    /// Takes it out of parameters that are to be sent.
-    pub fn take(params: &mut Map<String, Value>) {
-        params.remove(KEY);
+    /// Takes the one among kept parameters out of them.
+    ///
+    /// # Errors
+    /// There is one that this build does not understand: then nothing may be sent.
+    pub fn take(params: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
+        params.remove(KEY).map(serde_json::from_value).transpose()
     }
 }
 
@@ -102,12 +101,12 @@ impl Tongue {
         let usual = BIBLIOGRAPHIC.iter().find(|(english, _)| *english == code).map_or(&*code, |(_, usual)| *usual);
         let language = Language::from_639_1(usual).or_else(|| Language::from_639_3(usual))?;
         // That nobody knows, that nothing is spoken, and the like are no languages.
-        (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then(|| Self(text.to_owned(), language))
+        (!matches!(usual, "und" | "mul" | "mis" | "zxx")).then_some(Self(language))
     }
 
     /// Whether a file's word for the language of a track means this one.
     pub fn is(&self, tag: &str) -> bool {
-        Self::parse(tag).is_some_and(|other| other.1 == self.1)
+        Self::parse(tag) == Some(*self)
     }
 }
 
@@ -119,9 +118,17 @@ impl TryFrom<String> for Tongue {
     }
 }
 
+/// One for each language: another would be another order.
 impl From<Tongue> for String {
-    fn from(Tongue(text, _): Tongue) -> Self {
-        text
+    fn from(Tongue(language): Tongue) -> Self {
+        language.to_639_3().to_owned()
+    }
+}
+
+/// The shortest code.
+impl fmt::Display for Tongue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.to_639_1().unwrap_or(self.0.to_639_3()))
     }
 }
 
@@ -172,7 +179,7 @@ impl fmt::Display for Pick {
         match &self.track {
             None => {}
             Some(TrackPick::Number(number)) => write!(f, "track {number}")?,
-            Some(TrackPick::Language(Tongue(code, _))) => write!(f, "the track in `{code}`")?,
+            Some(TrackPick::Language(tongue)) => write!(f, "the track in `{tongue}`")?,
         }
         let Some(channels) = self.channels() else { return Ok(()) };
         let comma = if self.track.is_some() { ", " } else { "" };
@@ -217,13 +224,12 @@ mod tests {
         let mut params = Map::from_iter([("diarization".to_owned(), json!(true))]);
         let pick = Pick::new(TrackPick::Language(Tongue::parse("ger").unwrap()).into(), channels(&[3, 1])).unwrap();
         pick.put(&mut params);
-        assert_eq!(json!(params), json!({ "diarization": true, "scribed": { "track": "ger", "channels": [3, 1] } }));
-        assert_eq!(
-            (Pick::among(&params), pick.to_string()),
-            (Some(pick), "the track in `ger`, channels 3, 1".to_owned())
-        );
-        Pick::take(&mut params);
-        assert_eq!((Pick::among(&params), params.len()), (None, 1));
+        assert_eq!(json!(params), json!({ "diarization": true, "scribed": { "track": "deu", "channels": [3, 1] } }));
+        assert_eq!(pick.to_string(), "the track in `de`, channels 3, 1");
+        assert_eq!(Pick::take(&mut params).unwrap(), Some(pick));
+        assert_eq!((Pick::take(&mut params).unwrap(), params.len()), (None, 1));
+        params.insert(KEY.to_owned(), json!({ "track": 1, "mix": true }));
+        assert!(Pick::take(&mut params).is_err(), "what a later build has written is not passed over");
         let second = Pick::new(NonZeroU32::new(2).map(TrackPick::Number), None).unwrap();
         assert_eq!((json!(second), second.to_string()), (json!({ "track": 2 }), "track 2".to_owned()));
         assert_eq!(serde_json::from_value::<Pick>(json!({ "track": 2 })).unwrap(), second);

@@ -359,6 +359,7 @@ impl Stage {
         Ok(match (self, event) {
             (S::Found, E::Settled) => S::Settled,
             (S::Settled, E::Probed { params, content, .. }) => S::Probed { params, content },
+            (S::Probed { content, .. }, E::Remade { params, .. }) => S::Probed { params, content },
             (S::Uploaded { order, .. }, E::Remade { params, is_other_sound: true, .. }) => {
                 S::probed(Order { params, ..order })
             }
@@ -550,6 +551,8 @@ impl Stage {
             return Lead::TakeOver; // its file has become another
         }
         match self {
+            // What is said of it has changed: it will buy another.
+            Self::Probed { params, .. } if *params != order.params => Lead::TakeOver,
             Self::Fetched { transcription, .. } | Self::Written { transcription, .. } => {
                 Lead::Share(transcription.clone())
             }

@@ -17,7 +17,8 @@ pub struct Order {
     pub service: ServiceName,
     /// The hash of the file, whatever was sent of it: a changed `upload` buys nothing again.
     pub content: Hash,
-    /// The hash of the rendered parameters, without `audio_url`, `custom_metadata` and the callback.
+    /// The hash of the rendered parameters, without `audio_url`, `custom_metadata` and the callback; with what is
+    /// picked of the recording's sound.
     pub params: Hash,
 }
 

@@ -9,6 +9,7 @@ use crate::harvest::naming::{names, recording};
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::language;
 use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
+use crate::output::shifting::later;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
 use crate::wire::record::{Record, Status};
@@ -90,8 +91,14 @@ impl Folder {
     /// See [`PutError`].
     pub fn put(&self, whole: &Whole, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
-        let record: Record<Spoken> = serde_json::from_slice(&whole.raw)
-            .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))?;
+        let parsed = |raw: &[u8]| -> Result<Record<Spoken>, PutError> {
+            serde_json::from_slice(raw)
+                .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))
+        };
+        let as_sent = parsed(&whole.raw)?;
+        let late_ms = late_ms(&as_sent);
+        let whole = &Whole { raw: later(&whole.raw, late_ms).into_owned(), ..whole.clone() };
+        let record = if late_ms > 0 { parsed(&whole.raw)? } else { as_sent };
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
             formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();
@@ -158,6 +165,12 @@ impl Folder {
         place(&folder, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
     }
+}
+
+/// By how many milliseconds the file is later than the sound that was sent of it.
+fn late_ms(record: &Record<Spoken>) -> u64 {
+    let carried = record.metadata_text(RESERVED_KEY).and_then(Token::parse_carrying);
+    carried.and_then(|(_, cut)| cut).map_or(0, |cut| cut.start_ms)
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.

@@ -17,7 +17,7 @@ use tokio::process::Child;
 /// What a file has to offer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// Its sound track alone is smaller than it.
+    /// A sound track to be sent alone: what is picked, or what is smaller than it.
     Sound(Sound),
     /// To send anything else than the file gains nothing, or is not possible; in words.
     Nothing(&'static str),
@@ -42,6 +42,8 @@ pub struct Sound {
     pub seconds: Option<f64>,
     /// Seconds of the whole file, where it says that.
     pub whole: Option<f64>,
+    /// That is a guess by the first bytes: it may be a quarter of the truth.
+    is_guess: bool,
     /// As ffmpeg names it.
     codec: String,
     /// Samples a second.
@@ -103,16 +105,31 @@ const SOUND_ONLY: &str = "it is sound alone, and compressed already";
 /// # Errors
 /// Those of [`super::decode::probe`].
 pub async fn look(file: File, pick: Option<&Pick>) -> Result<Found, DecodeError> {
-    let json = ask(file, STREAMS).await?;
-    serde_json::from_slice(&json).map(|answer| found(answer, pick)).map_err(strange)
+    let again = reopened(&file)?;
+    let json = ask(file, &["-show_entries", STREAMS]).await?;
+    let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
+    let first = match answer.picked(pick) {
+        Ok(Some((track, _))) if answer.has_picture() => first_packet(again, track.index).await?,
+        _ => None,
+    };
+    Ok(found(&answer, pick, first))
+}
+
+/// When the first packet of a track comes, in seconds. What begins later than ffprobe looks is said to begin with
+/// the file.
+async fn first_packet(file: File, track: u32) -> Result<Option<f64>, DecodeError> {
+    let track = track.to_string();
+    let first = ["-select_streams", &track, "-show_entries", "packet=pts_time", "-read_intervals", "%+#1"];
+    let answer: Packets = serde_json::from_slice(&ask(file, &first).await?).map_err(strange)?;
+    Ok(answer.packets.first().and_then(|packet| seconds(packet.pts_time.as_ref())))
 }
 
 const STREAMS: &str = "format=format_name,start_time,duration:stream=index,codec_type,codec_name,channels,sample_rate,\
                        sample_fmt,start_time,duration,bit_rate:stream_disposition=default,attached_pic:\
                        stream_tags=DURATION,language";
 
-async fn ask(file: File, what: &str) -> Result<Vec<u8>, DecodeError> {
-    let spawned = on("ffprobe", file, &[]).args(["-show_entries", what, "-of", "json"]).spawn();
+async fn ask(file: File, what: &[&str]) -> Result<Vec<u8>, DecodeError> {
+    let spawned = on("ffprobe", file, &[]).args(what).args(["-of", "json"]).spawn();
     let mut child = spawned.map_err(|error| spawn_error("ffprobe", error))?;
     let tail = tokio::spawn(last_line(child.stderr.take()));
     let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await?;
@@ -127,50 +144,59 @@ fn strange(error: serde_json::Error) -> DecodeError {
 /// Containers that list every track at their beginning, or in their index.
 const LISTS_ALL: [&str; 4] = ["mp4", "matroska", "avi", "asf"];
 
-fn found(answer: Answer, pick: Option<&Pick>) -> Found {
-    let is_format = |names: &[&str]| answer.format.format_name.split(',').any(|name| names.contains(&name));
-    if is_format(&PLAYLISTS) {
+fn found(answer: &Answer, pick: Option<&Pick>, first: Option<f64>) -> Found {
+    if answer.is_format(&PLAYLISTS) {
         return Found::Nothing("it is a list of other files");
     }
-    let is_picture = |track: &Listed| track.codec_type == "video" && track.disposition.attached_pic == 0;
-    let has_picture = answer.streams.iter().any(is_picture);
-    let sounds: Vec<&Listed> = answer.streams.iter().filter(|track| track.codec_type == "audio").collect();
-    if sounds.is_empty() {
-        let is_sure = has_picture && is_format(&LISTS_ALL);
-        return if is_sure { Found::NoSound } else { Found::Nothing("ffprobe finds no sound track in it") };
-    }
-    let (track, only) = match picked(&sounds, pick) {
-        Ok(picked) => picked,
+    let has_picture = answer.has_picture();
+    let (track, only) = match answer.picked(pick) {
+        Ok(Some(picked)) => picked,
+        Ok(None) if has_picture && answer.is_format(&LISTS_ALL) => return Found::NoSound,
+        Ok(None) => return Found::Nothing("ffprobe finds no sound track in it"),
         Err(words) => return Found::Lacks(words),
     };
     if pick.is_none() && !has_picture && !is_uncompressed(&track.codec_name) {
         return Found::Nothing(SOUND_ONLY);
     }
-    let is_exact = is_format(&EXACT);
-    match sound(track, &answer.format, has_picture, is_exact) {
+    match sound(track, answer, first) {
         Some(sound) => Found::Sound(Sound { only, ..sound }),
         None => Found::Nothing("ffprobe cannot tell when its sound begins"),
     }
 }
 
-/// The track, and those of its channels that are sent where that is not all as they are. In words what is not there.
-fn picked<'a>(sounds: &[&'a Listed], pick: Option<&Pick>) -> Result<(&'a Listed, Vec<u32>), String> {
-    let by_language = |tongue: &Tongue| {
-        let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.is(tag));
-        sounds.iter().find(is_meant)
-    };
-    let track = match pick.and_then(Pick::track) {
-        None => sounds.iter().find(|track| track.disposition.default == 1).or(sounds.first()),
-        Some(TrackPick::Number(number)) => sounds.get(number.get() as usize - 1),
-        Some(TrackPick::Language(tongue)) => by_language(tongue),
-    };
-    let track = *track.ok_or_else(|| listed(sounds))?;
-    let channels = pick.and_then(Pick::channels).map(Channels::numbers).unwrap_or_default();
-    if channels.iter().any(|channel| *channel > track.channels) {
-        return Err(listed(sounds));
+impl Answer {
+    fn is_format(&self, names: &[&str]) -> bool {
+        self.format.format_name.split(',').any(|name| names.contains(&name))
     }
-    let is_all = channels.iter().copied().eq(1..=track.channels);
-    Ok((track, if is_all { Vec::new() } else { channels.to_vec() }))
+
+    fn has_picture(&self) -> bool {
+        self.streams.iter().any(|track| track.codec_type == "video" && track.disposition.attached_pic == 0)
+    }
+
+    /// The track, and those of its channels that are sent where that is not all as they are; `None` where there is no
+    /// sound. In words what is not there.
+    fn picked(&self, pick: Option<&Pick>) -> Result<Option<(&Listed, Vec<u32>)>, String> {
+        let sounds: Vec<&Listed> = self.streams.iter().filter(|track| track.codec_type == "audio").collect();
+        if sounds.is_empty() {
+            return Ok(None);
+        }
+        let by_language = |tongue: &Tongue| {
+            let is_meant = |track: &&&Listed| track.tags.language.as_deref().is_some_and(|tag| tongue.is(tag));
+            sounds.iter().find(is_meant)
+        };
+        let track = match pick.and_then(Pick::track) {
+            None => sounds.iter().find(|track| track.disposition.default == 1).or(sounds.first()),
+            Some(TrackPick::Number(number)) => sounds.get(number.get() as usize - 1),
+            Some(TrackPick::Language(tongue)) => by_language(tongue),
+        };
+        let track = *track.ok_or_else(|| listed(&sounds))?;
+        let channels = pick.and_then(Pick::channels).map(Channels::numbers).unwrap_or_default();
+        if channels.iter().any(|channel| *channel > track.channels) {
+            return Err(listed(&sounds));
+        }
+        let is_all = channels.iter().copied().eq(1..=track.channels);
+        Ok(Some((track, if is_all { Vec::new() } else { channels.to_vec() })))
+    }
 }
 
 /// `its sound tracks are 1 (eng, 2 channels), 2 (6 channels)`.
@@ -187,22 +213,35 @@ fn listed(sounds: &[&Listed]) -> String {
     }
 }
 
-/// Containers that say of each track how long it is; others tell it of the whole file, or guess.
-const EXACT: [&str; 8] = ["mp4", "matroska", "avi", "wav", "w64", "aiff", "caf", "au"];
+/// Containers that say where each track ends, and nothing of how long it is.
+const ENDS: [&str; 1] = ["matroska"];
 
-fn sound(track: &Listed, format: &Format, has_picture: bool, is_exact: bool) -> Option<Sound> {
+/// Streams of frames without an index: how long they are is guessed from the rate of the first ones.
+const GUESSED: [&str; 2] = ["mp3", "aac"];
+
+/// Containers that say of each track how long it is; others tell it of the whole file, or guess.
+const EXACT: [&str; 7] = ["mp4", "avi", "wav", "w64", "aiff", "caf", "au"];
+
+fn sound(track: &Listed, answer: &Answer, first: Option<f64>) -> Option<Sound> {
     // Without a picture there is nothing that it could begin later than.
-    let begins = seconds(track.start_time.as_ref()).or((!has_picture).then_some(0.0))?;
-    let start = (begins - seconds(format.start_time.as_ref()).unwrap_or(0.0)).max(0.0);
-    // Matroska says where a track ends, the others how long it is.
-    let ends = track.tags.duration.as_deref().and_then(clock).map(|end| end - begins);
+    let said = seconds(track.start_time.as_ref()).or((!answer.has_picture()).then_some(0.0));
+    let begins = match (said, first) {
+        (Some(said), Some(first)) => said.max(first),
+        (said, first) => said.or(first)?,
+    };
+    let start = (begins - seconds(answer.format.start_time.as_ref()).unwrap_or(0.0)).max(0.0);
+    let lasts = match answer.is_format(&ENDS) {
+        true => track.tags.duration.as_deref().and_then(clock).map(|end| end - begins),
+        false => seconds(track.duration.as_ref()).filter(|_| answer.is_format(&EXACT)),
+    };
     Some(Sound {
         track: track.index,
         channels: track.channels,
         only: Vec::new(),
         start,
-        seconds: seconds(track.duration.as_ref()).or(ends).filter(|seconds| is_exact && *seconds > 0.0),
-        whole: seconds(format.duration.as_ref()),
+        seconds: lasts.filter(|seconds| *seconds > 0.0),
+        whole: seconds(answer.format.duration.as_ref()),
+        is_guess: answer.is_format(&GUESSED),
         rate: track.sample_rate.as_deref()?.parse().ok()?,
         bit_rate: track.bit_rate.as_deref().and_then(|rate| rate.parse().ok()),
         is_deep: is_lossless(&track.codec_name) && !matches!(track.sample_fmt.as_str(), "u8" | "u8p" | "s16" | "s16p"),
@@ -215,7 +254,7 @@ fn is_uncompressed(codec: &str) -> bool {
 }
 
 fn is_lossless(codec: &str) -> bool {
-    codec.starts_with("pcm_") || matches!(codec, "alac" | "truehd" | "mlp" | "wavpack" | "tta" | "ape" | "tak")
+    codec.starts_with("pcm_") || matches!(codec, "flac" | "alac" | "truehd" | "mlp" | "wavpack" | "tta" | "ape" | "tak")
 }
 
 impl Sound {
@@ -237,7 +276,7 @@ impl Sound {
     /// How many bytes it comes to at most, as far as that can be told.
     pub fn estimate(&self, way: Way) -> Option<u64> {
         const FRAMES: u64 = 1 << 20;
-        let seconds = self.seconds.or(self.whole)?;
+        let seconds = self.seconds.or(self.whole)? * if self.is_guess { 4.0 } else { 1.0 };
         let rate = match (way.copied, self.bit_rate) {
             // A container of its own costs a little for each frame.
             (true, Some(rate)) => rate as f64 * 1.1 / 8.0,
@@ -254,8 +293,8 @@ impl Sound {
         let near = |wanted: f64| NEAR + wanted * 0.002;
         match (self.seconds, self.whole) {
             (Some(wanted), _) => (measured - wanted).abs() <= near(wanted),
-            (None, Some(whole)) => measured > 0.0 && measured <= whole + near(whole),
-            (None, None) => measured > 0.0,
+            (None, Some(whole)) if !self.is_guess => measured > 0.0 && measured <= whole + near(whole),
+            (None, _) => measured > 0.0,
         }
     }
 }
@@ -356,7 +395,7 @@ async fn ended(child: &mut Child, into: &File, limit: u64) -> Result<bool, Extra
 /// # Errors
 /// Those of [`look`], and [`DecodeError::NoAudio`].
 pub async fn measure(file: File) -> Result<(f64, u32), DecodeError> {
-    let json = ask(file, "format=duration:stream=codec_type,channels,duration").await?;
+    let json = ask(file, &["-show_entries", "format=duration:stream=codec_type,channels,duration"]).await?;
     let answer: Answer = serde_json::from_slice(&json).map_err(strange)?;
     let track = answer.streams.first().filter(|track| track.codec_type == "audio").ok_or(DecodeError::NoAudio)?;
     let lasts = seconds(track.duration.as_ref()).or_else(|| seconds(answer.format.duration.as_ref()));
@@ -399,6 +438,17 @@ struct Answer {
     streams: Vec<Listed>,
     #[serde(default)]
     format: Format,
+}
+
+#[derive(Deserialize)]
+struct Packets {
+    #[serde(default)]
+    packets: Vec<Packet>,
+}
+
+#[derive(Deserialize)]
+struct Packet {
+    pts_time: Option<String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -446,7 +496,7 @@ mod tests {
     use super::*;
 
     fn of(json: &str) -> Found {
-        found(serde_json::from_str(json).unwrap(), None)
+        found(&serde_json::from_str(json).unwrap(), None, None)
     }
 
     const SOUND: &str = r#"{"index": 1, "codec_type": "audio", "codec_name": "aac", "channels": 2, "sample_rate": "48000",

@@ -143,7 +143,7 @@ pub struct Engine {
     /// Asked once: the answer is read from files.
     cores: usize,
     sent_bytes: Arc<AtomicU64>,
-    /// Where sound tracks alone are sent.
+    /// What takes sound tracks out.
     extractor: Mutex<Arc<Extractor>>,
     doubles: AtomicU64,
     intake: AtomicBool,

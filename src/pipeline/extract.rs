@@ -68,6 +68,8 @@ enum Not {
     Given(Given),
     /// A program is missing, for this file and for all.
     Missing(String),
+    /// A program failed, this time at least.
+    Failed(String),
     Fault(Fault),
 }
 
@@ -111,13 +113,14 @@ impl Extractor {
     /// What is to be given to the service of a job's recording.
     ///
     /// # Errors
-    /// A fault of this machine's; whatever the file is, it can be sent as it is.
+    /// A fault of this machine's; whatever the file is, it can be sent as it is, unless something is picked of it.
     pub async fn run(&self, medium: &Medium, job: &Job, pick: Option<&Pick>, now: Timestamp) -> Result<Given, Fault> {
         if !self.of_all && pick.is_none() {
             return Ok(Given::AsIs(None));
         }
         let _turn = self.at_once.acquire().await;
-        let source = Source { job, pick, now };
+        let held = if let Medium::Object { .. } = medium { job.seen.size } else { 0 };
+        let source = Source { job, pick, held, now };
         let given = match medium {
             Medium::File { path, disk } => self.of_file(&source, path, *disk).await?,
             Medium::Object { bucket, path } => self.of_object(&source, bucket, path).await?,
@@ -192,7 +195,7 @@ impl Extractor {
             return Err(Not::Given(Given::AsIs(Some(why.to_owned()))));
         }
         let (size, name) = (source.job.seen.size, "the object, of which the sound track is to be taken out,");
-        let _room = self.asked(source, size, name)?;
+        let _room = self.asked(source, size, 0, name)?;
         let spool = Arc::clone(&self.spool);
         let file = Arc::new(blocking(move || spool.file()).await.map_err(|error| source.no_spool(&error))?);
         let (mut hasher, mut pieces) = (blake3::Hasher::new(), bucket.read(path, source.job.seen));
@@ -213,7 +216,7 @@ impl Extractor {
         let mut last = as_is("no service takes a track of its form, and FLAC cannot hold it");
         for way in sound.ways() {
             match self.by(source, from, sound, way).await {
-                Err(Not::Given(given)) => last = Not::Given(given),
+                Err(not @ (Not::Given(_) | Not::Failed(_))) => last = not,
                 taken_or_fault => return taken_or_fault,
             }
         }
@@ -230,9 +233,10 @@ impl Extractor {
         let read = reopened(&into).map_err(|error| source.no_spool(&error))?;
         let (seconds, channels) = measure(read).await.map_err(|error| source.failed(error.into()))?;
         if channels != sound.sent() || !sound.lasts(seconds) {
-            let words = format!("its sound track came out as {seconds:.1} s of {channels} channels");
+            let of = |channels: u32| format!("{channels} channel{}", if channels == 1 { "" } else { "s" });
             let should = sound.seconds.or(sound.whole).unwrap_or_default();
-            return Err(as_is(format!("{words}, not as {should:.1} s of {}", sound.sent())));
+            let words = format!("its sound track came out as {seconds:.1} s of {}", of(channels));
+            return Err(as_is(format!("{words}, not as {should:.1} s of {}", of(sound.sent()))));
         }
         room.shrink(bytes);
         let cut = Cut { codec: way.codec, track: sound.track, start_ms: millis(sound.start) };
@@ -248,11 +252,13 @@ impl Extractor {
             // One channel coded without loss may be more than all of them coded with it.
             Some(_) => estimate.unwrap_or(size.saturating_mul(if way.copied { 2 } else { 20 })),
         };
-        self.asked(source, bytes, "its sound track")
+        self.asked(source, bytes, source.held, "its sound track")
     }
 
-    fn asked(&self, source: &Source<'_>, bytes: u64, what: &str) -> Result<Room, Not> {
-        match self.spool.room(bytes) {
+    /// Room beside what is `held` for it already: what never comes is not waited for.
+    fn asked(&self, source: &Source<'_>, bytes: u64, held: u64, what: &str) -> Result<Room, Not> {
+        let asked = if held + bytes > self.spool.bound() { Asked::Never } else { self.spool.room(bytes) };
+        match asked {
             Asked::Room(room) => Ok(room),
             Asked::Later => {
                 let words = format!("{what} waits for {} in the spool, where others wait to be sent", mb(bytes));
@@ -260,7 +266,7 @@ impl Extractor {
             }
             Asked::Never => Err(as_is(format!(
                 "{what} may come to {}, and the whole spool is {}: make `state.spool` larger",
-                mb(bytes),
+                mb(held + bytes),
                 mb(self.spool.bound())
             ))),
         }
@@ -271,9 +277,14 @@ impl Extractor {
         match not {
             Not::Fault(fault) => Err(fault),
             Not::Missing(why) if let Some(pick) = source.pick => {
-                let words = format!("{pick} is to be sent of it, and cannot be taken out: {why}");
+                let words = format!("asked for of its sound: {pick}; it waits, since that cannot be taken out: {why}");
                 Err(Fault::new(FaultKind::Unwritable, words, source.now))
             }
+            Not::Failed(why) if let Some(pick) = source.pick => {
+                let words = format!("asked for of its sound: {pick}; but that could not be taken out: {why}");
+                Err(Fault::new(FaultKind::Unreadable, words, source.now))
+            }
+            Not::Failed(why) => self.said(source, as_is(why)),
             Not::Given(given) if source.pick.is_some() => Ok(given),
             Not::Missing(why) => {
                 if !self.said_missing.swap(true, Ordering::Relaxed) {
@@ -306,6 +317,8 @@ struct Fetched {
 struct Source<'a> {
     job: &'a Job,
     pick: Option<&'a Pick>,
+    /// Bytes that it has in the spool itself.
+    held: u64,
     now: Timestamp,
 }
 
@@ -325,8 +338,8 @@ impl Source<'_> {
     fn unmet(&self, why: &str) -> Fault {
         let picked = self.pick.map(ToString::to_string).unwrap_or_default();
         let words = format!(
-            "{picked} is to be sent of it (`track`, `channels`), and {why}; nothing is sent for it: mend the settings \
-             of its source, or write others beside it, and `scribed retry` it"
+            "asked for of its sound: {picked}; but {why}; nothing else is sent in its place: write another `track` or \
+             `channels` for it, or none for the whole file, and `scribed retry` it"
         );
         Fault::new(FaultKind::NotInIt, words, self.now)
     }
@@ -367,6 +380,9 @@ impl Source<'_> {
                 as_is("its sound track is no smaller than it")
             }
             ExtractError::Decode(missing @ DecodeError::ToolMissing { .. }) => Not::Missing(missing.to_string()),
+            ExtractError::Failed { .. } | ExtractError::Decode(DecodeError::TimedOut { .. }) => {
+                Not::Failed(error.to_string())
+            }
             // The machine's, not the file's.
             ExtractError::Decode(DecodeError::Io(error)) => {
                 let words = format!("cannot take the sound track out: ffmpeg cannot be run: {error}");

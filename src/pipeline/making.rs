@@ -137,6 +137,11 @@ pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Result<Option<Mad
     laid.made(source, now).map(Some)
 }
 
+/// Which sound of a recording would be sent, where that is not all; as far as it can be understood. Blocks.
+pub fn picked(source: &Source, job: &Job) -> Option<Pick> {
+    lay(source, job, &Around::look(source, job), Timestamp(0)).ok()?.pick
+}
+
 /// What becomes of a job whose settings are wrong.
 const WHEN_MENDED: &str = "nothing is sent for it until that is mended, and the others go on";
 
@@ -215,7 +220,7 @@ impl Laid {
         if let (Some(pick), Some(row)) = (&self.pick, self.row.as_ref().filter(|row| row.is_remote())) {
             let words = "the service fetches by itself what its row names: nothing can be taken out of it before; move \
                          it to a list of a source without `track` and `channels`";
-            return Err(failed(format!("{pick} is to be sent of it, and {words} (row {})", row.place())));
+            return Err(failed(format!("asked for of its sound: {pick}; but {words} ({})", row.place())));
         }
         rendered.pick = self.pick.clone();
         // Before anything is paid: what was paid for must have a name.

@@ -6,17 +6,16 @@ use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
-use crate::domain::names::{Hash, Timestamp, TranscriptionId};
-use crate::domain::pick::Pick;
+use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::sent::Sent;
 use crate::domain::stage::{AudioAt, Event, Intent};
 use crate::domain::token::{Order, RESERVED_KEY, Token};
 use crate::pipeline::callbacks::Callbacks;
-use crate::pipeline::making::{self, Around, look_around};
+use crate::pipeline::making::look_around;
 use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::{Outcome, Stop};
-use crate::pipeline::probe::keep_params;
 use crate::pipeline::purse::{Purse, Rest};
+use crate::pipeline::remaking::{kept, remade};
 use crate::pipeline::remote::{self, hushed};
 use crate::pipeline::settle::{folder_away, grew, missing};
 use crate::pipeline::upload::without_buying;
@@ -24,7 +23,7 @@ use crate::pipeline::windows;
 use crate::source::mount::Mount;
 use crate::source::stamp::Look;
 use crate::store::contract::{Hold, Lease, Store};
-use crate::store::params::{ParamFiles, Params};
+use crate::store::params::ParamFiles;
 use serde_json::Map;
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,42 +157,7 @@ async fn unfit(
         Ok(Look::File(stamp)) => return grew(mount, stamp, now.after(mount.settle_of(job)), now).await.map(Some),
         other => return missing(mount, job, other, now).await.map(Some),
     }
-    remade(doors, mount, job, order, &around, now).await
-}
-
-/// What is said of the recording is not what its request was made of.
-async fn remade(
-    doors: &Doors<'_>,
-    mount: &Mount,
-    job: &Job,
-    order: &Order,
-    around: &Around,
-    now: Timestamp,
-) -> Result<Option<Outcome>, Fault> {
-    let made = match making::remade(mount, doors.clock, job, around).await? {
-        None => return Ok(None),
-        Some(Err(outcome)) => return Ok(Some(outcome)),
-        Some(Ok(made)) => made,
-    };
-    let params = keep_params(doors.params, &made.rendered, now)?;
-    let is_alike = job.making.as_ref().is_some_and(|making| making.is_alike(&made.making));
-    if params == order.params && is_alike {
-        return Ok(None);
-    }
-    let is_other_sound = params != order.params && kept(doors.params, &order.params, now)?.1 != made.rendered.pick;
-    Ok(Some(Outcome::Step(Event::Remade { params, making: Box::new(made.making), is_other_sound })))
-}
-
-/// The parameters of an order as they are sent, and what is sent of the recording.
-///
-/// # Errors
-/// They cannot be read.
-pub fn kept(files: &ParamFiles, hash: &Hash, now: Timestamp) -> Result<(Params, Option<Pick>), Fault> {
-    // Remembered, but for the first time after a start.
-    files.order(hash).map_err(|error| {
-        let words = format!("cannot read the parameters {hash} in the state directory: {error}");
-        Fault::new(FaultKind::Unreadable, words, now)
-    })
+    remade(doors.params, mount, doors.clock, (job, &order.params), &around).await
 }
 
 fn intend(doors: &Doors<'_>, job: &Job, token: &Token) -> Result<Job, Stop> {
@@ -222,7 +186,7 @@ async fn request(
     token: &Token,
     now: Timestamp,
 ) -> Result<CreateRequest, Fault> {
-    let (params, _) = kept(doors.params, &order.params, now)?;
+    let (params, pick) = kept(doors.params, &order.params, now)?;
     let mut metadata = match &job.making {
         Some(making) => making.metadata.clone(),
         // Nothing is sent before it is made: see `remade`.
@@ -233,6 +197,10 @@ async fn request(
     let callback = doors.callbacks.map(|callbacks| callbacks.of(job));
     let audio = match upload {
         AudioAt::Upload(upload) => RequestAudio::Upload(upload.id.clone()),
+        AudioAt::Remote { .. } if pick.is_some() => {
+            let words = "all of what the service fetches was to be bought in place of what is picked of it";
+            return Err(Fault::new(FaultKind::Bug, words, now));
+        }
         AudioAt::Remote { .. } => RequestAudio::Url(remote::url(mount, job, now).await?),
     };
     Ok(CreateRequest { audio, params, metadata, callback })

@@ -72,7 +72,10 @@ pub async fn run(
         return Ok(Outcome::Rest(until, fault));
     }
     let (before, medium) = (job.seen, Medium::of(mount, job));
-    if let Some(content) = medium.unread(&before) {
+    // Of what the service fetches by itself nothing can be picked: then it goes through here.
+    if pick.is_none()
+        && let Some(content) = medium.unread(&before)
+    {
         // How long it is the service tells when it has heard it.
         let (order, upload) = (Order { service, content, params }, AudioAt::Remote { remote_since: clock.now() });
         return Ok(Outcome::Step(Event::Uploaded { order, audio: Audio::default(), upload, sent: None }));

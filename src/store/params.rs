@@ -93,11 +93,10 @@ impl ParamFiles {
     /// The parameters of an order as they are sent, and which sound of the recording is.
     ///
     /// # Errors
-    /// As [`ParamFiles::load`].
+    /// As [`ParamFiles::load`], and `InvalidData` for a pick that a later build has written.
     pub fn order(&self, hash: &Hash) -> io::Result<(Params, Option<Pick>)> {
-        let kept = self.load(hash)?;
-        let (pick, mut params) = (Pick::among(&kept), (*kept).clone());
-        Pick::take(&mut params);
+        let mut params = (*self.load(hash)?).clone();
+        let pick = Pick::take(&mut params)?;
         Ok((params, pick))
     }
 

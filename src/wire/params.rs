@@ -162,13 +162,9 @@ impl Params {
     }
 
     /// What the parameters' hash is taken of: canonical JSON (keys sorted, nothing absent) without
-    /// what does not change the transcription: where the audio lies, metadata and the callback.
-    pub fn canonical(&self) -> Vec<u8> {
-        self.canonical_with(|_| {})
-    }
-
-    /// As [`Params::canonical`], with what is no parameter of the interface and makes another order all the same.
-    pub fn canonical_with(&self, put: impl FnOnce(&mut Map<String, Value>)) -> Vec<u8> {
+    /// what does not change the transcription: where the audio lies, metadata and the callback; and with what is
+    /// `put` among them: no parameter of the interface, and another order all the same.
+    pub fn canonical(&self, put: impl FnOnce(&mut Map<String, Value>)) -> Vec<u8> {
         let mut value = self.value();
         if let Value::Object(map) = &mut value {
             for key in PER_REQUEST.into_iter().chain([METADATA]) {
@@ -407,9 +403,9 @@ mod tests {
             "custom_metadata": { "a": 1 }, "language_config": { "languages": ["en"], "code_switching": false },
             "custom_vocabulary_config": { "vocabulary": ["\"q\"", { "value": "b", "intensity": 1 }] } });
         let params = Params::read(&body, Side::Client).unwrap().params;
-        let text = String::from_utf8(params.canonical()).unwrap();
+        let text = String::from_utf8(params.canonical(|_| {})).unwrap();
         insta::assert_snapshot!(text, @r#"{"custom_vocabulary_config":{"vocabulary":["\"q\"",{"intensity":1.0,"value":"b"}]},"diarization":true,"language_config":{"code_switching":false,"languages":["en"]}}"#);
-        assert_eq!(Params::default().canonical(), b"{}");
+        assert_eq!(Params::default().canonical(|_| {}), b"{}");
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
@@ -468,7 +464,7 @@ mod tests {
             if let Ok(reading) = Params::read(&value, Side::Client) {
                 prop_assert_eq!(reading.params.check(), vec![]);
                 let again = Params::read(&reading.params.value(), Side::Client).unwrap();
-                prop_assert_eq!(again.params.canonical(), reading.params.canonical());
+                prop_assert_eq!(again.params.canonical(|_| {}), reading.params.canonical(|_| {}));
             }
         }
     }

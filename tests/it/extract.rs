@@ -48,10 +48,15 @@ impl Scene {
 
     /// As [`Scene::film`]; the speech begins so many seconds after the pictures.
     pub fn late_film(&self, name: &str, late: &str, arguments: &[&str]) -> PathBuf {
+        self.film_of("2", name, late, arguments)
+    }
+
+    /// As [`Scene::late_film`], with so many seconds of pictures.
+    pub fn film_of(&self, lasts: &str, name: &str, late: &str, arguments: &[&str]) -> PathBuf {
         let speech = self.bed.path("speech.wav");
         let pictures = "testsrc2=size=160x120:rate=25,noise=alls=20";
         let mut all =
-            vec!["-f", "lavfi", "-t", "2", "-i", pictures, "-itsoffset", late, "-i", speech.to_str().unwrap()];
+            vec!["-f", "lavfi", "-t", lasts, "-i", pictures, "-itsoffset", late, "-i", speech.to_str().unwrap()];
         all.extend(["-c:v", "mjpeg", "-q:v", "4"]);
         all.extend(arguments);
         let path = self.bed.path("inbox").join(name);
@@ -340,7 +345,7 @@ fn where_ffmpeg_is_missing_or_fails_files_are_sent_as_they_are() {
 }
 
 /// A PATH on which ffmpeg is this script.
-fn tools(scene: &Scene, script: &str) -> String {
+pub fn tools(scene: &Scene, script: &str) -> String {
     let folder = scene.bed.path("tools");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("ffmpeg");

@@ -206,6 +206,21 @@ fn the_embedded_service_is_asked_where_no_daemon_runs() {
     assert!(ran.code == 4 && ran.stderr.contains("stop the daemon"), "{ran:?}");
 }
 
+#[test]
+fn what_was_sent_as_sound_that_begins_late_is_in_the_time_of_its_film() {
+    let bed = Bed::new(&format!("{}\ntrack = 1\n", crate::support::bed::QUICK));
+    let speech = bed.drop_in(0, "../speech.wav");
+    let pictures = ["-f", "lavfi", "-t", "6", "-i", "testsrc2=size=160x120:rate=25", "-itsoffset", "3", "-i"];
+    let film = pictures.into_iter().chain([speech.to_str().unwrap(), "-c:v", "mjpeg", "-c:a", "aac"]);
+    crate::support::bed::ffmpeg(film, &bed.path("film.mp4"));
+    fs::rename(bed.path("film.mp4"), bed.path("inbox/film.mp4")).unwrap();
+    assert_eq!(bed.once(0)["done"], 1);
+    let own = fs::read_to_string(bed.path("inbox/film.en.srt")).unwrap();
+    assert!(own.contains("00:00:03,"), "{own}");
+    assert_eq!(bed.run(["harvest", "--to", "out"]).code, 0);
+    assert_eq!(fs::read_to_string(bed.path("out/film.en.srt")).unwrap(), own);
+}
+
 /// Its items are long: more than two at a time are never had, and one of them not at all.
 struct Heavy(Identity);
 

@@ -1,7 +1,7 @@
 //! `track` and `channels`: what is picked of a recording is what is sent, bought and written; nothing else is ever
 //! sent in its place.
 
-use crate::extract::{Scene, samples, tracks};
+use crate::extract::{Scene, samples, tools, tracks};
 use crate::support::bed::{Running, eventually, ffmpeg};
 use crate::support::stub::{Act, Endpoint, Stub};
 use rustix::process::Signal;
@@ -134,9 +134,8 @@ fn what_is_not_in_a_file_is_never_replaced_by_something_else() {
     }
     let words = jobs["b.wav"]["fault"]["words"].as_str().unwrap();
     assert!(
-        words.starts_with(
-            "track 2 is to be sent of it (`track`, `channels`), and its only sound track is 1 (2 channels)"
-        )
+        words.starts_with("asked for of its sound: track 2; but its only sound track is 1 (2 channels)"),
+        "{words}"
     );
     assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 1, "nothing else was sent");
     // Mended beside it, and tried again.
@@ -203,11 +202,108 @@ fn what_was_uploaded_under_another_pick_is_not_what_is_bought() {
 }
 
 #[test]
+fn what_is_coded_anew_loses_no_bit_of_24_and_what_says_no_length_is_taken_whole() {
+    // This service says of no upload how long it is.
+    let stub = Stub::start(|request, _| match request.endpoint {
+        Endpoint::Upload => Act::Change(|answer| answer["audio_metadata"]["audio_duration"] = json!(0)),
+        _ => Act::Well,
+    });
+    let scene = Scene { stub, ..Scene::new("", "original") };
+    let fine = ["-ar", "48000", "-sample_fmt", "s32", "-bits_per_raw_sample", "24"];
+    ffmpeg(
+        ["-f", "lavfi", "-i", "anoisesrc=d=2:c=pink:a=0.3", "-af", "pan=stereo|c0=c0|c1=0.31*c0"]
+            .into_iter()
+            .chain(fine),
+        &scene.bed.path("inbox/fine.flac"),
+    );
+    // Loud first, quiet later: what the first frames promise is less than it is.
+    let loud = "anoisesrc=d=40:c=pink:a=0.5,volume='if(gt(t,3),0.0005,1)':eval=frame,pan=stereo|c0=c0|c1=0.5*c0";
+    for (name, more) in [("guess.aac", ["-c:a", "aac"]), ("guess.mp3", ["-q:a", "2"])] {
+        let all = ["-f", "lavfi", "-i", loud, "-write_xing", "0"];
+        let kept = if name.ends_with("mp3") { &all[..] } else { &all[..4] };
+        ffmpeg(kept.iter().copied().chain(more), &scene.bed.path("inbox").join(name));
+    }
+    scene.configure_source("", "original", "channels = [1]");
+    scene.pass(0);
+    let whole = scene.bed.path("left.flac");
+    let left = ["-af", "pan=mono|c0=c0", "-sample_fmt", "s32"];
+    let fine = scene.bed.path("inbox/fine.flac");
+    ffmpeg(["-i", fine.to_str().unwrap()].into_iter().chain(left), &whole);
+    assert_eq!(samples(&scene.sent("fine.flac")), samples(&whole), "not a bit differs");
+    for job in scene.bed.jobs().values().filter(|job| job["path"].as_str().unwrap().starts_with("guess")) {
+        let millis = job["sent"]["millis"].as_u64().unwrap();
+        assert!((39_500..40_500).contains(&millis), "{job}");
+    }
+}
+
+#[test]
+fn a_track_that_begins_later_than_anybody_looks_is_in_time() {
+    let scene = Scene::new("", "original");
+    scene.configure_source("", "original", "track = 1");
+    let codecs = [
+        ("a.mkv", "mjpeg", "aac"),
+        ("b.mkv", "mjpeg", "libopus"),
+        ("c.wmv", "wmv2", "wmav2"),
+        ("d.mp4", "mjpeg", "aac"),
+    ];
+    for (name, video, audio) in codecs {
+        scene.film_of("20", name, "9", &["-c:v", video, "-c:a", audio, "-ar", "48000"]);
+    }
+    scene.pass(0);
+    for (name, job) in scene.bed.jobs() {
+        let late = job["sent"]["start_ms"].as_f64().unwrap() / 1e3;
+        assert!((late - 9.0).abs() < 0.06, "{name}: {late}");
+        let srt = scene.output(&format!("{}.en.srt", name.split('.').next().unwrap()));
+        assert!(srt.contains("00:00:08,9") || srt.contains("00:00:09,0"), "{name}: {srt}");
+    }
+}
+
+#[test]
+fn what_waits_before_its_upload_is_sent_as_it_is_said_now() {
+    let scene = Scene::new("", "original");
+    film(&scene, "a.mkv");
+    scene.configure_source("", "original", "track = 2");
+    let nowhere = scene.bed.path("nowhere");
+    let mut command = scene.bed.command(["run"]);
+    command.env("PATH", &nowhere);
+    let daemon = Running::start(command);
+    eventually("it waits for ffmpeg", || {
+        scene.bed.jobs().get("a.mkv").is_some_and(|job| job["fault"]["kind"] == "unwritable")
+    });
+    scene.configure("", "original");
+    assert_eq!(scene.bed.run(["reload"]).code, 0);
+    eventually("it is sent whole", || scene.job("a.mkv")["stage"] == "written");
+    assert_eq!(scene.job("a.mkv")["sent"], Value::Null);
+    daemon.signal(Signal::INT);
+    assert_eq!(daemon.wait().code, 0);
+    assert_eq!(scene.accepted(), 1);
+}
+
+#[test]
+fn a_program_that_fails_now_is_tried_again_and_is_not_said_to_be_the_file() {
+    let scene = Scene::new("", "original");
+    film(&scene, "a.mkv");
+    scene.configure_source("", "original", "track = 2");
+    let path = tools(&scene, "echo 'it broke' >&2; exit 1");
+    scene.pass_on(1, &path);
+    let fault = scene.job("a.mkv")["fault"].clone();
+    assert!(fault["kind"] == "unreadable" && fault["words"].as_str().unwrap().contains("it broke"), "{fault}");
+    let number = scene.job("a.mkv")["id"].to_string();
+    scene.bed.run(["retry", &number]);
+    scene.pass(0);
+    assert_eq!((scene.accepted(), &scene.job("a.mkv")["sent"]["track"]), (1, &2.into()));
+}
+
+#[test]
 fn plans_and_budgets_count_the_channels_that_are_sent() {
     let scene = Scene::new("", "original");
     sides(&scene, "a.wav", &[]);
     let planned = || scene.bed.run(["plan", "--json"]).last_object()["billed_seconds"].as_f64().unwrap();
     let both = planned();
+    let beside = scene.bed.path("inbox/a.toml");
+    fs::write(&beside, "channels = [1]\n").unwrap();
+    assert!((planned() * 2.0 - both).abs() < 0.01, "{both}");
+    fs::remove_file(beside).unwrap();
     // Of both sides there would be too much.
     let day = format!("channels = [2]\n[budget]\nday = \"{}ms\"", (both * 600.0) as u64);
     scene.configure_source("", "original", &day);
@@ -223,9 +319,9 @@ fn a_plan_lays_out_what_is_picked_and_says_where_that_stands() {
     scene.configure_source("", "original", "track = \"de\"");
     fs::write(scene.bed.path("inbox/a.toml"), "channels = [1]\n").unwrap();
     let laid = scene.bed.run(["plan", "--explain", "inbox/a.mkv", "--json"]).last_object();
-    assert_eq!((&laid["sound"]["track"], &laid["sound"]["channels"]), (&"de".into(), &json!([1])), "{laid}");
+    assert_eq!((&laid["sound"]["track"], &laid["sound"]["channels"]), (&"deu".into(), &json!([1])), "{laid}");
     let text = scene.bed.run(["plan", "--explain", "inbox/a.mkv"]).stdout;
-    assert!(text.contains("  track     \"de\"  (jobs.toml)\n  channels  [1]  (a.toml)"), "{text}");
+    assert!(text.contains("  track     \"deu\"  (jobs.toml)\n  channels  [1]  (a.toml)"), "{text}");
     let wrong = |settings: &str| {
         fs::write(scene.bed.path("inbox/a.toml"), settings).unwrap();
         let laid: Value = scene.bed.run(["plan", "--explain", "inbox/a.mkv", "--json"]).last_object();

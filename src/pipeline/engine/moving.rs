@@ -4,12 +4,13 @@ use super::{Engine, LEASE, Parts};
 use crate::client::contract::Client;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
+use crate::domain::names::Hash;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::folder_away;
 use crate::pipeline::submit::{Doors, Submission};
-use crate::pipeline::{follow, probe, remote, settle, submit, upload, wait, write};
+use crate::pipeline::{follow, probe, remaking, remote, settle, submit, upload, wait, write};
 use crate::source::mount::{Away, Mount};
 use crate::source::place::{Recording, recording};
 use crate::store::contract::{Claimed, Lease, StoreError};
@@ -88,12 +89,7 @@ impl Engine {
                     return Ok(Moved::Outcome(fetched.into()));
                 }
                 let _under_way = self.uploading();
-                let (extractor, pick) = (self.extractor(), submit::kept(&parts.params, params, clock.now())?.1);
-                let by = (&*extractor, pick.as_ref(), &self.sent_bytes);
-                let (of, service) = ((job, pick.as_ref()), self.service());
-                let reserving = purse.before_upload((store, clock), mount, lease, of, service);
-                let uploading = upload::run(store, client, clock, mount, job, known, reserving, by);
-                self.in_folder(mount, uploading).await?
+                self.in_folder(mount, self.uploaded(parts, mount, lease, job, known)).await?
             }
             Stage::Uploaded { order, upload, .. } => {
                 let mount = parts.mount(job)?;
@@ -147,6 +143,27 @@ impl Engine {
         let Parts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
         wait::Doors { client, clock, results, terms, asking: &self.asking, begun: &self.begun, calls }
+    }
+
+    /// Uploads, by what is said of the recording now.
+    async fn uploaded(
+        &self,
+        parts: &Parts,
+        mount: &Arc<Mount>,
+        lease: &Lease,
+        job: &Job,
+        known: (Hash, Option<Hash>),
+    ) -> Result<Outcome, Fault> {
+        let Parts { store, client, clock, params, purse, .. } = parts;
+        let (store, client, clock) = (&**store, &**client, &**clock);
+        if let Some(outcome) = remaking::rested(params, mount, clock, (job, &known.0)).await? {
+            return Ok(outcome);
+        }
+        let (_, pick) = remaking::kept(params, &known.0, clock.now())?;
+        let (of, extractor) = ((job, pick.as_ref()), self.extractor());
+        let reserving = purse.before_upload((store, clock), mount, lease, of, self.service());
+        upload::run(store, client, clock, mount, job, known, reserving, (&extractor, pick.as_ref(), &self.sent_bytes))
+            .await
     }
 
     /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A
