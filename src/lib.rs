@@ -366,6 +366,7 @@ pub mod source {
         pub mod find;
         pub mod kind;
         mod objects;
+        mod quotes;
         pub mod record;
         pub mod table;
         mod text;

@@ -52,6 +52,8 @@ pub struct Planned {
     pub paused: bool,
     /// Nothing would be done, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// What is wrong with the settings of files that wait for that to be mended, or fail.
+    pub mended_first: BTreeMap<String, u64>,
     /// Not taken by the source, by rule.
     pub passed_over: BTreeMap<String, u64>,
     /// Sources whose folders are away, in words.
@@ -142,7 +144,7 @@ impl Planned {
 
     /// Whether everything could be looked at.
     pub fn is_whole(&self) -> bool {
-        self.away.is_empty() && self.troubles.is_empty() && self.lists.is_well()
+        self.away.is_empty() && self.troubles.is_empty() && self.mended_first.is_empty() && self.lists.is_well()
     }
 
     /// All of it, for machines.
@@ -152,7 +154,7 @@ impl Planned {
             "new": self.new, "changed": self.changed, "on_the_way": self.on_the_way,
             "reordered": self.reordered, "at_the_service": self.at_the_service, "done": self.done, "held": self.held,
             "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.objects(),
-            "to_mend": self.lists.mends(),
+            "to_mend": self.lists.mends(), "mended_first": self.mended_first,
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
             "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
@@ -221,6 +223,7 @@ impl Planned {
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("{count} {what}"))?;
         }
+        groups(context, "to be mended before they are sent:", &self.mended_first)?;
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "not taken by their source:", &self.passed_over)?;
         self.lists.tell(context)?;

@@ -181,6 +181,10 @@ impl<'a> Planner<'a> {
         for (file, read, audio) in measured {
             match (&read.problem, &mut listed) {
                 (Some(problem), Some(listed)) => self.failing(source, &file, problem, listed)?,
+                (Some(problem), None) => {
+                    self.say(&Named::of(source, &file), "to be mended", problem)?;
+                    *self.sum.mended_first.entry(problem.clone()).or_default() += 1;
+                }
                 _ => {
                     files.push((file, read));
                     lengths.push(audio);

@@ -88,7 +88,7 @@ pub struct Read {
     content: Option<Hash>,
     /// Under which parameters it would be bought, where that is to be compared.
     params: Option<Hash>,
-    /// Why what its row orders would not be made, in words.
+    /// Why it would not be made, in words.
     pub problem: Option<String>,
     /// What is sent of its sound, where that is not all.
     pub pick: Option<Pick>,
@@ -109,15 +109,13 @@ pub fn read(measured: &Measured, source: &Source, file: &Candidate, repeated: bo
             (repeated.then(alike).flatten(), file.alike.then(whole).flatten())
         }
     };
-    let pick = making::picked(source, &job);
-    if likeness.or(content).is_none() && file.row.is_none() {
-        return Read { pick, ..Read::default() };
-    }
-    let (params, problem) = match making::foretold(source, &job, Timestamp(0)) {
-        Ok(made) => (made.map(|made| Hash::of(&made.rendered.canonical())), None),
-        Err(fault) => (None, Some(fault.words)),
+    let (made, pick, problem) = match making::foretold(source, &job, Timestamp(0)) {
+        Ok((made, pick)) => (made, pick, None),
+        Err(fault) => (None, None, Some(fault.words)),
     };
-    Read { likeness, content, params, problem: problem.filter(|_| file.row.is_some()), pick }
+    let is_compared = likeness.or(content).is_some() || file.row.is_some();
+    let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));
+    Read { likeness, content, params, problem, pick }
 }
 
 /// What was seen so far of all that would be bought.

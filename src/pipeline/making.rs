@@ -124,22 +124,15 @@ pub async fn make(
     laid.made(source, now).map(Ok)
 }
 
-/// What a job would be made with as far as that can be told without asking the recording itself; `None` where it
-/// cannot. Blocks.
+/// What a job would be made with as far as that can be told without asking the recording itself, `None` where it
+/// cannot; and which sound of it would be sent, where that is not all. Blocks.
 ///
 /// # Errors
 /// Why it would not be made: what is said of it cannot be understood, or does not render.
-pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Result<Option<Made>, Fault> {
+pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Result<(Option<Made>, Option<Pick>), Fault> {
     let laid = lay(source, job, &Around::look(source, job), now)?;
-    if laid.template.uses("media") {
-        return Ok(None);
-    }
-    laid.made(source, now).map(Some)
-}
-
-/// Which sound of a recording would be sent, where that is not all; as far as it can be understood. Blocks.
-pub fn picked(source: &Source, job: &Job) -> Option<Pick> {
-    lay(source, job, &Around::look(source, job), Timestamp(0)).ok()?.pick
+    let made = if laid.template.uses("media") { None } else { Some(laid.made(source, now)?) };
+    Ok((made, laid.pick))
 }
 
 /// What becomes of a job whose settings are wrong.

@@ -18,8 +18,13 @@ pub const TAIL: u64 = 16 * 1024;
 pub fn says_it_is_ours(root: &Path, subtitle: &RelPath) -> bool {
     let path = root.join(OsStr::from_bytes(subtitle.as_bytes()));
     let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| is_in_vtt(&text));
-    let json = || end_of(&path.with_extension("json")).is_ok_and(|text| is_in_json(&text));
+    let json = || json_is_ours(&path.with_extension("json"));
     vtt() || json()
+}
+
+/// Whether a `.json` says that scribed made it. What cannot be read says nothing. Blocks.
+pub fn json_is_ours(path: &Path) -> bool {
+    end_of(path).is_ok_and(|text| is_in_json(&text))
 }
 
 /// Whether the start of a `.vtt` says it.

@@ -291,3 +291,39 @@ fn what_lies_beside_a_list_is_not_taken_for_itself() {
     assert!(words("a.wav").contains("what its manifests name"), "{}", words("a.wav"));
     assert!(words("list.csv").contains("a manifest"), "{}", words("list.csv"));
 }
+
+#[test]
+fn a_list_with_a_quote_that_is_never_closed_orders_nothing() {
+    let stub = well();
+    let bed = bed(&stub, "");
+    for name in ["a.wav", "b.wav", "c.wav"] {
+        write(&bed, name, name);
+    }
+    write(&bed, "list.csv", "file;note\na.wav;fine\nb.wav;\"Ada said\nc.wav;x\n");
+    for command in ["plan", "once"] {
+        let ran = bed.run([command]);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(ran.code == 1 && told.contains("a quote that is opened in its line 3 is never closed"), "{ran:?}");
+    }
+    assert_eq!(stub.book().creates.len(), 0);
+    write(&bed, "list.csv", "file;note\na.wav;fine\nb.wav;\"Ada said\"\nc.wav;x\n");
+    assert_eq!(bed.once(0)["done"], 3);
+}
+
+#[test]
+fn outputs_beside_lists_of_objects_are_no_lists() {
+    let stub = well();
+    let bed = bed(&stub, "");
+    let config = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+    let lines =
+        config.lines().map(|line| if line.starts_with("manifest") { "manifest = \"inbox/*.json\"" } else { line });
+    let all = "outputs = [\"txt\", \"srt\", \"vtt\", \"json\"]";
+    let lines: Vec<&str> = lines.map(|line| if line.starts_with("outputs") { all } else { line }).collect();
+    bed.configure(&lines.join("\n"));
+    write(&bed, "a.wav", "a.wav");
+    write(&bed, "list.json", "[{\"file\": \"a.wav\"}]");
+    assert_eq!(bed.once(0)["done"], 1);
+    assert!(bed.path("inbox/a.en.json").is_file());
+    let again = bed.run(["once"]);
+    assert!(again.code == 0 && !again.stderr.contains("a.en.json"), "{again:?}");
+}

@@ -324,3 +324,20 @@ fn what_was_measured_once_is_known_without_any_tool() {
     fs::write(bed.path("state/measured"), vec![0xAA; 100_000]).unwrap();
     assert!(plan(&bed)["audio_seconds"].as_f64().unwrap() > 4.0);
 }
+
+#[test]
+fn settings_that_have_to_be_mended_are_told_before_anything_is_sent() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(1, "shelf/other.wav");
+    fs::write(bed.path("inbox/shelf/.scribed.toml"), "track = 0\n").unwrap();
+    let ran = bed.run(["plan", "--json"]);
+    let planned = ran.last_object();
+    assert_eq!((ran.code, &planned["files"]), (1, &json!(1)), "{ran:?}");
+    let (words, count) = planned["mended_first"].as_object().unwrap().iter().next().unwrap();
+    assert!(words.starts_with("shelf/.scribed.toml, line 1: `track` must be") && count == 1, "{planned}");
+    let text = bed.run(["plan", "--list"]).stdout;
+    assert!(text.contains("to be mended before they are sent:") && text.contains("other.wav"), "{text}");
+    fs::write(bed.path("inbox/shelf/.scribed.toml"), "track = 1\n").unwrap();
+    assert_eq!(plan(&bed)["files"], 2);
+}

@@ -10,6 +10,7 @@ use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::source::disk::Disk;
 use crate::source::ignore::{ignored, is_leftover};
+use crate::source::ours::json_is_ours;
 use crate::source::place::full_path;
 use crate::source::stamp::open;
 use std::collections::BTreeSet;
@@ -64,7 +65,7 @@ pub fn find(source: &Source, manifests: &Manifests, disk: Disk) -> Lists {
             }
             Ok(entry) => {
                 let below = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
-                if entry.file_type().is_file() && is_manifest(manifests, below) {
+                if entry.file_type().is_file() && is_manifest(manifests, below) && !is_output(entry.path()) {
                     match entry.metadata() {
                         Ok(meta) => lists.add(manifests, below, disk.stamp(&meta)),
                         Err(error) => lists.troubles.push(error.to_string()),
@@ -81,6 +82,11 @@ pub fn find(source: &Source, manifests: &Manifests, disk: Disk) -> Lists {
 pub fn is_manifest(manifests: &Manifests, below: &Path) -> bool {
     let name = below.file_name().unwrap_or_default();
     manifests.pattern.is_match(below) && !is_receipt(name) && ignored(name, false).is_none() && kind(below).is_some()
+}
+
+/// Whether this is an output of ours, of a recording beside the lists: an object, where lists are lists.
+fn is_output(path: &Path) -> bool {
+    kind(path) == Some(Kind::Json) && json_is_ours(path)
 }
 
 /// Whether this is the name of a receipt, which orders nothing.

@@ -1,5 +1,6 @@
 //! Manifests that are tables: CSV and TSV as spreadsheets write them.
 
+use super::quotes::{OpenQuote, Quotes};
 use super::record::{Form, Record, RowError, plain};
 use super::text::{Gauge, Gauged, Mark, mark, text};
 use csv::{ByteRecord, ReaderBuilder};
@@ -22,6 +23,8 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
     let (head, rest) = head(Gauged::new(text(file), gauge.clone())).map_err(|error| broken(&error))?;
     let (skipped, delimiter) = delimiter(&head, tabs);
     let all = Cursor::new(head[skipped..].to_vec()).chain(rest);
+    let open = OpenQuote::default();
+    let all = Quotes::new(all, delimiter, 1 + u64::from(skipped > 0), open.clone());
     let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).has_headers(false).from_reader(all);
     let mut record = ByteRecord::new();
     let mut columns: Option<Vec<Arc<str>>> = None;
@@ -31,6 +34,9 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
         let more = reader.read_byte_record(&mut record).map_err(|error| broken(&error))?;
         gauge.row_ended();
         if !more {
+            if let Some(line) = open.line() {
+                return Err(unclosed(line));
+            }
             break;
         }
         number += 1 + blank_lines(&record, reader.position().line().saturating_sub(before));
@@ -48,6 +54,13 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
     }
     let columns = columns.ok_or("it is empty: its first row must name the columns, one of them `file` or `url`")?;
     Ok(Form { columns, delimiter, marked })
+}
+
+fn unclosed(line: u64) -> String {
+    format!(
+        "a quote that is opened in its line {line} is never closed, so that all behind it is one cell: close it, write \
+         it twice, or save the list whole"
+    )
 }
 
 /// How many of the lines that were read for a row were blank: they are passed over without a word, and have numbers
