@@ -50,7 +50,12 @@ async fn without_scan(hands: &Hands, place: &Place) -> Result<Explained, Refusal
     };
     let rows = ordered(hands, place.path()).await?;
     let job = match &own {
-        None => hands.ordered(place.path()).await?.or_else(|| rows.iter().find_map(|row| row.job.clone())),
+        None => hands
+            .ordered(place.path())
+            .await?
+            .into_iter()
+            .next()
+            .or_else(|| rows.iter().find_map(|row| row.job.clone())),
         Some(job) => job.row.is_some().then(|| job.clone()),
     };
     if let Some(job) = job {

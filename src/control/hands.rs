@@ -110,13 +110,7 @@ impl Hands {
     pub async fn job(&self, wanted: &Wanted) -> Result<Job, Refusal> {
         let found = match wanted {
             Wanted::Number(id) => self.store.job(*id).await?,
-            Wanted::Path(place) => match self.key(place.path()).await {
-                Some((_, key)) => match self.store.find(&key).await? {
-                    None => self.ordered(place.path()).await?,
-                    found => found,
-                },
-                None => self.ordered(place.path()).await?,
-            },
+            Wanted::Path(place) => self.only(place).await?,
         };
         let named = match wanted {
             Wanted::Number(id) => id.to_string(),
@@ -124,6 +118,24 @@ impl Hands {
         };
         let mend = "give a number from `scribed jobs`, or the path of a recording";
         found.ok_or_else(|| Refusal::Usage(format!("no job {named}: {mend}")))
+    }
+
+    /// The one job of a recording; where several sources have one, a person says which.
+    async fn only(&self, place: &Place) -> Result<Option<Job>, Refusal> {
+        let own = match self.key(place.path()).await {
+            Some((_, key)) => self.store.find(&key).await?,
+            None => None,
+        };
+        let mut all: Vec<Job> = own.into_iter().chain(self.ordered(place.path()).await?).collect();
+        all.sort_by_key(|job| job.id);
+        all.dedup_by_key(|job| job.id);
+        if let [_, _, ..] = all.as_slice() {
+            let one = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
+            let each: Vec<String> = all.iter().map(one).collect();
+            let words = format!("{} jobs are of {place}: {}; say which by its number", all.len(), each.join(", "));
+            return Err(Refusal::Usage(words));
+        }
+        Ok(all.pop())
     }
 
     /// The source that a path lies below, and the name that a job of it has. The source's folder may be
@@ -141,21 +153,19 @@ impl Hands {
         [typed, real.as_deref()].into_iter().flatten().find_map(|path| self.below(path))
     }
 
-    /// The job of a row that names this file or address, wherever that lies: of the first source that has one.
+    /// The jobs of rows that name this file or address, wherever that lies: of each source the first.
     ///
     /// # Errors
     /// The store's.
-    pub async fn ordered(&self, path: &Path) -> Result<Option<Job>, StoreError> {
-        let is_url = place::is_url(path);
+    pub async fn ordered(&self, path: &Path) -> Result<Vec<Job>, StoreError> {
+        let (is_url, mut jobs) = (place::is_url(path), Vec::new());
         for mount in self.mounts.values().filter(|mount| is_url || mount.source().manifests.is_some()) {
             let source = mount.source();
             let below = path.strip_prefix(&source.folder).unwrap_or(path);
             let key = JobKey { source: source.name.clone(), path: RelPath::new(below.as_os_str().as_bytes()) };
-            if let Some(job) = self.store.find(&key).await? {
-                return Ok(Some(job));
-            }
+            jobs.extend(self.store.find(&key).await?);
         }
-        Ok(None)
+        Ok(jobs)
     }
 
     fn below(&self, path: &Path) -> Option<(&Arc<Mount>, JobKey)> {

@@ -327,3 +327,19 @@ fn outputs_beside_lists_of_objects_are_no_lists() {
     let again = bed.run(["once"]);
     assert!(again.code == 0 && !again.stderr.contains("a.en.json"), "{again:?}");
 }
+
+#[test]
+fn where_several_lists_order_a_file_a_person_says_which_job_is_meant() {
+    let stub = well();
+    let bed = bed(&stub, "[[source]]\nname = \"two\"\nmanifest = \"inbox/*.tsv\"\nsettle = \"50ms\"\n");
+    write(&bed, "a.wav", "a.wav");
+    write(&bed, "one.csv", "file,language\na.wav,de\n");
+    write(&bed, "two.tsv", "file\tlanguage\na.wav\tfr\n");
+    assert_eq!(bed.once(0)["done"], 2);
+    for command in ["show", "retry", "bump"] {
+        let ran = bed.run([command, "inbox/a.wav"]);
+        assert!(ran.code == 2 && ran.stderr.contains("2 jobs are of "), "{ran:?}");
+        assert!(ran.stderr.contains("1 (lists, written), 2 (two, written); say which by its number"), "{ran:?}");
+    }
+    assert_eq!(bed.run(["show", "2"]).code, 0);
+}
