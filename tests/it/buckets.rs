@@ -345,6 +345,37 @@ fn a_service_elsewhere_fetches_objects_by_itself() {
 }
 
 #[test]
+fn what_is_picked_of_an_object_is_taken_out_here_whatever_reach_says() {
+    let (s3, stub) = (S3::start(), Stub::start(|_, _| Act::Well));
+    let at_home = Bed::new("");
+    fs::write(at_home.path("speech.wav"), speech(0)).unwrap();
+    let (call, speech) = (at_home.path("call.wav"), at_home.path("speech.wav"));
+    ffmpeg(["-i", speech.to_str().unwrap(), "-af", "pan=stereo|c0=c0|c1=0.5*c0"], &call);
+    s3.put("tapes/call.wav", fs::read(&call).unwrap());
+    let config = |spool: &str| {
+        format!(
+            "[state]\nspool = \"{spool}\"\n[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\n\
+             poll = {{ min = \"20ms\", max = \"50ms\" }}\n{}reach = \"url\"\nchannels = [2]\n",
+            stub.url(),
+            s3.source("tapes", s3.port)
+        )
+    };
+    let bed = bed(&s3, &config("10MB"));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    assert_eq!(bed.once(0)["done"], 1);
+    assert!(stub.book().contents.contains_key("call.flac"), "{:?}", stub.book().contents.keys());
+    assert_eq!(bed.jobs()["call.wav"]["sent"]["only"], serde_json::json!([2]));
+    // What never fits is not sent whole.
+    s3.put("tapes/other.wav", [fs::read(&call).unwrap(), b"free".to_vec()].concat());
+    bed.configure(&config("150KB"));
+    let failed = bed.once(1)["failed"].clone();
+    let job = &bed.jobs()["other.wav"];
+    let words = job["fault"]["words"].as_str().unwrap_or_default();
+    assert!(failed == 1 && words.contains("make `state.spool` larger"), "{job}");
+    assert_eq!(stub.book().contents.len(), 1, "{:?}", stub.book().contents.keys());
+}
+
+#[test]
 fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
     let (s3, stub) = (S3::start(), Stub::start(|_, _| Act::Well));
     let at_home = Bed::new("");
