@@ -619,7 +619,7 @@ fn two_sources_in_each_others_way() {
         4 | folder = "./inbox/../inbox/new"
           |          ^^^^^^^^^^^^^^^^^^^^^^
           |
-          = help: each file belongs to one source: choose separate folders, or one source with `include`
+          = help: each file belongs to one source: choose separate folders, or one source with `include`; to order one twice, name it in lists (`manifest`)
 
         error: two sources are named `inbox`
          --> jobs.toml:6:10
