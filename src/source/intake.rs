@@ -543,8 +543,10 @@ mod tests {
         Intake { mount, store, clock, admitted: &|| {}, leftovers: &|_| {}, since: Timestamp(0) }
     }
 
-    /// A hundred times as fast as the real one.
-    struct Swift;
+    /// So many times as fast as the real one. Where all of a machine is in use, what is swift finds a folder away that
+    /// answers a little late.
+    #[derive(Clone, Copy)]
+    struct Swift(u32);
 
     #[async_trait::async_trait]
     impl Clock for Swift {
@@ -553,11 +555,11 @@ mod tests {
         }
 
         fn uptime(&self) -> Uptime {
-            Uptime(crate::clock::SystemClock.uptime().0 * 100)
+            Uptime(crate::clock::SystemClock.uptime().0 * self.0)
         }
 
         async fn sleep(&self, span: Duration) {
-            tokio::time::sleep(span / 100).await;
+            tokio::time::sleep(span / self.0).await;
         }
     }
 
@@ -590,7 +592,7 @@ mod tests {
             std::fs::write(folder.path().join(format!("archive/{n}.wav")), "").unwrap();
         }
         let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
-        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift))), memory::empty());
+        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift(5)))), memory::empty());
         let clip = crate::domain::job::JobKey {
             source: mount.source().name.clone(),
             path: crate::domain::path::RelPath::new("a/clip.wav"),
@@ -605,7 +607,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(5)); // a slow disk, for as long as it takes
             }
         };
-        let intake = Intake { admitted: &admitted, ..unheard(mount, &store, &Swift) };
+        let intake = Intake { admitted: &admitted, ..unheard(mount, &store, &Swift(5)) };
         run_until(&intake, "all are found", async || store.counts().await.unwrap().total() == 3_001).await;
         let job = store.find(&clip).await.unwrap().unwrap();
         assert!(job.id.0 < 3_001, "it came last: job {}", job.id);
@@ -635,7 +637,7 @@ mod tests {
                 is_away.store(true, Ordering::Relaxed);
             }
         };
-        let intake = Intake { admitted: &admitted, ..unheard(mount, &store, &Swift) };
+        let intake = Intake { admitted: &admitted, ..unheard(mount, &store, &Swift(100)) };
         let on_disk = || std::fs::read_dir(folder.path()).unwrap().count() as u64;
         run_until(&intake, "all are found", async || {
             let found = store.counts().await.unwrap().total();
@@ -652,13 +654,13 @@ mod tests {
         let mounted = std::process::Command::new("bindfs").arg(server.path()).arg(&share).status();
         assert!(mounted.expect("the program `bindfs`").success(), "this test mounts a share, and needs root for it");
         let source = Arc::new(source_in(folder.path(), "scan = \"12h\"\n"));
-        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift))), memory::empty());
+        let (mount, store) = (Arc::new(Mount::new(source, state.path(), Arc::new(Swift(100)))), memory::empty());
         let key = |path: &str| crate::domain::job::JobKey {
             source: mount.source().name.clone(),
             path: crate::domain::path::RelPath::new(path),
         };
         std::fs::write(folder.path().join("first.wav"), "").unwrap();
-        let intake = unheard(Arc::clone(&mount), &store, &Swift);
+        let intake = unheard(Arc::clone(&mount), &store, &Swift(100));
         let found = async |path: &str| store.find(&key(path)).await.unwrap().is_some();
         let mut step = 0;
         run_until(&intake, "both are found", async || {
