@@ -185,10 +185,16 @@ fn what_was_uploaded_under_another_pick_is_not_what_is_bought() {
     film(&scene, "b.mkv");
     fs::write(scene.bed.path("inbox/b.toml"), "channels = [1]\n").unwrap();
     // One runs at a time: the other one's sound waits at the service.
-    let daemon = Running::start(scene.bed.command(["run"]));
-    let at = |stage: &str| scene.bed.jobs().into_iter().find(|(_, job)| job["stage"] == stage).map(|(name, _)| name);
-    eventually("one is uploaded, the other runs", || at("uploaded").is_some() && at("submitted").is_some());
-    let waits = at("uploaded").unwrap();
+    let daemon = Running::start(scene.bed.command(["run", "--json"]));
+    daemon.first_line();
+    let mut waits = None;
+    eventually("one is uploaded, the other runs", || {
+        let jobs = scene.bed.jobs();
+        let at = |stage: &str| jobs.iter().find(|(_, job)| job["stage"] == stage).map(|(name, _)| name.clone());
+        waits = at("submitted").and(at("uploaded"));
+        waits.is_some()
+    });
+    let waits = waits.unwrap();
     daemon.signal(Signal::INT);
     assert_eq!(daemon.wait().code, 0);
     ends.store(true, Ordering::SeqCst);
@@ -264,9 +270,10 @@ fn what_waits_before_its_upload_is_sent_as_it_is_said_now() {
     film(&scene, "a.mkv");
     scene.configure_source("", "original", "track = 2");
     let nowhere = scene.bed.path("nowhere");
-    let mut command = scene.bed.command(["run"]);
+    let mut command = scene.bed.command(["run", "--json"]);
     command.env("PATH", &nowhere);
     let daemon = Running::start(command);
+    daemon.first_line();
     eventually("it waits for ffmpeg", || {
         scene.bed.jobs().get("a.mkv").is_some_and(|job| job["fault"]["kind"] == "unwritable")
     });
