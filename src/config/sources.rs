@@ -259,9 +259,10 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
     } else if same_machine && (first.starts_with(second) || second.starts_with(first)) {
         let problem = Problem::at(later.folder_span.clone(), "two sources lie in each other")
             .also(earlier.folder_span.clone(), "the first");
-        file.tell(
-            problem.mend("each file belongs to one source: choose separate folders, or one source with `include`; to order one twice, name it in lists (`manifest`)"),
-        );
+        file.tell(problem.mend(
+            "each file belongs to one source: choose separate folders, or one source with `include`; to order one \
+                 twice, name it in lists (`manifest`)",
+        ));
     }
 }
 

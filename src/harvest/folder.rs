@@ -9,7 +9,7 @@ use crate::harvest::naming::{names, recording};
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::language;
 use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
-use crate::output::shifting::later;
+use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
 use crate::wire::record::{Record, Status};
@@ -91,18 +91,12 @@ impl Folder {
     /// See [`PutError`].
     pub fn put(&self, whole: &Whole, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
-        let parsed = |raw: &[u8]| -> Result<Record<Spoken>, PutError> {
-            serde_json::from_slice(raw)
-                .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))
-        };
-        let as_sent = parsed(&whole.raw)?;
-        let late_ms = late_ms(&as_sent);
-        let whole = &Whole { raw: later(&whole.raw, late_ms).into_owned(), ..whole.clone() };
-        let record = if late_ms > 0 { parsed(&whole.raw)? } else { as_sent };
+        let (raw, record) = in_time(&whole.raw, None)
+            .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))?;
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
             formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();
-        let wanted = self.wanted(whole, record, &formats);
+        let wanted = self.wanted((whole, &raw), record, &formats);
         let placed = place(&self.to, &|| true, wanted, &Ours::default(), &self.syncs);
         let placed = placed.map_err(|error| PutError::of(&error))?;
         let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
@@ -112,14 +106,19 @@ impl Folder {
         Ok(names)
     }
 
-    fn wanted(&self, whole: &Whole, record: Record<Spoken>, formats: &[Format]) -> Vec<Wanted<impl Names + use<>>> {
+    /// `raw`: as the service sent it, in the time of the recording.
+    fn wanted(
+        &self,
+        (whole, raw): (&Whole, &[u8]),
+        record: Record<Spoken>,
+        formats: &[Format],
+    ) -> Vec<Wanted<impl Names + use<>>> {
         let called = recording(whole, &record, self.name_by.as_deref());
         let made_by = self.provenance(whole, &record, &called);
         let layout = layout(&record);
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
         let (transcript, subtitles) = (transcription.transcript(), transcription.own_subtitles());
-        let finished =
-            Finished { transcript: &transcript, subtitles: &subtitles, raw: &whole.raw, made_by: &made_by, layout };
+        let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
         let one = |format: &Format| Wanted {
             candidates: names(&called, whole.id.as_str(), language(&transcript), *format),
             bytes: render(*format, &finished),
@@ -165,12 +164,6 @@ impl Folder {
         place(&folder, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
     }
-}
-
-/// By how many milliseconds the file is later than the sound that was sent of it.
-fn late_ms(record: &Record<Spoken>) -> u64 {
-    let carried = record.metadata_text(RESERVED_KEY).and_then(Token::parse_carrying);
-    carried.and_then(|(_, cut)| cut).map_or(0, |cut| cut.start_ms)
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.

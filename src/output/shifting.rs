@@ -3,9 +3,30 @@
 //!
 //! Only the times are touched, as text: everything else of the answer stays as it came.
 
+use crate::domain::sent::Cut;
+use crate::domain::token::{RESERVED_KEY, Token};
+use crate::wire::record::Record;
+use crate::wire::result::Spoken;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// An answer in the time of its recording, and read. By how much it is later than what was sent stands behind the
+/// token of the transcription, whoever bought it; where the service does not give that back, the `own` cut says it.
+///
+/// # Errors
+/// It is not as the interface has it.
+pub fn in_time(raw: &[u8], own: Option<Cut>) -> serde_json::Result<(Cow<'_, [u8]>, Record<Spoken>)> {
+    let as_sent: Record<Spoken> = serde_json::from_slice(raw)?;
+    let carried = as_sent.metadata_text(RESERVED_KEY).and_then(Token::parse_carrying);
+    let late_ms = carried.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
+    if late_ms == 0 {
+        return Ok((Cow::Borrowed(raw), as_sent));
+    }
+    let raw = later(raw, late_ms);
+    let record = serde_json::from_slice(&raw)?;
+    Ok((raw, record))
+}
 
 /// The whole answer with every time of its `result` later by `late_ms` milliseconds: the numbers under
 /// `start` and `end` at any depth, and the times of subtitles. What is no JSON object, or has no `result`,

@@ -10,12 +10,12 @@ use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::sent::Sent;
 use crate::domain::stage::Event;
-use crate::domain::token::{Order, RESERVED_KEY, Token};
+use crate::domain::token::Order;
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
 use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
-use crate::output::shifting::later;
+use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
@@ -171,19 +171,6 @@ fn layout(params: &ParamFiles, order: &Order) -> Layout {
         .map_or_else(Layout::default, |config| Layout::of(&config))
 }
 
-/// By how many milliseconds the file is later than what was sent of it. That stands behind the token of the
-/// transcription, whoever bought it; where the service does not give that back, the job knows.
-fn late_ms(record: &Record<Spoken>, job: &Job) -> u64 {
-    let carried = record.metadata_text(RESERVED_KEY).and_then(Token::parse_carrying);
-    let cut = carried.map_or_else(|| job.sent.as_ref().and_then(Sent::cut), |(_, cut)| cut);
-    cut.map_or(0, |cut| cut.start_ms)
-}
-
-fn parsed(raw: &[u8], now: Timestamp) -> Result<Record<Spoken>, Fault> {
-    serde_json::from_slice(raw)
-        .map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))
-}
-
 fn wanted(
     raw: &[u8],
     layout: Layout,
@@ -193,9 +180,10 @@ fn wanted(
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
-    let as_sent = parsed(raw, now)?;
-    let raw = &*later(raw, late_ms(&as_sent, job));
-    let record = if late_ms(&as_sent, job) > 0 { parsed(raw, now)? } else { as_sent };
+    let in_time = in_time(raw, job.sent.as_ref().and_then(Sent::cut));
+    let (raw, record) =
+        in_time.map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
+    let raw = &*raw;
     let made_by = provenance(&record, job, order, transcription);
     let body = record.result.unwrap_or_default();
     let transcription = body.transcription.unwrap_or_default();
