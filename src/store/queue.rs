@@ -116,14 +116,15 @@ impl Queue {
         let sighted = if paid { None } else { self.sighted(new)? };
         let charges = old.map(|old| carried(old, new, paid, sighted)).unwrap_or_default();
         let new = &Job { charges, ..new.clone() };
-        self.replace(old, new)?;
         let news = old.is_none_or(|old| {
             old.stage.kind() != new.stage.kind() || old.round != new.round || words(old) != words(new)
         });
+        // Before the row: another's sync may keep the row at once, and a process that is killed between
+        // the two would leave a step that nobody heard of. A line whose row was lost is told again.
         if news {
             self.note(new);
         }
-        Ok(())
+        self.replace(old, new)
     }
 
     /// What the service's list said of a job's transcription, where that was found there again.

@@ -6,7 +6,9 @@ use crate::jobs::{START, key, next, stamp};
 use scribed::domain::job::Job;
 use scribed::domain::names::{JobId, Timestamp};
 use scribed::domain::stage::{Stage, StageKind};
-use scribed::store::contract::{ALL, Bought, Claimed, Filter, Hold, Store, StoreError};
+use scribed::store::contract::{ALL, Bought, Claimed, Filter, Hold, Note, Store, StoreError};
+use scribed::store::memory::MemoryDisk;
+use scribed::store::queue::{Journal, QueueStore, Rows};
 use scribed::store::sled;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -111,6 +113,34 @@ async fn whole(store: &dyn Store, job: &Job) {
         };
         assert_eq!(store.bought(order).await.unwrap(), Some(bought), "job {n} paid and nobody knows");
     }
+}
+
+/// Refuses to hear of a step that is already kept.
+struct HearsFirst(MemoryDisk);
+
+impl Journal for HearsFirst {
+    fn note(&self, note: &Note) -> Result<(), StoreError> {
+        let kept = self.0.load(note.job)?;
+        assert_ne!(kept.map(|job| job.stage.kind()), Some(note.stage), "killed here, nobody would have heard of it");
+        Journal::note(&self.0, note)
+    }
+
+    fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
+        self.0.history(job)
+    }
+}
+
+#[tokio::test]
+async fn history_hears_of_a_step_before_it_is_kept() {
+    let disk = MemoryDisk::default();
+    let hears = Arc::new(HearsFirst(disk.clone()));
+    let store = QueueStore::open(Box::new(disk.clone()), hears, Box::new(disk)).unwrap();
+    store.admit(&key(1), stamp(1), START, START).await.unwrap();
+    for claimed in store.claim(&StageKind::ALL, ALL, START, FAR, 1).await.unwrap() {
+        let silent: Say = Arc::new(|_: &str| ());
+        walk(&store, claimed, &silent).await.unwrap();
+    }
+    assert!(store.history(JobId(1)).await.unwrap().len() > 5, "the way was not told");
 }
 
 /// The history may have heard of steps that were not yet kept; those were taken again.
