@@ -395,6 +395,7 @@ pub mod store {
     pub mod contract;
     pub mod copy;
     pub mod decode;
+    pub mod gate;
     pub mod index;
     pub mod journal;
     pub mod memory;

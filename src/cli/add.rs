@@ -31,7 +31,7 @@ pub async fn run(context: &Context, args: &Add) -> Result<u8, Failure> {
     if urls > 1 && args.duration.is_some() {
         return Err(Failure::Usage("--duration is that of one URL: add each by itself".to_owned()));
     }
-    let way = Way::find(&config)?;
+    let way = Way::find(&config).await?;
     let mut each = Each::default();
     for typed in &args.paths {
         let shown = if is_address(typed) { without_secrets(typed) } else { typed.clone() };

@@ -14,7 +14,7 @@ use crate::domain::reason::reason;
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others are brought forward.
 pub async fn run(context: &Context, args: &Bump) -> Result<u8, Failure> {
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let way = Way::find(&context.config_without_secrets()?).await?;
     let mut each = Each::default();
     for typed in args.jobs.iter().rev() {
         match way.put(Request::Bump { job: wanted(typed)? }).await? {

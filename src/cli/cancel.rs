@@ -19,7 +19,7 @@ pub async fn run(context: &Context, args: &Cancel) -> Result<u8, Failure> {
     if args.delete {
         return delete(context, args).await;
     }
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let way = Way::find(&context.config_without_secrets()?).await?;
     each(context, args, &way).await
 }
 
@@ -31,7 +31,7 @@ async fn delete(context: &Context, args: &Cancel) -> Result<u8, Failure> {
     }
     let config = context.config()?;
     let visit = Visit::to(&config, None).await?;
-    let ran = match visit.way(&config) {
+    let ran = match visit.way(&config).await {
         Ok(way) => each(context, args, &way).await,
         Err(failure) => Err(failure),
     };

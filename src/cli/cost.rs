@@ -28,7 +28,7 @@ pub async fn run(context: &Context, args: &Cost) -> Result<u8, Failure> {
         before: args.before.as_deref().map(|date| moment(config.zone, date)).transpose()?,
         after: None,
     };
-    let way = Way::find(&config)?;
+    let way = Way::find(&config).await?;
     let mut list = List::new(context, &config, args)?;
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
     loop {

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Drain) -> Result<u8, Failure> {
     let stop = on_signal()?;
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let way = Way::find(&context.config_without_secrets()?).await?;
     let Answer::Paused(_) = way.ask(Request::Pause { whose: Whose::All, millis: None }).await? else {
         return Err(strange());
     };
@@ -105,7 +105,7 @@ async fn worked(context: &Context, patience: Duration, stop: &CancellationToken)
     shown.finish_and_clear();
     house.close().await?;
     ended?;
-    left(&Way::find(&config)?).await
+    left(&Way::find(&config).await?).await
 }
 
 fn tell(context: &Context, left: Left, stopped: bool) -> std::io::Result<()> {

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 /// # Errors
 /// See [`Failure`]; a path that nobody transcribes is none.
 pub async fn run(context: &Context, args: &Explain) -> Result<u8, Failure> {
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let way = Way::find(&context.config_without_secrets()?).await?;
     let request = Request::Explain { path: place(&args.path)? };
     let Answer::Explained(explained) = way.ask(request).await? else { return Err(strange()) };
     let next = match &explained.job {

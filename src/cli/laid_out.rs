@@ -137,7 +137,7 @@ async fn job_of_row(config: &Config, mount: &Arc<Mount>, row: &Row) -> Result<(J
         Some(Ok(Look::File(_))) | None => None,
     };
     let (keys, now) = (candidates(&mount.source().name, row), SystemClock.now());
-    let known = Queue::find(config)?.known(keys.to_vec(), Vec::new()).await?;
+    let known = Queue::find(config).await?.known(keys.to_vec(), Vec::new()).await?;
     let known = known.into_iter().filter_map(|known| known.job).find(|job| is_its(job, row));
     let [plain, ..] = keys;
     let seen = match looked {
@@ -175,7 +175,7 @@ async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, F
         Look::Nothing => return Err(Failure::Usage(format!("{} is not there", path.display()))),
         Look::Other => return Err(Failure::Usage(format!("{} is no regular file", path.display()))),
     };
-    let known = Queue::find(config)?.known(vec![key.clone()], vec![stamp.size]).await?;
+    let known = Queue::find(config).await?.known(vec![key.clone()], vec![stamp.size]).await?;
     let now = SystemClock.now();
     Ok(match known.into_iter().next() {
         Some(Known { job: Some(job), .. }) => Job { seen: stamp, ..job },

@@ -37,7 +37,7 @@ fn whose(source: Option<&str>) -> Whose {
 }
 
 async fn ordered(context: &Context, request: Request) -> Result<Pauses, Failure> {
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let way = Way::find(&context.config_without_secrets()?).await?;
     let Answer::Paused(pauses) = way.ask(request).await? else { return Err(strange()) };
     Ok(pauses)
 }

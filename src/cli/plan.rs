@@ -7,7 +7,7 @@ use crate::cli::laid_out;
 use crate::cli::planned::Planned;
 use crate::cli::planner::Planner;
 use crate::cli::signals::on_signal;
-use crate::cli::way::{Way, strange};
+use crate::cli::way::{Way, caller_instead, strange, when_free};
 use crate::clock::SystemClock;
 use crate::config::meant::Config;
 use crate::control::caller::Caller;
@@ -43,7 +43,7 @@ pub async fn run(context: &Context, args: &Plan) -> Result<u8, Failure> {
 }
 
 async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Failure> {
-    let queue = Queue::find(config)?;
+    let queue = Queue::find(config).await?;
     let writer = args.save.as_ref().map(|file| PlanWriter::begin(file, config, &SystemClock)).transpose()?;
     let mut planner = Planner::new(context, args.list, &queue, config, writer);
     let mounts = daemon::mounts_of(config);
@@ -89,12 +89,18 @@ impl Queue {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub fn find(config: &Config) -> Result<Self, Failure> {
+    pub async fn find(config: &Config) -> Result<Self, Failure> {
         if let Some(caller) = Caller::find(&config.state)? {
             return Ok(Self::Daemon(Way::Daemon(caller)));
         }
-        let copy = daemon::copied_hands(config)?;
-        Ok(copy.map_or(Self::None, |(hands, place)| Self::Copy(Way::Here(Box::new(hands)), place)))
+        match when_free(config, async || daemon::copied_hands(config)).await {
+            Ok(None) => Ok(Self::None),
+            Ok(Some((hands, room))) => Ok(Self::Copy(Way::Here(Box::new(hands)), room)),
+            Err(failure) => match caller_instead(config, &failure)? {
+                Some(caller) => Ok(Self::Daemon(Way::Daemon(caller))),
+                None => Err(failure),
+            },
+        }
     }
 
     fn way(&self) -> Option<&Way> {

@@ -36,7 +36,7 @@ pub async fn run(context: &Context, args: &Reconcile) -> Result<u8, Failure> {
 }
 
 async fn all(context: &Context, args: &Reconcile, config: &Config, visit: &Visit) -> Result<bool, Failure> {
-    let way = visit.way(config)?;
+    let way = visit.way(config).await?;
     let mut agree = true;
     for client in &visit.clients {
         let report = report(config, &**client, &way).await?;

@@ -25,7 +25,7 @@ pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let selection = selection(&config, args)?;
     let (pay_again, fresh) = (args.pay_again, args.fresh);
-    let mut work = Work { context, way: Way::find(&config)?, pay_again, fresh, sum: Sum::default() };
+    let mut work = Work { context, way: Way::find(&config).await?, pay_again, fresh, sum: Sum::default() };
     if args.failed || args.written {
         work.all(selection).await?;
     } else {

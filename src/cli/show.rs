@@ -23,7 +23,7 @@ use std::io;
 /// # Errors
 /// [`Failure::Usage`] where there is no such job; see [`Failure`].
 pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
-    let way = Way::find(&context.config_without_secrets()?)?;
+    let way = Way::find(&context.config_without_secrets()?).await?;
     let request = Request::Show { job: wanted(&args.job)? };
     let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
     let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;

@@ -24,7 +24,7 @@ use std::time::Duration;
 /// See [`Failure`].
 pub async fn run(context: &Context) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
-    let way = Way::find(&config)?;
+    let way = Way::find(&config).await?;
     let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
     tell(context, &status)?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.zone, used))?;

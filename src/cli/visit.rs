@@ -1,7 +1,7 @@
 //! A visit to services: beside a daemon where they are elsewhere; the embedded one where none runs.
 
 use crate::cli::failure::Failure;
-use crate::cli::way::{Way, daemon_of};
+use crate::cli::way::{Way, daemon_of, when_free};
 use crate::client::contract::Client;
 use crate::config::meant::Config;
 use crate::control::hands::Hands;
@@ -33,10 +33,9 @@ impl Visit {
         let (mut clients, house) = match own.first() {
             None => (daemon::visitors(config)?, None),
             Some(own) => {
-                let house = House::open(config, false).await;
-                let house = match house {
+                let house = match when_free(config, async || House::open(config, false).await).await {
                     Ok(house) => house,
-                    Err(error) => return Err(occupied(config, own, error.into()).await),
+                    Err(failure) => return Err(occupied(config, own, failure).await),
                 };
                 (house.setup().clients(), Some(house))
             }
@@ -49,10 +48,10 @@ impl Visit {
     ///
     /// # Errors
     /// As [`Way::find`].
-    pub fn way(&self, config: &Config) -> Result<Way, Failure> {
+    pub async fn way(&self, config: &Config) -> Result<Way, Failure> {
         match &self.house {
             Some(house) => Ok(Way::Here(Box::new(house.hands(std::process::id(), None)))),
-            None => Ok(match Way::find(config)? {
+            None => Ok(match Way::find(config).await? {
                 Way::Here(hands) => Way::Here(Box::new(Hands { clients: self.clients.clone(), ..*hands })),
                 daemon => daemon,
             }),

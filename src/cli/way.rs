@@ -7,10 +7,15 @@ use crate::control::caller::{CallError, Caller};
 use crate::control::hands::Hands;
 use crate::control::place::Place;
 use crate::control::request::{Answer, Daemon, Refusal, Request, Wanted};
+use crate::control::socket::is_answered;
 use crate::daemon;
 use crate::domain::names::{JobId, SourceName};
 use crate::store::contract::StoreError;
 use std::path::Path;
+
+/// A command has the queue for a moment only, and a daemon that starts listens soon: so often a queue
+/// that somebody has is asked for, each time for the second that the store itself waits.
+const ATTEMPTS: u32 = 10;
 
 /// Who carries requests out.
 pub enum Way {
@@ -25,18 +30,17 @@ impl Way {
     ///
     /// # Errors
     /// [`StoreError::Locked`] where another command has it; see [`Failure`].
-    pub fn find(config: &Config) -> Result<Self, Failure> {
+    pub async fn find(config: &Config) -> Result<Self, Failure> {
         if let Some(caller) = Caller::find(&config.state)? {
             return Ok(Self::Daemon(caller));
         }
-        match daemon::hands(config) {
+        match when_free(config, async || daemon::hands(config)).await {
             Ok(hands) => Ok(Self::Here(Box::new(hands))),
             // One that was just being started listens by now.
-            Err(error @ StoreError::Locked(_)) => match Caller::find(&config.state)? {
+            Err(failure) => match caller_instead(config, &failure)? {
                 Some(caller) => Ok(Self::Daemon(caller)),
-                None => Err(error.into()),
+                None => Err(failure),
             },
-            Err(error) => Err(error.into()),
         }
     }
 
@@ -99,6 +103,40 @@ pub fn source(config: &Config, name: &str) -> Result<SourceName, Failure> {
         let names: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
         Failure::Usage(format!("no source is named {name:?}; there are: {}", names.join(", ")))
     })
+}
+
+/// Opens what the queue is needed for; while another command has that, waits for it, and says so. A
+/// daemon that answers keeps it: nobody waits for that.
+///
+/// # Errors
+/// Those of `open`.
+pub async fn when_free<T, E: Into<Failure>>(
+    config: &Config,
+    open: impl AsyncFn() -> Result<T, E>,
+) -> Result<T, Failure> {
+    for attempt in 1..ATTEMPTS {
+        match open().await.map_err(Into::into) {
+            Err(Failure::Store(StoreError::Locked(words))) if !is_answered(&config.state).unwrap_or(true) => {
+                if attempt == 1 {
+                    let seconds = ATTEMPTS;
+                    tracing::warn!("{words} Waiting {seconds} s for it, as another command may be about to end");
+                }
+            }
+            opened => return opened,
+        }
+    }
+    open().await.map_err(Into::into)
+}
+
+/// The daemon that has the queue.
+///
+/// # Errors
+/// Where it may be there, and this user may not speak to it.
+pub fn caller_instead(config: &Config, failure: &Failure) -> Result<Option<Caller>, CallError> {
+    match failure {
+        Failure::Store(StoreError::Locked(_)) => Caller::find(&config.state),
+        _ => Ok(None),
+    }
 }
 
 /// The daemon that runs on this state, if one answers.

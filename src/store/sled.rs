@@ -3,6 +3,7 @@
 //! ```text
 //! <dir>/queue/     sled: `j` + number -> job, `b` + hash of the order -> purchase, `m/…` -> what is true of the store
 //! <dir>/history/   see `store/journal.rs`
+//! <dir>/queue.lock  see `store/gate.rs`
 //! ```
 //!
 //! sled 0.34.7 is safe from a killed process by itself, and from power loss only when used like this
@@ -24,6 +25,7 @@ use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::decode::in_order;
+use crate::store::gate::{Gate, Shut};
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
 use crate::store::queue::{Barrier, QueueStore, Rows};
@@ -74,13 +76,23 @@ const META_PAUSES: &[u8] = b"m/pauses";
 pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
-    match open_patiently(dir, Trust::AsItSays) {
+    let gate = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
+    open_inside(dir, &gate)
+}
+
+fn enter(dir: &Path) -> Result<Arc<Gate>, Flaw> {
+    Ok(Arc::new(Gate::enter(dir)?))
+}
+
+fn open_inside(dir: &Path, gate: &Arc<Gate>) -> Result<QueueStore, StoreError> {
+    let queue = dir.join("queue");
+    match patiently(|| open_guarded(dir, gate, Trust::AsItSays)) {
         Err(Flaw::Damaged(what)) => {
             if !set_snapshots_aside(&queue) {
                 return Err(Flaw::Damaged(what).told(&queue));
             }
             tracing::warn!(dir = %queue.display(), what, "the queue's snapshot was set aside, opening without it");
-            open_patiently(dir, Trust::Repaired).map_err(|flaw| flaw.told(&queue))
+            patiently(|| open_guarded(dir, gate, Trust::Repaired)).map_err(|flaw| flaw.told(&queue))
         }
         opened => opened.map_err(|flaw| flaw.told(&queue)),
     }
@@ -94,11 +106,11 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
 /// As [`open`].
 pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, CopyRoom)>, StoreError> {
     let queue = dir.join("queue");
-    // Held while it is copied: half a step would look like damage.
-    let held = lock(&queue).map_err(|flaw| flaw.told(&queue))?;
-    if held.is_none() {
+    if !queue.join("db").exists() {
         return Ok(None);
     }
+    // Held while it is copied: half a step would look like damage.
+    let held = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     copy::sweep(dir);
     let room = CopyRoom::within(dir).map_err(|error| unwritable(dir, &error))?;
     copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), &error))?;
@@ -128,11 +140,13 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 /// As [`open`].
 pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
+    make_private(dir).map_err(|error| unwritable(dir, &error))?;
     // Held until the new one is open: a daemon that is still running must not lose its store.
-    let _held = lock(&queue).map_err(|flaw| flaw.told(&queue))?;
+    let (gate, _held) = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
     set_aside(dir, &aside).map_err(|error| unwritable(&aside, &error))?;
-    open(dir)
+    make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
+    open_inside(dir, &gate)
 }
 
 fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
@@ -146,7 +160,8 @@ fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
     sync(dir)
 }
 
-/// The lock that sled takes itself; `None` where there is nothing to lock.
+/// The lock that sled takes itself, also of a release that knew no gate; `None` where there is nothing
+/// to lock.
 fn lock(queue: &Path) -> Result<Option<File>, Flaw> {
     let file = match File::options().read(true).write(true).open(queue.join("db")) {
         Ok(file) => file,
@@ -155,20 +170,20 @@ fn lock(queue: &Path) -> Result<Option<File>, Flaw> {
     };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Err(Flaw::Locked),
+        Err(TryLockError::WouldBlock) => Err(Flaw::Locked(None)),
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
 }
 
 /// A process that has just ended, or a store that was just dropped, may take a moment to let go.
-fn open_patiently(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
+fn patiently<T>(open: impl Fn() -> Result<T, Flaw>) -> Result<T, Flaw> {
     for _ in 0..20 {
-        match open_guarded(dir, trust) {
-            Err(Flaw::Locked) => std::thread::sleep(Duration::from_millis(50)),
+        match open() {
+            Err(Flaw::Locked(_)) => std::thread::sleep(Duration::from_millis(50)),
             opened => return opened,
         }
     }
-    open_guarded(dir, trust)
+    open()
 }
 
 /// Whether a store may be believed when it says that it is trusted.
@@ -180,8 +195,8 @@ enum Trust {
 }
 
 /// sled answers some kinds of damage with a panic.
-fn open_guarded(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
-    catch_unwind(|| open_once(dir, trust))
+fn open_guarded(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, Flaw> {
+    catch_unwind(|| open_once(dir, gate, trust))
         .unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
 }
 
@@ -190,7 +205,7 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
 }
 
-fn open_once(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
+fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, Flaw> {
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
@@ -205,7 +220,7 @@ fn open_once(dir: &Path, trust: Trust) -> Result<QueueStore, Flaw> {
     file.sync_data()?;
     sync_created(dir)?;
 
-    let health = Arc::new(Health { dir: queue, failed: OnceLock::new() });
+    let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _gate: Arc::clone(gate) });
     let journal = Arc::new(Journal::open(dir.join("history"))?);
     let rows = SledRows { db: db.clone(), health: Arc::clone(&health) };
     let committer = Committer::start(db, file, health)?;
@@ -271,7 +286,8 @@ fn set_snapshots_aside(queue: &Path) -> bool {
 
 /// What is wrong with a store, before it is put into words for people.
 enum Flaw {
-    Locked,
+    /// By the process of this number, where it is known.
+    Locked(Option<u32>),
     Newer(u8),
     Damaged(String),
     Io(io::Error),
@@ -282,9 +298,10 @@ impl Flaw {
     fn told(self, queue: &Path) -> StoreError {
         let dir = queue.display();
         match self {
-            Self::Locked => StoreError::Locked(format!(
-                "the queue in {dir} is in use by another scribed. Stop that one, or give this one a state directory \
-                 of its own ([state] store)."
+            Self::Locked(pid) => StoreError::Locked(format!(
+                "the queue in {dir} is in use by another scribed{}. Stop that one, or give this one a state \
+                 directory of its own ([state] store).",
+                pid.map(|pid| format!(", process {pid}")).unwrap_or_default()
             )),
             Self::Newer(format) => StoreError::Damaged(format!(
                 "the queue in {dir} was written by a newer scribed (format {format}; this one knows formats up to \
@@ -297,6 +314,15 @@ impl Flaw {
             )),
             Self::Io(error) => unwritable(queue, &error),
             Self::Told(error) => error,
+        }
+    }
+}
+
+impl From<Shut> for Flaw {
+    fn from(shut: Shut) -> Self {
+        match shut {
+            Shut::Held(pid) => Self::Locked(pid),
+            Shut::Io(error) => Self::Io(error),
         }
     }
 }
@@ -317,7 +343,7 @@ impl From<::sled::Error> for Flaw {
     fn from(error: ::sled::Error) -> Self {
         match error {
             // The version is pinned, so its words are.
-            ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => Self::Locked,
+            ::sled::Error::Io(error) if error.to_string().contains("could not acquire lock") => Self::Locked(None),
             ::sled::Error::Io(error) if is_worlds(error.kind()) => Self::Io(error),
             error => Self::Damaged(error.to_string()),
         }
@@ -358,6 +384,8 @@ fn unwritable(path: &Path, error: &io::Error) -> StoreError {
 struct Health {
     dir: PathBuf,
     failed: OnceLock<StoreError>,
+    /// Whoever has a handle of sled's has this behind it, so the gate opens after the last one is gone.
+    _gate: Arc<Gate>,
 }
 
 impl Health {
@@ -732,8 +760,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let _first = open(dir.path()).unwrap();
         let Err(StoreError::Locked(words)) = open(dir.path()) else { panic!("not locked") };
-        assert!(words.contains("in use by another scribed"), "{words}");
+        assert!(words.contains(&format!("in use by another scribed, process {}", std::process::id())), "{words}");
         assert!(matches!(open_rebuilt(dir.path(), NOW), Err(StoreError::Locked(_))));
+    }
+
+    #[test]
+    fn what_another_has_just_begun_to_make_is_neither_opened_nor_copied_nor_set_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let _inside = Gate::enter(dir.path()).unwrap();
+        let queue = dir.path().join("queue");
+        make_private(&queue).unwrap();
+        // As sled leaves them for a moment: before its own lock is taken.
+        std::fs::write(queue.join("conf"), "half of its sett").unwrap();
+        std::fs::write(queue.join("db"), "").unwrap();
+        assert!(matches!(open(dir.path()), Err(StoreError::Locked(_))));
+        assert!(matches!(open_copy(dir.path()), Err(StoreError::Locked(_))));
+        assert!(matches!(open_rebuilt(dir.path(), NOW), Err(StoreError::Locked(_))));
+        assert_eq!(std::fs::read(queue.join("conf")).unwrap(), b"half of its sett");
+    }
+
+    #[test]
+    fn many_who_make_a_queue_at_once_all_come_to_it_one_after_the_other() {
+        for _ in 0..5 {
+            let dir = tempfile::tempdir().unwrap();
+            let open_and_leave = || match open(dir.path()) {
+                Ok(_) => {}
+                Err(error) => panic!("{error}"),
+            };
+            std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(open_and_leave))));
+        }
     }
 
     #[test]
@@ -818,7 +873,8 @@ mod tests {
     #[test]
     fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
         let dir = tempfile::tempdir().unwrap();
-        let health = Health { dir: dir.path().into(), failed: OnceLock::new() };
+        let gate = Arc::new(Gate::enter(dir.path()).ok().unwrap());
+        let health = Health { dir: dir.path().into(), failed: OnceLock::new(), _gate: gate };
         health.check().unwrap();
         let told = health.fail(Flaw::Io(io::ErrorKind::StorageFull.into()));
         assert!(told.to_string().contains("Make room"), "{told}");

@@ -111,6 +111,24 @@ fn a_stale_socket_is_no_hindrance_to_commands_or_the_next_daemon() {
 }
 
 #[test]
+fn commands_given_while_a_daemon_makes_its_first_queue_are_carried_out_and_keep_it_from_nothing() {
+    let bed = Bed::new(QUICK);
+    bed.drop_in(0, "talk.wav");
+    let mut command = bed.command(["run", "--json"]);
+    command.env("SCRIBED_KEY", SERVICE_KEY);
+    let running = Running::start(command);
+    let commands = ["status", "plan", "jobs"].repeat(3);
+    let beside: Vec<Running> = commands.iter().map(|name| Running::start(bed.command([name]))).collect();
+    for (command, name) in beside.into_iter().zip(commands) {
+        let ran = command.wait();
+        assert_eq!(ran.code, 0, "{name}: {ran:?}");
+    }
+    running.first_line();
+    becomes(&bed, "inbox/talk.wav", "written");
+    stop(running);
+}
+
+#[test]
 fn a_state_far_down_is_reached() {
     let deep = "a-long-name-of-a-folder-for-the-state/".repeat(4);
     let bed = Bed::new(&format!("[state]\nstore = \"sled:{deep}state\"\n{QUICK}"));

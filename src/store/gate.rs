@@ -1,0 +1,73 @@
+//! Who may open the queue of a state directory: one process at a time. sled has a lock of its own, and
+//! reads and writes its settings before it takes that one: of two that make a queue at the same moment
+//! one could call the other's half of it damaged.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Beside the queue and not in it: it stays where it is while a queue is set aside. Never removed, for
+/// who removes it may take away another's lock.
+const NAME: &str = "queue.lock";
+
+/// The way to the queue, for as long as this lives. The kernel lets go of a killed process's.
+#[derive(Debug)]
+pub struct Gate {
+    _held: File,
+}
+
+/// Why nobody may pass now.
+#[derive(Debug)]
+pub enum Shut {
+    /// Another process has it, of this number where it has said so.
+    Held(Option<u32>),
+    /// The disk's or the administrator's doing.
+    Io(io::Error),
+}
+
+impl Gate {
+    /// Passes, or says at once who is inside.
+    ///
+    /// # Errors
+    /// See [`Shut`].
+    pub fn enter(state: &Path) -> Result<Self, Shut> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o600);
+        let mut file = options.open(state.join(NAME)).map_err(Shut::Io)?;
+        match file.try_lock() {
+            Ok(()) => {
+                // For people. On a full disk nobody is told, and the lock holds all the same.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+                Ok(Self { _held: file })
+            }
+            Err(TryLockError::WouldBlock) => Err(Shut::Held(named(file))),
+            Err(TryLockError::Error(error)) => Err(Shut::Io(error)),
+        }
+    }
+}
+
+fn named(file: File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(32).read_to_string(&mut text).ok()?;
+    text.strip_suffix('\n')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_passes_at_a_time_and_the_others_are_told_who() {
+        let state = tempfile::tempdir().unwrap();
+        // Of one that was killed, whose number was longer.
+        std::fs::write(state.path().join(NAME), "99999999999\n").unwrap();
+        let inside = Gate::enter(state.path()).unwrap();
+        let Err(Shut::Held(pid)) = Gate::enter(state.path()) else { panic!("two passed") };
+        assert_eq!(pid, Some(std::process::id()));
+        drop(inside);
+        Gate::enter(state.path()).unwrap();
+        let nowhere = state.path().join("nowhere");
+        assert!(matches!(Gate::enter(&nowhere), Err(Shut::Io(error)) if error.kind() == io::ErrorKind::NotFound));
+    }
+}
