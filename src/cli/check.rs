@@ -206,15 +206,14 @@ async fn elsewhere(config: &Config) -> Vec<Verdict> {
 }
 
 async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
-    let (state, pid, since) = (config.state.display(), daemon.pid, moment(daemon.since));
-    let mut verdicts =
-        vec![good("state", &format!("{state} is in use by the daemon, process {pid}, since {since} UTC"))];
+    let (state, who, since) = (config.state.display(), daemon.named(), moment(daemon.since));
+    let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since} UTC"))];
     verdicts.extend(elsewhere(config).await);
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
     for own in config.own_services().filter(is_wanted) {
         let what = format!("service {own}");
         verdicts.push(match &daemon.trouble {
-            None => good(&what, "the daemon's own; it says nothing of trouble"),
+            None => good(&what, "a part of that process, which says nothing of trouble"),
             Some(words) => bad(&what, words.clone()),
         });
     }

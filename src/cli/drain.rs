@@ -5,9 +5,10 @@ use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::progress::spinner;
 use crate::cli::signals::on_signal;
-use crate::cli::way::{Way, strange, taken};
+use crate::cli::way::{Way, strange, taken, when_free};
 use crate::clock::{Clock, SystemClock};
 use crate::control::request::{Answer, Request, Status};
+use crate::control::socket::is_answered;
 use crate::daemon::House;
 use crate::domain::pause::Whose;
 use crate::domain::stage::StageKind;
@@ -29,11 +30,14 @@ pub async fn run(context: &Context, args: &Drain) -> Result<u8, Failure> {
     let Answer::Paused(_) = way.ask(Request::Pause { whose: Whose::All, millis: None }).await? else {
         return Err(strange());
     };
-    let left = if way.has_daemon() {
-        watched(context, &way, args.patience, &stop).await?
-    } else {
-        drop(way);
-        worked(context, args.patience, &stop).await?
+    let watched = match way.has_daemon() {
+        true => watched(context, &way, args.patience, &stop).await?,
+        false => None,
+    };
+    drop(way);
+    let left = match watched {
+        Some(left) => left,
+        None => worked(context, args.patience, &stop).await?,
     };
     context.emit(&json!({ "drained": left == Left::default(), "left": left.moving, "asks": left.asks }))?;
     tell(context, left, stop.is_cancelled())?;
@@ -64,14 +68,23 @@ async fn left(way: &Way) -> Result<Left, Failure> {
     }
 }
 
-/// A daemon does the work.
-async fn watched(context: &Context, way: &Way, patience: Duration, stop: &CancellationToken) -> Result<Left, Failure> {
+/// A daemon does the work; `None` where it ended before it was done, as a pass does that may send nothing new.
+async fn watched(
+    context: &Context,
+    way: &Way,
+    patience: Duration,
+    stop: &CancellationToken,
+) -> Result<Option<Left>, Failure> {
     let (began, shown) = (SystemClock.uptime(), spinner(context));
+    let state = context.config_without_secrets()?.state;
     loop {
-        let left = left(way).await?;
+        let left = match left(way).await {
+            Err(_) if !is_answered(&state).unwrap_or(true) => return Ok(None),
+            left => left?,
+        };
         if left.moving == 0 || SystemClock.uptime().since(began) >= patience || stop.is_cancelled() {
             shown.finish_and_clear();
-            return Ok(left);
+            return Ok(Some(left));
         }
         shown.set_message(format!("{} are at the service or being written", left.moving));
         tokio::select! {
@@ -84,9 +97,9 @@ async fn watched(context: &Context, way: &Way, patience: Duration, stop: &Cancel
 /// Nobody else does it: a pass that looks for no files.
 async fn worked(context: &Context, patience: Duration, stop: &CancellationToken) -> Result<Left, Failure> {
     let config = context.config()?;
-    let house = match House::open(&config, false).await {
+    let house = match when_free(&config, async || House::open(&config, false).await).await {
         Ok(house) => house,
-        Err(error) => return Err(taken(&config, error.into()).await),
+        Err(failure) => return Err(taken(&config, failure).await),
     };
     let shown = spinner(context);
     shown.set_message("what was submitted is awaited and written");

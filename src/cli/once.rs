@@ -11,12 +11,15 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::plan_file;
 use crate::control::plan_run::{LeftOut, RunError};
+use crate::control::reloading::Latest;
+use crate::control::server::serve;
+use crate::control::socket::Listening;
 use crate::daemon::House;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
-use crate::pipeline::blocking::blocking;
+use crate::pipeline::blocking::{blocking, joined};
 use crate::pipeline::chosen::Chosen;
 use crate::pipeline::engine::{Ended, Patience, Tally, Until};
 use crate::pipeline::engines::Engines;
@@ -29,6 +32,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Finds everything, sees every job to its end, says how it went.
@@ -51,7 +55,9 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
         house.setup().purse.keep_to(chosen);
     }
     let patience = patience(&config, args.patience);
+    let desk = Desk::open(&config, &house);
     let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
+    desk.close().await;
     house.receipts().await?;
     let untaken = untaken(&house);
     let tally = house.engines.tally();
@@ -65,6 +71,38 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     tell_pauses(context, &pauses)?;
     let is_whole = away.is_empty() && left_out.is_none_or(|left_out| left_out.count == 0);
     Ok(exit_code(&tally, &waiting, !is_whole, &ended))
+}
+
+/// Where commands beside the pass are carried out, as a daemon does it: a pass may last for days.
+struct Desk {
+    closing: CancellationToken,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Desk {
+    fn open(config: &Config, house: &House) -> Self {
+        let closing = CancellationToken::new();
+        let serving = match Listening::at(&config.state) {
+            Ok(listening) => {
+                let (hands, closing) = (Latest::new(house.hands(std::process::id(), None)), closing.clone());
+                Some(tokio::spawn(async move { serve(listening, hands, &closing).await }))
+            }
+            Err(error) => {
+                let state = config.state.display();
+                tracing::warn!(%error, "commands are not answered during this pass: nothing can listen in {state}");
+                None
+            }
+        };
+        Self { closing, serving }
+    }
+
+    /// Lets go of the house.
+    async fn close(self) {
+        self.closing.cancel();
+        if let Some(serving) = self.serving {
+            joined(serving).await;
+        }
+    }
 }
 
 /// What a plan chose. It is read to its end before anything is begun.

@@ -53,7 +53,7 @@ async fn waiting(way: &Way) -> Result<BTreeMap<String, u64>, Failure> {
 fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
     let daemon = status.daemon.as_ref().map(|daemon| {
         json!({
-            "pid": daemon.pid, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
+            "pid": daemon.pid, "pass": daemon.pass, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
             "trouble": daemon.trouble, "done": daemon.done, "failed": daemon.failed, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
             "callbacks": daemon.callbacks,
@@ -155,7 +155,8 @@ fn budget(budget: &BudgetUse) -> Value {
 
 fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
-    context.say(&format!("the daemon runs: process {}, since {} UTC ({lasted})", daemon.pid, moment(daemon.since)))?;
+    let what = if daemon.pass { "a pass of `scribed once`" } else { "the daemon" };
+    context.say(&format!("{what} runs: process {}, since {} UTC ({lasted})", daemon.pid, moment(daemon.since)))?;
     let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);
     let each_hour = length((daemon.audio_millis as f64 / hours) as u64);
     let each_second = HumanBytes((daemon.sent_bytes as f64 / (hours * 3600.0)) as u64);

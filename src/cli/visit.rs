@@ -82,9 +82,9 @@ async fn occupied(config: &Config, own: &ServiceName, failure: Failure) -> Failu
     let Failure::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
     let words = format!(
-        "the service `{own}` is a part of the daemon, process {}, and only that one speaks to it: stop the daemon for \
-         this command, or name a service elsewhere with --service",
-        daemon.pid
+        "the service `{own}` is a part of {}, and only that one speaks to it: stop it for this command, or name a \
+         service elsewhere with --service",
+        daemon.named()
     );
     Failure::Store(StoreError::Locked(words))
 }

@@ -50,11 +50,11 @@ pub struct Hands {
     pub purse: Arc<Purse>,
     /// The kept results of a service.
     pub kept: KeptOf,
-    /// What runs here, if this is a daemon.
+    /// What runs here, if this is a daemon or a pass.
     pub running: Option<Running>,
 }
 
-/// A daemon that runs.
+/// A daemon or a pass that runs.
 pub struct Running {
     /// What moves the jobs.
     pub engines: Engines,
@@ -62,7 +62,7 @@ pub struct Running {
     pub lists: Vec<Arc<Lists>>,
     /// What came in as callbacks, where they are received.
     pub received: Option<Arc<Counts>>,
-    /// Where it takes orders to read its configuration anew, if it does.
+    /// Where it takes orders to read its configuration anew. A pass takes none.
     pub orders: Option<reloading::Orders>,
     /// This process.
     pub pid: u32,
@@ -73,6 +73,11 @@ pub struct Running {
 }
 
 impl Hands {
+    /// Whether what runs here goes on by itself, and for ever.
+    pub fn has_daemon(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.orders.is_some())
+    }
+
     /// Carries a request out.
     ///
     /// # Errors

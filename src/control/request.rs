@@ -429,11 +429,14 @@ pub struct Frozen {
     pub reason: String,
 }
 
-/// A daemon, and what it has done since it was started.
+/// A daemon or a pass of `scribed once`, and what it has done since it was started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Daemon {
     /// Its process.
     pub pid: u32,
+    /// Whether it ends by itself, when nothing is left to be done.
+    #[serde(default)]
+    pub pass: bool,
     /// When it was started.
     pub since: Timestamp,
     /// Milliseconds since then, suspension included.
@@ -453,6 +456,14 @@ pub struct Daemon {
     /// What came in as callbacks, where they are received.
     #[serde(default)]
     pub callbacks: Option<Received>,
+}
+
+impl Daemon {
+    /// In words.
+    pub fn named(&self) -> String {
+        let what = if self.pass { "a pass of `scribed once`" } else { "the daemon" };
+        format!("{what}, process {}", self.pid)
+    }
 }
 
 /// Callbacks and webhook calls since the daemon was started.

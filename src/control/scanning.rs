@@ -48,7 +48,7 @@ fn zone(source: &Source) -> Zone {
     source.scan.line().map_or(source.shared.zone, |line| line.zone())
 }
 
-fn said_of_last(source: &Source, last: Option<&LastScan>, has_daemon: bool) -> String {
+fn said_of_last(source: &Source, last: Option<&LastScan>, runs: bool) -> String {
     let zone = zone(source);
     match last {
         None => "not scanned yet".to_owned(),
@@ -58,7 +58,7 @@ fn said_of_last(source: &Source, last: Option<&LastScan>, has_daemon: bool) -> S
                 if took.is_zero() { String::new() } else { format!(", in {}", humantime::format_duration(took)) };
             format!("scanned last at {}{took}", zone.shown(*begun))
         }
-        Some(LastScan { begun, .. }) if has_daemon => format!("being scanned since {}", zone.shown(*begun)),
+        Some(LastScan { begun, .. }) if runs => format!("being scanned since {}", zone.shown(*begun)),
         Some(LastScan { begun, .. }) => format!("the scan of {} was cut off", zone.shown(*begun)),
     }
 }
@@ -70,7 +70,7 @@ fn next(hands: &Hands, mount: &Mount) -> Next {
         _ if mount.away().is_some() => Next::said("next when its folder is back, if a slot has come by then"),
         Turn::At { slot: NEVER, .. } => Next::said("never again: its cron line has come to its end"),
         Turn::At { slot, left_out } => at_slot(hands, source, slot, left_out),
-        Turn::Now(cause) if hands.running.is_some() => match cause {
+        Turn::Now(cause) if hands.has_daemon() => match cause {
             Cause::CutOff => Next::said(""),
             _ => Next { words: "next at once".to_owned(), at: Some(hands.clock.wall()) },
         },
@@ -84,7 +84,7 @@ fn at_slot(hands: &Hands, source: &Source, slot: Timestamp, left_out: Option<Tim
         let name = Missed::Skip.name();
         format!("the slot of {} was missed and is left out (`missed = \"{name}\"`); ", zone.shown(slot))
     });
-    let runs = if hands.running.is_some() { "" } else { ", if a daemon runs then" };
+    let runs = if hands.has_daemon() { "" } else { ", if a daemon runs then" };
     let words = format!("{}next at {}{runs}", missed.unwrap_or_default(), zone.shown(slot));
     Next { words, at: Some(slot) }
 }
@@ -108,7 +108,7 @@ fn at_the_start(source: &Source, cause: Cause) -> String {
 }
 
 fn after_a_while(hands: &Hands, mount: &Mount) -> Next {
-    if hands.running.is_none() {
+    if !hands.has_daemon() {
         return Next::said("next when a daemon is started");
     }
     if mount.away().is_some() {

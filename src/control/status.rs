@@ -134,6 +134,7 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
     let tally = running.engines.tally();
     Daemon {
         pid: running.pid,
+        pass: running.orders.is_none(),
         since: running.since,
         millis: u64::try_from(clock.uptime().since(running.started).as_millis()).unwrap_or(u64::MAX),
         trouble: running.engines.trouble(),

@@ -173,6 +173,55 @@ fn told_to_stop_in_the_middle_of_an_upload_it_is_sent_again_later_and_paid_once(
 }
 
 #[test]
+fn a_pass_answers_commands_while_it_works() {
+    let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
+    let talk = bed.drop_in(0, "talk.wav");
+    let mut command = bed.command(["once", "--json"]);
+    command.env("SCRIBED_KEY", SERVICE_KEY);
+    let pass = Running::start(command);
+    eventually("the answer to the create is held back", || proxy.held() == 1);
+
+    let said = status(&bed)["daemon"].clone();
+    assert_eq!((&said["pid"], &said["pass"]), (&json!(pass.pid()), &json!(true)));
+    let words = ok(&bed, &["status"]).stdout;
+    assert!(words.contains(&format!("a pass of `scribed once` runs: process {}", pass.pid())), "{words}");
+    assert_eq!(row(&bed, talk.to_str().unwrap())["stage"], "submitting");
+    ok(&bed, &["pause", "--source", "inbox"]);
+    ok(&bed, &["resume", "--source", "inbox"]);
+    let refused = run(&bed, &["reload"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    let second = run(&bed, &["run", "-q"]);
+    assert!(second.code == 4 && second.stderr.contains("a pass of `scribed once`, process"), "{second:?}");
+
+    proxy.set(Mood::Pass);
+    let ran = pass.wait();
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
+    assert!(!bed.path("state/control.sock").exists());
+    bed.assert_written("talk.wav");
+    service.desk().assert_each_once(2);
+}
+
+#[test]
+fn drained_during_a_pass_what_was_bought_is_awaited_by_whoever_is_left() {
+    let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
+    bed.drop_in(0, "talk.wav");
+    let mut command = bed.command(["once", "--json", "--patience", "1s"]);
+    command.env("SCRIBED_KEY", SERVICE_KEY);
+    let pass = Running::start(command);
+    eventually("the answer to the create is held back", || proxy.held() == 1);
+    let mut command = bed.command(["drain", "--json"]);
+    command.env("SCRIBED_KEY", SERVICE_KEY);
+    let drain = Running::start(command);
+    eventually("nothing new is sent", || status(&bed)["paused"] == true);
+    proxy.set(Mood::Pass);
+    pass.wait();
+    let ran = drain.wait();
+    assert_eq!((ran.code, &ran.last_object()["drained"]), (0, &json!(true)), "{ran:?}");
+    bed.assert_written("talk.wav");
+    service.desk().assert_each_once(2);
+}
+
+#[test]
 fn told_to_stop_while_a_create_is_on_its_way_its_answer_is_waited_for() {
     let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
     bed.drop_in(0, "talk.wav");
