@@ -1,7 +1,8 @@
-//! Sound without any other program: what is decoded here (WAV, FLAC, MP3, Ogg Vorbis) needs no ffmpeg.
+//! Sound without any other program: what is decoded here (WAV, AIFF, FLAC, MP3, Ogg Vorbis) needs no ffmpeg.
 //!
 //! Only files whose first bytes say what they are come here. AAC stays with ffmpeg: its extensions for high
-//! frequencies are not known here, and sound without them would come out at half its speed.
+//! frequencies are not known here, and sound without them would come out at half its speed. So do MP4, Matroska
+//! and CAF: where their sound begins is said by lists that are not read here.
 
 use super::decode::RATES;
 use super::resample::Resampler;
@@ -114,6 +115,7 @@ fn is_known(mut file: &File) -> bool {
         return false;
     }
     let is_wave = head.starts_with(b"RIFF") && head.ends_with(b"WAVE");
+    let is_aiff = head.starts_with(b"FORM") && (head.ends_with(b"AIFF") || head.ends_with(b"AIFC"));
     let is_mp3 = head.starts_with(b"ID3") || (head[0] == 0xff && matches!(head[1], 0xfb | 0xfa | 0xf3 | 0xf2));
-    is_wave || is_mp3 || head.starts_with(b"fLaC") || head.starts_with(b"OggS")
+    is_wave || is_aiff || is_mp3 || head.starts_with(b"fLaC") || head.starts_with(b"OggS")
 }

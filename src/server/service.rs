@@ -176,7 +176,7 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
         let run = std::process::Command::new(program).arg("-version").output();
         if !run.is_ok_and(|output| output.status.success()) {
             missing.push(format!(
-                "the program `{program}` does not run; install the package `ffmpeg`: without it only WAV, FLAC, MP3 and \
+                "the program `{program}` does not run; install the package `ffmpeg`: without it only WAV, AIFF, FLAC, MP3 and \
                  Ogg Vorbis are transcribed"
             ));
         }

@@ -7,6 +7,7 @@ use reqwest::{Method, StatusCode};
 use scribed::server::pocketsphinx::{PocketSphinx, Settings};
 use scribed::wire::enrichment::Shapes;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -368,17 +369,28 @@ fn all_code() -> String {
 /// Where there is no ffmpeg, what needs none is transcribed all the same.
 #[test]
 fn without_ffmpeg_the_usual_forms_are_transcribed() {
-    let bed = Bed::new(QUICK);
-    bed.drop_in(0, "a.wav");
-    ffmpeg(["-i", bed.path("inbox/a.wav").to_str().unwrap(), "-ss", "0.1"], &bed.path("inbox/b.flac"));
-    ffmpeg(["-i", bed.path("inbox/a.wav").to_str().unwrap(), "-ss", "0.2"], &bed.path("inbox/c.mp3"));
+    let bed = Bed::new(&format!("{QUICK}include = [\"*.{{wav,flac,mp3,aiff,ogg}}\"]\n"));
+    let source = bed.drop_in(0, "a.wav");
+    let others = ["b.flac", "c.mp3", "d.aiff", "e.ogg"];
+    for (name, tenths) in others.iter().zip(1..) {
+        // Each another content, or it would be made once.
+        let from = format!("0.0{tenths}");
+        ffmpeg(["-i", source.to_str().unwrap(), "-ss", &from], &bed.path("inbox").join(name));
+    }
     let mut command = bed.command(["once", "--json"]);
     let output = command.env("PATH", "/nonexistent").output().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
     let last: Value = serde_json::from_str(told.lines().last().unwrap_or_default()).unwrap();
-    assert_eq!(last["done"], 3, "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-    for name in ["a.wav", "b.flac", "c.mp3"] {
+    assert_eq!(last["done"], 5, "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let words = |name: &str| -> BTreeSet<String> {
+        let text = std::fs::read_to_string(bed.path("inbox").join(name).with_extension("en.txt")).unwrap();
+        text.split_whitespace().map(str::to_lowercase).collect()
+    };
+    for name in others {
         bed.assert_written(name);
+        let (of_wave, here) = (words("a.wav"), words(name));
+        let same = of_wave.intersection(&here).count();
+        assert!(same * 3 >= of_wave.len() * 2, "{name} says {here:?}, and the same sound {of_wave:?}");
     }
 }
 
