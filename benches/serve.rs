@@ -1,10 +1,11 @@
 //! Requests a second of the embedded service beside an empty axum handler: reads of a record, and
-//! creates, each durable before it is answered. Beside them what each costs the processors, the load that
-//! asks included, and how many syncs the disk allows: with so many connections no more creates than
-//! connections times the syncs that one waits for are possible.
+//! creates, each durable before it is answered. Beside them what each costs the processors on this side,
+//! and how many syncs the disk allows: with so many connections no more creates than connections times the
+//! syncs that one waits for are possible.
 //!
-//! `cargo bench --bench serve`. The same load for all, in turns; each one's best counts. Client and
-//! servers share one process and its processors. Wanted: half of the empty handler.
+//! `cargo bench --bench serve`, with `wrk` (the package of this name) as the load: the same for all, in
+//! turns; each one's best counts. It has a process of its own, and the same processors. Wanted: half of the
+//! empty handler.
 #![allow(missing_docs)]
 
 use anyhow::{Context, Result, ensure};
@@ -26,11 +27,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 const ROUNDS: usize = 3;
-const SPAN: Duration = Duration::from_secs(3);
+const SPAN_SECONDS: u64 = 3;
+const SPAN: Duration = Duration::from_secs(SPAN_SECONDS);
 const CONNECTIONS: [usize; 3] = [32, 128, 400];
 const KEY: &str = "a-key";
 
@@ -59,11 +59,12 @@ async fn main() -> Result<()> {
     let empty = empty().await?;
     let (audio_url, id) = prepared(&service).await?;
     deaf.0.store(true, Ordering::SeqCst);
-    let read = request("GET", &format!("/v2/pre-recorded/{id}"), "");
-    let create = request("POST", "/v2/pre-recorded", &json!({ "audio_url": audio_url }).to_string());
+    let read = Asked { method: "GET", path: format!("/v2/pre-recorded/{id}"), body: String::new() };
+    let body = json!({ "audio_url": audio_url }).to_string();
+    let create = Asked { method: "POST", path: "/v2/pre-recorded".to_owned(), body };
     for connections in CONNECTIONS {
-        compare("read", connections, service.address, empty, &read, 200).await?;
-        compare("create", connections, service.address, empty, &create, 201).await?;
+        compare("read", folder.path(), connections, service.address, empty, &read).await?;
+        compare("create", folder.path(), connections, service.address, empty, &create).await?;
     }
     for threads in [1, 4] {
         println!("16 KiB appended and synced by {threads} at once: {:>6.0} syncs/s", syncs(folder.path(), threads)?);
@@ -75,16 +76,16 @@ async fn main() -> Result<()> {
 
 async fn compare(
     what: &str,
+    folder: &Path,
     connections: usize,
     service: SocketAddr,
     empty: SocketAddr,
-    request: &[u8],
-    code: u16,
+    asked: &Asked,
 ) -> Result<()> {
     let (mut ours, mut theirs) = (Load::default(), Load::default());
     for _ in 0..ROUNDS {
-        ours = ours.better(load(service, connections, request, code).await?);
-        theirs = theirs.better(load(empty, connections, request, code).await?);
+        ours = ours.better(load(folder, service, connections, asked).await?);
+        theirs = theirs.better(load(folder, empty, connections, asked).await?);
     }
     println!(
         "{what:<6} {connections:>3} connections: {:>6.0}/s at {:>3.0} µs, empty handler {:>6.0}/s at {:>3.0} µs, ratio {:.2}",
@@ -100,7 +101,7 @@ async fn compare(
 #[derive(Default, Clone, Copy)]
 struct Load {
     per_second: f64,
-    /// Microseconds of a processor for each, the asking included.
+    /// Microseconds of a processor for each, on this side.
     cost: f64,
 }
 
@@ -110,15 +111,25 @@ impl Load {
     }
 }
 
-async fn load(address: SocketAddr, connections: usize, request: &[u8], code: u16) -> Result<Load> {
-    let (begun, used) = (Instant::now(), processor_time()?);
-    let each = (0..connections).map(|_| tokio::spawn(one(address, request.to_vec(), code, begun + SPAN)));
-    let mut done = 0;
-    for task in each.collect::<Vec<_>>() {
-        done += task.await??;
-    }
-    let done = f64::from(done);
-    Ok(Load { per_second: done / begun.elapsed().as_secs_f64(), cost: (processor_time()? - used) * 1e6 / done })
+/// What `wrk` gets through, in a process of its own.
+async fn load(folder: &Path, address: SocketAddr, connections: usize, asked: &Asked) -> Result<Load> {
+    let script = folder.join("ask.lua");
+    std::fs::write(&script, asked.script()?)?;
+    let used = processor_time()?;
+    let mut wrk = tokio::process::Command::new("wrk");
+    wrk.args(["--threads", "1", "--connections", &connections.to_string(), "--duration", &format!("{SPAN_SECONDS}s")]);
+    let output = wrk.arg("--script").arg(&script).arg(format!("http://{address}{}", asked.path)).output().await;
+    let output = output.context("`wrk` does not run: install the package `wrk`")?;
+    let used = processor_time()? - used;
+    let text = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success() && !text.contains("Non-2xx"), "wrk: {text}");
+    let number = |name: &str| -> Result<f64> {
+        let line =
+            text.lines().find_map(|line| line.trim().strip_prefix(name)).with_context(|| format!("{name} {text}"))?;
+        Ok(line.trim().parse()?)
+    };
+    let per_second = number("Requests/sec:")?;
+    Ok(Load { per_second, cost: used * 1e6 / (per_second * SPAN_SECONDS as f64) })
 }
 
 /// Seconds that this process has used, its own and the system's for it.
@@ -129,42 +140,22 @@ fn processor_time() -> Result<f64> {
     Ok((ticks(11)? + ticks(12)?) / 100.0)
 }
 
-/// One connection that asks and reads until it is over.
-async fn one(address: SocketAddr, request: Vec<u8>, code: u16, until: Instant) -> Result<u32> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    let mut buffer = vec![0; 64 << 10];
-    let mut done = 0;
-    while Instant::now() < until {
-        stream.write_all(&request).await?;
-        let mut filled = 0;
-        loop {
-            let n = stream.read(&mut buffer[filled..]).await?;
-            ensure!(n > 0, "the connection ended");
-            filled += n;
-            if whole(&buffer[..filled])? {
-                break;
-            }
-        }
-        let line = format!("HTTP/1.1 {code}");
-        ensure!(buffer.starts_with(line.as_bytes()), "{}", String::from_utf8_lossy(&buffer[..filled]));
-        done += 1;
+/// What is asked for, again and again.
+struct Asked {
+    method: &'static str,
+    path: String,
+    body: String,
+}
+
+impl Asked {
+    fn script(&self) -> Result<String> {
+        let Self { method, body, .. } = self;
+        let (key, body) = (serde_json::to_string(KEY)?, serde_json::to_string(body)?);
+        Ok(format!(
+            "wrk.method = \"{method}\"\nwrk.body = {body}\nwrk.headers[\"x-service-key\"] = {key}\n\
+             wrk.headers[\"content-type\"] = \"application/json\"\n"
+        ))
     }
-    Ok(done)
-}
-
-fn whole(answer: &[u8]) -> Result<bool> {
-    let Some(head) = answer.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(false) };
-    let text = std::str::from_utf8(&answer[..head])?.to_ascii_lowercase();
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).context("no length")?;
-    Ok(answer.len() >= head + 4 + length.parse::<usize>()?)
-}
-
-fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
-    let kind = "content-type: application/json";
-    let length = body.len();
-    format!("{method} {path} HTTP/1.1\r\nhost: x\r\nx-service-key: {KEY}\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}")
-        .into_bytes()
 }
 
 async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {

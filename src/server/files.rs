@@ -133,5 +133,5 @@ pub fn ids(folder: &Path) -> io::Result<Vec<Uuid>> {
 /// An id in the one spelling that this service gives out; `None` for any other text.
 pub fn parse_id(text: &str) -> Option<Uuid> {
     // The library also takes braces, capitals, no hyphens, and a URN.
-    Uuid::try_parse(text).ok().filter(|id| id.to_string() == text)
+    Uuid::try_parse(text).ok().filter(|id| id.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == text)
 }
