@@ -79,7 +79,10 @@ async fn watched(
     let state = context.config_without_secrets()?.state;
     loop {
         let left = match left(way).await {
-            Err(_) if !is_answered(&state).unwrap_or(true) => return Ok(None),
+            Err(_) if !is_answered(&state).unwrap_or(true) => {
+                shown.finish_and_clear();
+                return Ok(None);
+            }
             left => left?,
         };
         if left.moving == 0 || SystemClock.uptime().since(began) >= patience || stop.is_cancelled() {

@@ -55,9 +55,9 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
         house.setup().purse.keep_to(chosen);
     }
     let patience = patience(&config, args.patience);
-    let desk = Desk::open(&config, &house);
+    let beside = Beside::begin(&config, &house);
     let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
-    desk.close().await;
+    beside.end().await;
     house.receipts().await?;
     let untaken = untaken(&house);
     let tally = house.engines.tally();
@@ -74,13 +74,13 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
 }
 
 /// Where commands beside the pass are carried out, as a daemon does it: a pass may last for days.
-struct Desk {
+struct Beside {
     closing: CancellationToken,
     serving: Option<JoinHandle<()>>,
 }
 
-impl Desk {
-    fn open(config: &Config, house: &House) -> Self {
+impl Beside {
+    fn begin(config: &Config, house: &House) -> Self {
         let closing = CancellationToken::new();
         let serving = match Listening::at(&config.state) {
             Ok(listening) => {
@@ -97,7 +97,7 @@ impl Desk {
     }
 
     /// Lets go of the house.
-    async fn close(self) {
+    async fn end(self) {
         self.closing.cancel();
         if let Some(serving) = self.serving {
             joined(serving).await;

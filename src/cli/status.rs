@@ -53,8 +53,9 @@ async fn waiting(way: &Way) -> Result<BTreeMap<String, u64>, Failure> {
 fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
     let daemon = status.daemon.as_ref().map(|daemon| {
         json!({
-            "pid": daemon.pid, "pass": daemon.pass, "since": iso::write(daemon.since), "seconds": daemon.millis as f64 / 1000.0,
-            "trouble": daemon.trouble, "done": daemon.done, "failed": daemon.failed, "skipped": daemon.skipped,
+            "pid": daemon.pid, "pass": daemon.pass, "since": iso::write(daemon.since),
+            "seconds": daemon.millis as f64 / 1000.0, "trouble": daemon.trouble, "done": daemon.done,
+            "failed": daemon.failed, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
             "callbacks": daemon.callbacks,
         })

@@ -154,7 +154,8 @@ pub async fn taken(config: &Config, failure: Failure) -> Failure {
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
     let (who, since, state) = (daemon.named(), moment(daemon.since), config.state.display());
     let words = format!(
-        "the state in {state} is in use by another scribed: {who}, runs since {since} UTC and does the work already. `scribed status` shows how far it is; nothing was begun here."
+        "the state in {state} is in use by another scribed: {who}, runs since {since} UTC and does the work \
+         already. `scribed status` shows how far it is; nothing was begun here."
     );
     Failure::Store(StoreError::Locked(words))
 }
