@@ -14,7 +14,7 @@ const NAME: &str = "queue.lock";
 /// The way to the queue, for as long as this lives. The kernel lets go of a killed process's.
 #[derive(Debug)]
 pub struct Gate {
-    _held: File,
+    held: File,
 }
 
 /// Why nobody may pass now.
@@ -34,16 +34,38 @@ impl Gate {
     pub fn enter(state: &Path) -> Result<Self, Shut> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut file = options.open(state.join(NAME)).map_err(Shut::Io)?;
-        match file.try_lock() {
-            Ok(()) => {
-                // For people. On a full disk nobody is told, and the lock holds all the same.
-                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-                Ok(Self { _held: file })
-            }
-            Err(TryLockError::WouldBlock) => Err(Shut::Held(named(file))),
-            Err(TryLockError::Error(error)) => Err(Shut::Io(error)),
+        let mut held = lock(options.open(state.join(NAME)).map_err(Shut::Io)?)?;
+        // For people. On a full disk nobody is told, and the lock holds all the same.
+        let _ = held.set_len(0).and_then(|()| writeln!(held, "{}", std::process::id()));
+        Ok(Self { held })
+    }
+
+    /// Keeps everybody out for as long as what is returned lives, and changes nothing: for who only
+    /// looks. `None` where nobody has passed yet but releases that know no gate.
+    ///
+    /// # Errors
+    /// See [`Shut`].
+    pub fn keep_shut(state: &Path) -> Result<Option<File>, Shut> {
+        match File::open(state.join(NAME)) {
+            Ok(file) => lock(file).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Shut::Io(error)),
         }
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // Nobody's number is told for another's.
+        let _ = self.held.set_len(0);
+    }
+}
+
+fn lock(file: File) -> Result<File, Shut> {
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Shut::Held(named(file))),
+        Err(TryLockError::Error(error)) => Err(Shut::Io(error)),
     }
 }
 
@@ -65,7 +87,12 @@ mod tests {
         let inside = Gate::enter(state.path()).unwrap();
         let Err(Shut::Held(pid)) = Gate::enter(state.path()) else { panic!("two passed") };
         assert_eq!(pid, Some(std::process::id()));
+        let Err(Shut::Held(_)) = Gate::keep_shut(state.path()) else { panic!("somebody is inside") };
         drop(inside);
+        assert_eq!(std::fs::read(state.path().join(NAME)).unwrap(), b"");
+        let looking = Gate::keep_shut(state.path()).unwrap();
+        assert!(matches!(Gate::enter(state.path()), Err(Shut::Held(None))));
+        drop(looking);
         Gate::enter(state.path()).unwrap();
         let nowhere = state.path().join("nowhere");
         assert!(matches!(Gate::enter(&nowhere), Err(Shut::Io(error)) if error.kind() == io::ErrorKind::NotFound));

@@ -110,7 +110,7 @@ pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, CopyRoom)>, StoreErro
         return Ok(None);
     }
     // Held while it is copied: half a step would look like damage.
-    let held = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
+    let held = patiently(|| Ok((Gate::keep_shut(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     copy::sweep(dir);
     let room = CopyRoom::within(dir).map_err(|error| unwritable(dir, &error))?;
     copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), &error))?;

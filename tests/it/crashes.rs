@@ -301,11 +301,16 @@ fn killed_at_every_named_place_everything_is_there_once() {
     in_parallel(trials, |(number, point, turn)| {
         let place = format!("{}:{turn}", point.name());
         println!("killed at {place}");
-        let scene = scene(number);
-        let ran = scene.pass(Some(&place));
-        // How often a place is passed differs a little from run to run; that it is passed does not.
-        assert!(ran.code == KILLED || (turn > 1 && [0, 1].contains(&ran.code)), "not killed at {place}: {ran:?}");
-        scene.assert_recovers();
+        // How often a place is passed differs a little from run to run, and a copy that comes late never
+        // follows: then another try.
+        let is_killed = (0..3).any(|_| {
+            let scene = scene(number);
+            let ran = scene.pass(Some(&place));
+            scene.assert_recovers();
+            println!("{place}: {}", ran.code);
+            ran.code == KILLED || (turn > 1 && [0, 1].contains(&ran.code))
+        });
+        assert!(is_killed, "not killed at {place}");
     });
 }
 

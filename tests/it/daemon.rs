@@ -117,7 +117,7 @@ fn commands_given_while_a_daemon_makes_its_first_queue_are_carried_out_and_keep_
     let mut command = bed.command(["run", "--json"]);
     command.env("SCRIBED_KEY", SERVICE_KEY);
     let running = Running::start(command);
-    let commands = ["status", "plan", "jobs"].repeat(3);
+    let commands = ["status", "plan", "jobs"];
     let beside: Vec<Running> = commands.iter().map(|name| Running::start(bed.command([name]))).collect();
     for (command, name) in beside.into_iter().zip(commands) {
         let ran = command.wait();

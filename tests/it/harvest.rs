@@ -203,7 +203,7 @@ fn the_embedded_service_is_asked_where_no_daemon_runs() {
     let daemon = Running::start(bed.command(["run", "--json"]));
     daemon.first_line();
     let ran = bed.run(["harvest", "--to", "out"]);
-    assert!(ran.code == 4 && ran.stderr.contains("stop the daemon"), "{ran:?}");
+    assert!(ran.code == 4 && ran.stderr.contains("a part of the daemon") && ran.stderr.contains("stop it"), "{ran:?}");
 }
 
 #[test]
