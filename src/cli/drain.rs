@@ -5,11 +5,10 @@ use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::progress::spinner;
 use crate::cli::signals::on_signal;
-use crate::cli::way::{Way, strange, taken, when_free};
+use crate::cli::way::{Way, house, strange};
 use crate::clock::{Clock, SystemClock};
 use crate::control::request::{Answer, Request, Status};
 use crate::control::socket::is_answered;
-use crate::daemon::House;
 use crate::domain::pause::Whose;
 use crate::domain::stage::StageKind;
 use crate::pipeline::engine::{Patience, Until};
@@ -100,10 +99,7 @@ async fn watched(
 /// Nobody else does it: a pass that looks for no files.
 async fn worked(context: &Context, patience: Duration, stop: &CancellationToken) -> Result<Left, Failure> {
     let config = context.config()?;
-    let house = match when_free(&config, async || House::open(&config, false).await).await {
-        Ok(house) => house,
-        Err(failure) => return Err(taken(&config, failure).await),
-    };
+    let house = house(&config, false).await?;
     let shown = spinner(context);
     shown.set_message("what was submitted is awaited and written");
     let stop = stop.child_token();

@@ -6,7 +6,7 @@ use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
 use crate::cli::pause::tell_pauses;
 use crate::cli::progress::Standing;
 use crate::cli::signals::on_signal;
-use crate::cli::way::{taken, when_free};
+use crate::cli::way::house;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::plan_file;
@@ -47,10 +47,7 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
         Some(file) => Some(chosen(file, config.clone()).await?),
         None => None,
     };
-    let house = match when_free(&config, async || House::open(&config, args.rebuild).await).await {
-        Ok(house) => house,
-        Err(failure) => return Err(taken(&config, failure).await),
-    };
+    let house = house(&config, args.rebuild).await?;
     if let Some(chosen) = chosen {
         house.setup().purse.keep_to(chosen);
     }

@@ -7,10 +7,9 @@ use crate::cli::laid_out;
 use crate::cli::planned::Planned;
 use crate::cli::planner::Planner;
 use crate::cli::signals::on_signal;
-use crate::cli::way::{Way, caller_instead, strange, when_free};
+use crate::cli::way::{Reached, Way, daemon_or, strange};
 use crate::clock::SystemClock;
 use crate::config::meant::Config;
-use crate::control::caller::Caller;
 use crate::control::plan_file::{PlanError, PlanWriter};
 use crate::control::reckoning::reckon;
 use crate::control::request::{Answer, Known, Page, Request, Selection, Status};
@@ -90,17 +89,11 @@ impl Queue {
     /// # Errors
     /// See [`Failure`].
     pub async fn find(config: &Config) -> Result<Self, Failure> {
-        if let Some(caller) = Caller::find(&config.state)? {
-            return Ok(Self::Daemon(Way::Daemon(caller)));
-        }
-        match when_free(config, async || daemon::copied_hands(config)).await {
-            Ok(None) => Ok(Self::None),
-            Ok(Some((hands, room))) => Ok(Self::Copy(Way::Here(Box::new(hands)), room)),
-            Err(failure) => match caller_instead(config, &failure)? {
-                Some(caller) => Ok(Self::Daemon(Way::Daemon(caller))),
-                None => Err(failure),
-            },
-        }
+        Ok(match daemon_or(config, async || daemon::copied_hands(config)).await? {
+            Reached::Daemon(caller) => Self::Daemon(Way::Daemon(caller)),
+            Reached::Here(None) => Self::None,
+            Reached::Here(Some((hands, room))) => Self::Copy(Way::Here(Box::new(hands)), room),
+        })
     }
 
     fn way(&self) -> Option<&Way> {

@@ -6,7 +6,7 @@ use crate::cli::failure::Failure;
 use crate::cli::reload::{Reloads, renew};
 use crate::cli::signals::on_signal;
 use crate::cli::supervisor::Supervisor;
-use crate::cli::way::{taken, when_free};
+use crate::cli::way::house;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::reloading::Latest;
@@ -28,10 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub async fn run(context: &Context, args: &Run) -> Result<u8, Failure> {
     let config = context.config()?;
     let stop = on_signal()?;
-    let house = match when_free(&config, async || House::open(&config, args.rebuild).await).await {
-        Ok(house) => house,
-        Err(failure) => return Err(taken(&config, failure).await),
-    };
+    let house = house(&config, args.rebuild).await?;
     let worked = match Listening::at(&config.state) {
         Ok(listening) => work(context, &config, &house, listening, &stop).await,
         Err(error) => Err(deaf(&config, &error)),

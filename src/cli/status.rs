@@ -156,8 +156,8 @@ fn budget(budget: &BudgetUse) -> Value {
 
 fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
-    let what = if daemon.pass { "a pass of `scribed once`" } else { "the daemon" };
-    context.say(&format!("{what} runs: process {}, since {} UTC ({lasted})", daemon.pid, moment(daemon.since)))?;
+    let (kind, pid, since) = (daemon.kind(), daemon.pid, moment(daemon.since));
+    context.say(&format!("{kind} runs: process {pid}, since {since} UTC ({lasted})"))?;
     let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);
     let each_hour = length((daemon.audio_millis as f64 / hours) as u64);
     let each_second = HumanBytes((daemon.sent_bytes as f64 / (hours * 3600.0)) as u64);

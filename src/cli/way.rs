@@ -8,7 +8,7 @@ use crate::control::hands::Hands;
 use crate::control::place::Place;
 use crate::control::request::{Answer, Daemon, Refusal, Request, Wanted};
 use crate::control::socket::is_answered;
-use crate::daemon;
+use crate::daemon::{self, House};
 use crate::domain::names::{JobId, SourceName};
 use crate::store::contract::StoreError;
 use std::path::Path;
@@ -31,17 +31,10 @@ impl Way {
     /// # Errors
     /// [`StoreError::Locked`] where another command has it; see [`Failure`].
     pub async fn find(config: &Config) -> Result<Self, Failure> {
-        if let Some(caller) = Caller::find(&config.state)? {
-            return Ok(Self::Daemon(caller));
-        }
-        match when_free(config, async || daemon::hands(config)).await {
-            Ok(hands) => Ok(Self::Here(Box::new(hands))),
-            // One that was just being started listens by now.
-            Err(failure) => match caller_instead(config, &failure)? {
-                Some(caller) => Ok(Self::Daemon(caller)),
-                None => Err(failure),
-            },
-        }
+        Ok(match daemon_or(config, async || daemon::hands(config)).await? {
+            Reached::Daemon(caller) => Self::Daemon(caller),
+            Reached::Here(hands) => Self::Here(Box::new(hands)),
+        })
     }
 
     /// Whether a daemon moves the jobs by itself.
@@ -118,8 +111,7 @@ pub async fn when_free<T, E: Into<Failure>>(
         match open().await.map_err(Into::into) {
             Err(Failure::Store(StoreError::Locked(words))) if !is_answered(&config.state).unwrap_or(true) => {
                 if attempt == 1 {
-                    let seconds = ATTEMPTS;
-                    tracing::warn!("{words} Waiting {seconds} s for it, as another command may be about to end");
+                    tracing::warn!("{words} Waiting {ATTEMPTS} s for it, as another command may be about to end");
                 }
             }
             opened => return opened,
@@ -128,14 +120,43 @@ pub async fn when_free<T, E: Into<Failure>>(
     open().await.map_err(Into::into)
 }
 
-/// The daemon that has the queue.
+/// Who answers for the queue.
+pub enum Reached<T> {
+    /// The daemon.
+    Daemon(Caller),
+    /// What was opened here.
+    Here(T),
+}
+
+/// The daemon where one listens; else what `open` opens.
 ///
 /// # Errors
-/// Where it may be there, and this user may not speak to it.
-pub fn caller_instead(config: &Config, failure: &Failure) -> Result<Option<Caller>, CallError> {
-    match failure {
-        Failure::Store(StoreError::Locked(_)) => Caller::find(&config.state),
-        _ => Ok(None),
+/// As [`Way::find`].
+pub async fn daemon_or<T>(
+    config: &Config,
+    open: impl AsyncFn() -> Result<T, StoreError>,
+) -> Result<Reached<T>, Failure> {
+    if let Some(caller) = Caller::find(&config.state)? {
+        return Ok(Reached::Daemon(caller));
+    }
+    match when_free(config, open).await {
+        Ok(here) => Ok(Reached::Here(here)),
+        // One that was just being started listens by now.
+        Err(failure @ Failure::Store(StoreError::Locked(_))) => {
+            Caller::find(&config.state)?.map(Reached::Daemon).ok_or(failure)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Opens everything, for who does the work: nobody else may be doing it.
+///
+/// # Errors
+/// See [`Failure`]; where a daemon or a pass has the queue, which.
+pub async fn house(config: &Config, rebuild: bool) -> Result<House, Failure> {
+    match when_free(config, async || House::open(config, rebuild).await).await {
+        Ok(house) => Ok(house),
+        Err(failure) => Err(taken(config, failure).await),
     }
 }
 
@@ -149,7 +170,7 @@ pub async fn daemon_of(state: &Path) -> Option<Daemon> {
 }
 
 /// A queue that a daemon has: says which, and that the work is in good hands.
-pub async fn taken(config: &Config, failure: Failure) -> Failure {
+async fn taken(config: &Config, failure: Failure) -> Failure {
     let Failure::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
     let (who, since, state) = (daemon.named(), moment(daemon.since), config.state.display());

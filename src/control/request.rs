@@ -459,10 +459,14 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// In words.
+    /// Which of the two, in words.
+    pub fn kind(&self) -> &'static str {
+        if self.pass { "a pass of `scribed once`" } else { "the daemon" }
+    }
+
+    /// The same, and which process.
     pub fn named(&self) -> String {
-        let what = if self.pass { "a pass of `scribed once`" } else { "the daemon" };
-        format!("{what}, process {}", self.pid)
+        format!("{}, process {}", self.kind(), self.pid)
     }
 }
 

@@ -85,7 +85,7 @@ fn audio(url: &str) -> Audio {
 }
 
 /// The upload at an address as this service gives it out, which nearly every create has: parsing a URL costs a
-/// thirtieth of a create.
+/// fiftieth of a create.
 fn as_we_write_it(url: &str) -> Option<Uuid> {
     let (_, rest) = url.split_once("://")?;
     let (host, path) = rest.split_at(rest.find(|c: char| !c.is_ascii_alphanumeric() && !".-:".contains(c))?);

@@ -9,11 +9,16 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::process::Stdio;
 
+/// Starts a command that has the key.
+fn start(bed: &Bed, arguments: &[&str]) -> Running {
+    let mut command = bed.command(arguments);
+    command.env("SCRIBED_KEY", SERVICE_KEY);
+    Running::start(command)
+}
+
 /// Starts the daemon, and waits until it listens.
 fn daemon(bed: &Bed) -> Running {
-    let mut command = bed.command(["run", "--json"]);
-    command.env("SCRIBED_KEY", SERVICE_KEY);
-    let running = Running::start(command);
+    let running = start(bed, &["run", "--json"]);
     let line: Value = serde_json::from_str(&running.first_line()).unwrap();
     assert_eq!(line["pid"], running.pid());
     running
@@ -114,9 +119,7 @@ fn a_stale_socket_is_no_hindrance_to_commands_or_the_next_daemon() {
 fn commands_given_while_a_daemon_makes_its_first_queue_are_carried_out_and_keep_it_from_nothing() {
     let bed = Bed::new(QUICK);
     bed.drop_in(0, "talk.wav");
-    let mut command = bed.command(["run", "--json"]);
-    command.env("SCRIBED_KEY", SERVICE_KEY);
-    let running = Running::start(command);
+    let running = start(&bed, &["run", "--json"]);
     let commands = ["status", "plan", "jobs"];
     let beside: Vec<Running> = commands.iter().map(|name| Running::start(bed.command([name]))).collect();
     for (command, name) in beside.into_iter().zip(commands) {
@@ -176,9 +179,7 @@ fn told_to_stop_in_the_middle_of_an_upload_it_is_sent_again_later_and_paid_once(
 fn a_pass_answers_commands_while_it_works() {
     let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
     let talk = bed.drop_in(0, "talk.wav");
-    let mut command = bed.command(["once", "--json"]);
-    command.env("SCRIBED_KEY", SERVICE_KEY);
-    let pass = Running::start(command);
+    let pass = start(&bed, &["once", "--json"]);
     eventually("the answer to the create is held back", || proxy.held() == 1);
 
     let said = status(&bed)["daemon"].clone();
@@ -205,13 +206,9 @@ fn a_pass_answers_commands_while_it_works() {
 fn drained_during_a_pass_what_was_bought_is_awaited_by_whoever_is_left() {
     let (service, proxy, bed) = behind(Mood::HoldAnswers, "\"1s\"");
     bed.drop_in(0, "talk.wav");
-    let mut command = bed.command(["once", "--json", "--patience", "1s"]);
-    command.env("SCRIBED_KEY", SERVICE_KEY);
-    let pass = Running::start(command);
+    let pass = start(&bed, &["once", "--json", "--patience", "1s"]);
     eventually("the answer to the create is held back", || proxy.held() == 1);
-    let mut command = bed.command(["drain", "--json"]);
-    command.env("SCRIBED_KEY", SERVICE_KEY);
-    let drain = Running::start(command);
+    let drain = start(&bed, &["drain", "--json"]);
     eventually("nothing new is sent", || status(&bed)["paused"] == true);
     proxy.set(Mood::Pass);
     pass.wait();
