@@ -87,7 +87,7 @@ impl Desk {
             drop(told.send(written.map(|()| place.take())));
             drop(until_then);
         };
-        self.committer.order(line, Box::new(accept));
+        self.committer.order(&line, Box::new(accept));
         answer.await.unwrap_or_else(|_| Err(committer::stopped()))?;
         Ok(Acceptance::Accepted(id))
     }

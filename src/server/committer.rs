@@ -1,21 +1,16 @@
-//! Whoever waits for the ledger: all who wait at once are written with one sync, by threads of its own.
+//! Whoever waits for the ledger: all who come while it is written are written next, with one sync, by a
+//! thread of its own. Another one clears away what is not needed any more.
+//!
+//! One sync at a time: each costs the processor as much as a few creates, and several at once only divide
+//! those who wait among them.
 
-use crate::server::ledger::{Ledger, Line};
+use crate::server::ledger::{Batch, Ledger, Line};
 use crate::server::pen::Pen;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-
-/// Syncs at once. A disk that is kept busy answers each of them sooner.
-const SYNCS: usize = 4;
-
-/// So many at least wait before another sync is begun beside one that is under way: each costs the
-/// processor as much as a few creates.
-const WORTH_A_SYNC: usize = 8;
-
-/// And this part of those that are being synced: so their number grows with the crowd, not that of the syncs.
-const SHARE: usize = 2;
 
 /// After a tidying that failed so many are written before room is wanted again: where a disk is full, each
 /// attempt would write a volume in vain.
@@ -33,17 +28,19 @@ pub struct Committer {
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    rung: Condvar,
+    writing: Condvar,
+    tidying: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    waiting: Vec<Order>,
-    /// Lines that are being synced.
-    syncing: usize,
+    waiting: VecDeque<Order>,
+    /// Whose memory the next ones take.
+    spare: Order,
+    /// Nobody writes before somebody rings.
+    idle: bool,
     /// Something can be cleared away.
     untidy: bool,
-    tidying: bool,
     /// The last tidying failed, and that was told.
     failing: bool,
     /// Writes before room is wanted again.
@@ -51,20 +48,15 @@ struct State {
     closed: bool,
 }
 
+/// What is written with one sync.
+#[derive(Default)]
 struct Order {
-    line: Line,
-    told: Told,
+    batch: Batch,
+    told: Vec<Told>,
 }
 
 /// Who waits for the answer.
 pub type Told = Box<dyn FnOnce(io::Result<()>) + Send>;
-
-/// What a thread does next.
-enum Task {
-    Write(Vec<Order>),
-    Tidy,
-    Stop,
-}
 
 impl Committer {
     /// Begins to write to a ledger.
@@ -73,7 +65,7 @@ impl Committer {
     /// The system has no more threads.
     pub fn start(ledger: &Arc<Ledger>) -> io::Result<Self> {
         let mut committer = Self { queue: Arc::default(), threads: Vec::new() };
-        for _ in 0..SYNCS {
+        for work in [write, tidy] {
             let (queue, pen) = (Arc::clone(&committer.queue), Pen::new(Arc::clone(ledger)));
             let thread = thread::Builder::new().name("ledger".to_owned()).spawn(move || work(&queue, pen))?;
             committer.threads.push(thread);
@@ -85,7 +77,7 @@ impl Committer {
     ///
     /// # Errors
     /// Those of the file system: then the line is not there.
-    pub fn write_and_wait(&self, line: Line) -> io::Result<()> {
+    pub fn write_and_wait(&self, line: &Line) -> io::Result<()> {
         let (told, answer) = mpsc::sync_channel(1);
         self.order(line, Box::new(move |written| drop(told.send(written))));
         answer.recv().unwrap_or_else(|_| Err(stopped()))
@@ -93,30 +85,30 @@ impl Committer {
 
     /// Has a line written, whether somebody waits for it or not. Told how it went, by a thread of the
     /// ledger; dropped without a word, where the ledger is not written any more.
-    pub fn order(&self, line: Line, told: Told) {
+    pub fn order(&self, line: &Line, told: Told) {
         let mut state = self.queue.state();
         if state.closed {
             return;
         }
-        state.waiting.push(Order { line, told });
-        // Who comes next finds somebody who is awake already.
-        let rings = state.waiting.len() == state.worth_a_sync();
+        let order = state.open();
+        order.batch.push(line);
+        order.told.push(told);
+        let rings = std::mem::take(&mut state.idle);
         drop(state);
         if rings {
-            self.queue.rung.notify_one();
+            self.queue.writing.notify_one();
         }
     }
 
     /// Has cleared away what is not needed any more, some time soon.
     pub fn tidy(&self) {
         self.queue.state().untidy = true;
-        self.queue.rung.notify_one();
+        self.queue.tidying.notify_one();
     }
 
     /// Writes what was taken, takes no more, and stops.
     pub fn close(&mut self) {
-        self.queue.state().closed = true;
-        self.queue.rung.notify_all();
+        self.queue.close();
         // Whoever holds the committer last may be one of those that are told.
         let others = self.threads.drain(..).filter(|thread| thread.thread().id() != thread::current().id());
         for thread in others {
@@ -138,41 +130,29 @@ pub fn stopped() -> io::Error {
 }
 
 impl State {
-    /// How many must wait before they are synced.
-    fn worth_a_sync(&self) -> usize {
-        if self.syncing == 0 { 1 } else { WORTH_A_SYNC.max(self.syncing / SHARE) }
+    /// What takes the next line.
+    fn open(&mut self) -> &mut Order {
+        let is_open = self.waiting.back().is_some_and(|order| order.batch.bytes().len() < BATCH);
+        if !is_open {
+            let spare = std::mem::take(&mut self.spare);
+            self.waiting.push_back(spare);
+        }
+        let last = self.waiting.len() - 1;
+        &mut self.waiting[last]
     }
 
-    fn next(&mut self) -> Option<Task> {
-        if self.waiting.len() >= self.worth_a_sync() {
-            let mut bytes = 0;
-            let fits = |order: &&Order| {
-                let fits = bytes < BATCH;
-                bytes += order.line.size();
-                fits
-            };
-            let count = self.waiting.iter().take_while(fits).count();
-            self.syncing += count;
-            return Some(Task::Write(self.waiting.drain(..count).collect()));
-        }
-        if self.untidy && !self.tidying {
-            (self.untidy, self.tidying) = (false, true);
-            return Some(Task::Tidy);
-        }
-        self.closed.then_some(Task::Stop)
-    }
-
-    /// So many lines were written, one way or the other.
-    fn wrote(&mut self, count: usize, wants_room: bool) {
-        self.syncing -= count;
+    /// One more batch was written; whether a tidying is due, for room is wanted.
+    fn wrote(&mut self, wants_room: bool) -> bool {
         self.rest = self.rest.saturating_sub(1);
-        self.untidy |= wants_room && self.rest == 0;
+        let due = wants_room && self.rest == 0;
+        self.untidy |= due;
+        due
     }
 
     /// A tidying is over; whether it is to be told that it failed: once, until one goes well again.
     fn tidied(&mut self, well: bool) -> bool {
         let is_news = !well && !self.failing;
-        (self.tidying, self.failing, self.rest) = (false, !well, if well { 0 } else { REST });
+        (self.failing, self.rest) = (!well, if well { 0 } else { REST });
         is_news
     }
 }
@@ -182,45 +162,61 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> Task {
+    fn close(&self) {
+        self.state().closed = true;
+        self.writing.notify_all();
+        self.tidying.notify_all();
+    }
+
+    /// What is to be written; `None` when there will be nothing more.
+    fn next(&self) -> Option<Order> {
         let mut state = self.state();
         loop {
-            if let Some(task) = state.next() {
-                return task;
+            match state.waiting.pop_front() {
+                None if state.closed => return None,
+                None => state.idle = true,
+                order => return order,
             }
-            state = self.rung.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.writing.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits for something to be tidied; `false` when there is no more of it.
+    fn wants_tidying(&self) -> bool {
+        let mut state = self.state();
+        while !state.untidy && !state.closed {
+            state = self.tidying.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        std::mem::take(&mut state.untidy)
     }
 }
 
-fn work(queue: &Queue, mut pen: Pen) {
+fn write(queue: &Queue, mut pen: Pen) {
     let _last_will = LastWill(queue);
-    loop {
-        match queue.wait() {
-            Task::Write(orders) => {
-                let count = orders.len();
-                write(&mut pen, orders);
-                // Asked first: it may wait for the disk, and whoever has a line to be written waits for the queue.
-                let wants_room = pen.wants_room();
-                queue.state().wrote(count, wants_room);
-            }
-            Task::Tidy => {
-                let tidied = pen.tidy();
-                let is_news = queue.state().tidied(tidied.is_ok());
-                if let Some(error) = tidied.err().filter(|_| is_news) {
-                    tracing::warn!(%error, "the ledger could not be tidied; it is tried again now and then, and not told again before it went well");
-                }
-            }
-            Task::Stop => return,
+    while let Some(mut order) = queue.next() {
+        let written = pen.write(&order.batch);
+        for told in order.told.drain(..) {
+            told(written.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string())));
+        }
+        order.batch.clear(BATCH);
+        // Asked first: it may wait for the disk, and whoever has a line to be written waits for the queue.
+        let wants_room = pen.wants_room();
+        let mut state = queue.state();
+        state.spare = order;
+        if state.wrote(wants_room) {
+            queue.tidying.notify_one();
         }
     }
 }
 
-fn write(pen: &mut Pen, orders: Vec<Order>) {
-    let (lines, told): (Vec<Line>, Vec<_>) = orders.into_iter().map(|order| (order.line, order.told)).unzip();
-    let written = pen.write(&lines);
-    for told in told {
-        told(written.as_ref().copied().map_err(|error| io::Error::new(error.kind(), error.to_string())));
+fn tidy(queue: &Queue, mut pen: Pen) {
+    let _last_will = LastWill(queue);
+    while queue.wants_tidying() {
+        let tidied = pen.tidy();
+        let is_news = queue.state().tidied(tidied.is_ok());
+        if let Some(error) = tidied.err().filter(|_| is_news) {
+            tracing::warn!(%error, "the ledger could not be tidied; it is tried again now and then, and not told again before it went well");
+        }
     }
 }
 
@@ -230,13 +226,10 @@ struct LastWill<'a>(&'a Queue);
 impl Drop for LastWill<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            let mut state = self.0.state();
-            state.closed = true;
+            self.0.close();
             // They may ask for more when they are dropped.
-            let waiting = std::mem::take(&mut state.waiting);
-            drop(state);
+            let waiting = std::mem::take(&mut self.0.state().waiting);
             drop(waiting);
-            self.0.rung.notify_all();
         }
     }
 }
@@ -248,21 +241,15 @@ mod tests {
     #[test]
     fn a_tidying_that_fails_is_told_once_and_not_repeated_at_every_write() {
         let mut state = State::default();
-        state.wrote(0, true);
-        assert!(matches!(state.next(), Some(Task::Tidy)));
+        assert!(state.wrote(true));
         assert!(state.tidied(false));
         for _ in 1..REST {
-            state.wrote(0, true);
-            assert!(state.next().is_none());
+            assert!(!state.wrote(true));
         }
-        state.wrote(0, true);
-        assert!(matches!(state.next(), Some(Task::Tidy)));
+        assert!(state.wrote(true));
         assert!(!state.tidied(false), "it was told");
-        state.untidy = true;
-        assert!(matches!(state.next(), Some(Task::Tidy)), "what is asked for is tried at once");
         assert!(!state.tidied(true));
-        state.wrote(0, true);
-        assert!(state.next().is_some());
+        assert!(state.wrote(true));
         assert!(state.tidied(false), "it went well between");
     }
 }

@@ -207,10 +207,10 @@ pub fn blot(file: &File, at: u64, len: u64) -> io::Result<()> {
 /// One line of the ledger.
 #[derive(Debug)]
 pub struct Line {
-    pub(super) id: Uuid,
+    id: Uuid,
     /// Whether it is gone; else a create is accepted.
-    pub(super) gone: bool,
-    pub(super) json: Vec<u8>,
+    gone: bool,
+    sealed: Vec<u8>,
 }
 
 impl Line {
@@ -220,17 +220,57 @@ impl Line {
     /// None that a head could cause.
     pub fn accepted(id: Uuid, head: &Head<Box<RawValue>>) -> serde_json::Result<Self> {
         let json = serde_json::to_vec(&Written { v: 1, id: id.to_string(), head: Some(head), gone: false })?;
-        Ok(Self { id, gone: false, json })
-    }
-
-    /// Bytes, about.
-    pub fn size(&self) -> usize {
-        self.json.len()
+        Ok(Self { id, gone: false, sealed: sealed::seal(&json) })
     }
 
     /// A transcription is gone, with all that was kept of it.
     pub fn gone(id: Uuid) -> Self {
-        Self { id, gone: true, json: format!("{{\"v\":1,\"id\":\"{id}\",\"gone\":true}}").into_bytes() }
+        let json = format!("{{\"v\":1,\"id\":\"{id}\",\"gone\":true}}");
+        Self { id, gone: true, sealed: sealed::seal(json.as_bytes()) }
+    }
+
+    /// As if a create had been accepted, whatever this says.
+    #[cfg(test)]
+    pub fn of(id: Uuid, json: &str) -> Self {
+        Self { id, gone: false, sealed: sealed::seal(json.as_bytes()) }
+    }
+}
+
+/// Lines that are written together, one behind the other.
+#[derive(Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    /// Which lines they are, and where each ends.
+    lines: Vec<(Uuid, bool, u64)>,
+}
+
+impl Batch {
+    /// Puts another line behind those that are in it.
+    pub fn push(&mut self, line: &Line) {
+        self.bytes.extend_from_slice(&line.sealed);
+        self.lines.push((line.id, line.gone, self.bytes.len() as u64));
+    }
+
+    /// What is to be written.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes everything out; its memory stays for the next lines, up to so many bytes.
+    pub fn clear(&mut self, most: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(most);
+        self.lines.clear();
+    }
+
+    /// Notes where the lines are, now that all of them are at a place.
+    pub(super) fn note(&self, book: &mut Book, all: Place) {
+        let mut at = all.at;
+        for (id, gone, end) in &self.lines {
+            let place = Place { at, len: all.at + end - at, ..all };
+            at = all.at + end;
+            if *gone { book.strike(*id) } else { book.put(*id, place) }
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::crash::{self, Point};
 use crate::server::book::{Book, Place, Tidying};
 use crate::server::files;
-use crate::server::ledger::{Ledger, Line, bytes_at};
-use crate::server::sealed::{self, BLANK};
+use crate::server::ledger::{Batch, Ledger, bytes_at};
+use crate::server::sealed::BLANK;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -27,24 +27,12 @@ impl Pen {
         Self { ledger, open: None }
     }
 
-    /// Writes lines behind each other, with one sync. They are durable when it returns.
+    /// Writes a batch, with one sync. It is durable when it returns.
     ///
     /// # Errors
-    /// Those of the file system; then none of them is there.
-    pub fn write(&mut self, lines: &[Line]) -> io::Result<()> {
-        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(lines.len()));
-        for line in lines {
-            sealed::seal(&line.json, &mut bytes);
-            ends.push(bytes.len() as u64);
-        }
-        self.append(&bytes, |book, all| {
-            let mut at = all.at;
-            for (line, end) in lines.iter().zip(ends) {
-                let place = Place { at, len: all.at + end - at, ..all };
-                at = all.at + end;
-                if line.gone { book.strike(line.id) } else { book.put(line.id, place) }
-            }
-        })
+    /// Those of the file system; then none of its lines is there.
+    pub fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        self.append(batch.bytes(), |book, all| batch.note(book, all))
     }
 
     /// Makes bytes durable, and then has the book told where they are. Others may write behind them
@@ -166,7 +154,19 @@ impl Pen {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::server::{ledger, recovery};
+    use crate::server::ledger::Line;
+    use crate::server::{ledger, recovery, sealed};
+
+    fn batch(lines: impl IntoIterator<Item = Line>) -> Batch {
+        let mut batch = Batch::default();
+        lines.into_iter().for_each(|line| batch.push(&line));
+        batch
+    }
+
+    /// So long that few fill a volume.
+    fn long(id: Uuid) -> Line {
+        Line::of(id, &format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)))
+    }
 
     /// As if all of it had been written, and the sync had failed.
     #[test]
@@ -174,18 +174,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Arc::new(recovery::open(folder.path().to_owned(), 1 << 20).unwrap());
         let line = |id: u128| {
-            let json = format!("{{\"v\":1,\"id\":\"{}\"}}", Uuid::from_u128(id));
-            Line { id: Uuid::from_u128(id), gone: false, json: json.into_bytes() }
+            let id = Uuid::from_u128(id);
+            batch([Line::of(id, &format!("{{\"v\":1,\"id\":\"{id}\"}}"))])
         };
-        Pen::new(Arc::clone(&ledger)).write(&[line(1)]).unwrap();
+        Pen::new(Arc::clone(&ledger)).write(&line(1)).unwrap();
         let volume = ledger::path(folder.path(), 1);
-        let mut bytes = Vec::new();
-        sealed::seal(&line(2).json, &mut bytes);
-        OpenOptions::new().write(true).open(&volume).unwrap().write_all_at(&bytes, ledger.end().at).unwrap();
+        let file = OpenOptions::new().write(true).open(&volume).unwrap();
+        file.write_all_at(line(2).bytes(), ledger.end().at).unwrap();
         let cannot_write = File::open(&volume).unwrap();
         let mut pen = Pen { ledger: Arc::clone(&ledger), open: Some((1, cannot_write)) };
-        assert!(pen.write(&[line(2)]).is_err());
-        Pen::new(Arc::clone(&ledger)).write(&[line(3)]).unwrap();
+        assert!(pen.write(&line(2)).is_err());
+        Pen::new(Arc::clone(&ledger)).write(&line(3)).unwrap();
         drop(ledger);
         let ledger = recovery::open(folder.path().to_owned(), 1 << 20).unwrap();
         let mut found = ledger.needed();
@@ -200,8 +199,7 @@ mod tests {
         let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
         let mut pen = Pen::new(Arc::clone(&ledger));
         for id in [1, 2].map(Uuid::from_u128) {
-            let json = vec![b' '; 100];
-            pen.write(&[Line { id, gone: false, json }]).unwrap();
+            pen.write(&batch([long(id)])).unwrap();
             ledger.settle(id);
         }
         std::fs::create_dir(ledger::path(folder.path(), 3)).unwrap();
@@ -216,10 +214,9 @@ mod tests {
         let (folder, id) = (tempfile::tempdir().unwrap(), Uuid::from_u128(1));
         let ledger = Arc::new(recovery::open(folder.path().to_owned(), 120).unwrap());
         let mut pen = Pen::new(Arc::clone(&ledger));
-        let json = format!("{{\"v\":1,\"id\":\"{id}\"{}}}", " ".repeat(100)).into_bytes();
-        pen.write(&[Line { id, gone: false, json }]).unwrap();
+        pen.write(&batch([long(id)])).unwrap();
         let needed = ledger.book().needed_in(1);
-        pen.write(&[Line::gone(id)]).unwrap();
+        pen.write(&batch([Line::gone(id)])).unwrap();
         let found = |folder: &std::path::Path| {
             let bytes = std::fs::read(ledger::path(folder, 2)).unwrap();
             let pieces = sealed::pieces(&bytes);
@@ -238,13 +235,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Arc::new(recovery::open(folder.path().to_owned(), 100).unwrap());
         let mut pen = Pen::new(Arc::clone(&ledger));
-        let line = |id: u128| {
-            let json = format!("{{\"v\":1,\"id\":\"{}\"{}}}", Uuid::from_u128(id), " ".repeat(100));
-            Line { id: Uuid::from_u128(id), gone: false, json: json.into_bytes() }
-        };
-        pen.write(&[line(1), line(2)]).unwrap();
+        pen.write(&batch([1, 2].map(|id| long(Uuid::from_u128(id))))).unwrap();
         for id in 3..9 {
-            pen.write(&[line(id)]).unwrap();
+            pen.write(&batch([long(Uuid::from_u128(id))])).unwrap();
             ledger.settle(Uuid::from_u128(id));
         }
         let first = OpenOptions::new().write(true).open(ledger::path(folder.path(), 1)).unwrap();

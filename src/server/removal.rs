@@ -43,7 +43,7 @@ impl Desk {
     fn remove(&self, id: Uuid) -> io::Result<()> {
         let _settling = self.settling();
         if self.ledger.holds(id) {
-            self.committer.write_and_wait(Line::gone(id))?;
+            self.committer.write_and_wait(&Line::gone(id))?;
             crash::point(Point::Struck);
         }
         files::remove(&self.head_path(id))?;

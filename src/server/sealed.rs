@@ -28,12 +28,14 @@ pub enum Piece {
     Damaged(Range<usize>),
 }
 
-/// Adds a sealed record.
-pub fn seal(json: &[u8], to: &mut Vec<u8>) {
-    to.extend_from_slice(&checksum(json));
-    to.extend_from_slice(format!(" {:0LENGTH$} ", json.len()).as_bytes());
-    to.extend_from_slice(json);
-    to.push(BLANK);
+/// A sealed record.
+pub fn seal(json: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEAD + json.len() + 1);
+    bytes.extend_from_slice(&checksum(json));
+    bytes.extend_from_slice(format!(" {:0LENGTH$} ", json.len()).as_bytes());
+    bytes.extend_from_slice(json);
+    bytes.push(BLANK);
+    bytes
 }
 
 /// The JSON of the record that the bytes begin with; `None` where it is not whole.
@@ -106,9 +108,7 @@ mod tests {
     }
 
     fn sealed(texts: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        texts.iter().for_each(|text| seal(text, &mut bytes));
-        bytes
+        texts.iter().flat_map(|text| seal(text)).collect()
     }
 
     fn whole(bytes: &[u8]) -> Vec<&[u8]> {

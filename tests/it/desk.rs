@@ -189,8 +189,7 @@ async fn a_ledger_of_a_newer_release_is_left_alone() {
         let root = TempDir::new().unwrap();
         drop(open(root.path(), 0).unwrap());
         let path = root.path().join("ledger/00000001.log");
-        let mut bytes = Vec::new();
-        sealed::seal(line.to_string().as_bytes(), &mut bytes);
+        let bytes = sealed::seal(line.to_string().as_bytes());
         fs::write(&path, &bytes).unwrap();
         let Err(error) = open(root.path(), 0) else { panic!("{line} was taken") };
         assert!(error.to_string().contains("newer release"), "{error}");

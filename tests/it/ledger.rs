@@ -359,7 +359,7 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
 fn add(path: &Path, json: &str) {
     let mut bytes = fs::read(path).unwrap();
     bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1);
-    sealed::seal(json.as_bytes(), &mut bytes);
+    bytes.extend(sealed::seal(json.as_bytes()));
     fs::write(path, bytes).unwrap();
 }
 
@@ -382,8 +382,7 @@ fn a_copy_behind_what_says_that_it_is_gone_stays_gone() {
     let id = Uuid::new_v4();
     let record = format!(r#"{{"v":1,"id":"{id}"}}"#);
     let write = |volume: &str, lines: &[&str]| {
-        let mut bytes = Vec::new();
-        lines.iter().for_each(|line| sealed::seal(line.as_bytes(), &mut bytes));
+        let bytes: Vec<u8> = lines.iter().flat_map(|line| sealed::seal(line.as_bytes())).collect();
         fs::write(folder.path().join(volume), bytes).unwrap();
     };
     write("00000001.log", &[&record]);
@@ -454,7 +453,7 @@ pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
     let one = |number: usize| {
         for round in 0..20 {
             let id = Uuid::new_v4();
-            committer.write_and_wait(Line::accepted(id, &head()).unwrap()).unwrap();
+            committer.write_and_wait(&Line::accepted(id, &head()).unwrap()).unwrap();
             say(&format!("wrote {id} .\n"));
             if (number + round).is_multiple_of(8) {
                 continue;
@@ -464,7 +463,7 @@ pub fn work_together(folder: &Path, say: Arc<dyn Fn(&str) + Send + Sync>) {
                 committer.tidy();
             }
             if round % 2 == 0 {
-                committer.write_and_wait(Line::gone(id)).unwrap();
+                committer.write_and_wait(&Line::gone(id)).unwrap();
                 say(&format!("gone {id} .\n"));
             }
         }
