@@ -7,6 +7,7 @@
 
 use crate::clock::Clock;
 use crate::server::multipart::{self, Multipart};
+use crate::server::routes::Front;
 use crate::wire::first::{AUDIO_PATH, OutputFormat, VIDEO_PATH, answer};
 use crate::wire::record::{self, Created, Record, Status};
 use crate::wire::result::ResultBody;
@@ -24,7 +25,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tower::ServiceExt as _;
 
 /// The endpoints, and the first version's call beside them.
 pub fn beside(mut router: Router, first: First) -> Router {
@@ -49,7 +49,7 @@ const ANSWER: usize = 1 << 30;
 #[derive(Clone)]
 pub struct First {
     /// Whose refusals have their bodies.
-    pub second: Router,
+    pub second: Front,
     /// The time of waits.
     pub clock: Arc<dyn Clock>,
 }
@@ -172,7 +172,7 @@ impl First {
             request.headers_mut().remove(name);
         }
         request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
-        let Ok(answered) = self.second.clone().oneshot(request).await;
+        let answered = self.second.clone().answer(request).await;
         let (parts, body) = answered.into_parts();
         let body = to_bytes(body, ANSWER).await.map_err(|error| fault(&error.to_string()))?;
         if parts.status.is_success() {

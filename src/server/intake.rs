@@ -2,7 +2,7 @@
 
 use crate::domain::names::Hash;
 use crate::server::answer::Base;
-use crate::server::desk::{Acceptance, Audio, Request};
+use crate::server::desk::{self, Acceptance, Audio};
 use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
 use crate::server::request;
@@ -12,8 +12,9 @@ use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
 use axum::Json;
 use axum::body::{Body, BodyDataStream};
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use std::sync::Arc;
@@ -79,7 +80,8 @@ async fn take_address(
 }
 
 /// `POST /v2/pre-recorded`.
-pub async fn create(State(service): Shared, uri: Uri, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+pub async fn create(State(service): Shared, request: Request) -> Result<Response, Refusal> {
+    let (Parts { uri, headers, .. }, body) = request.into_parts();
     let mut body = body.into_data_stream();
     let taken = take_json(&service, &headers, &mut body).await;
     let (owner, body) = or_drain(taken, body)?;
@@ -100,7 +102,7 @@ pub async fn create(State(service): Shared, uri: Uri, headers: HeaderMap, body: 
 /// Longer bodies are read where others do not wait for them.
 const SHORT: usize = 16 << 10;
 
-async fn read(service: &Service, owner: Hash, body: Vec<u8>) -> Result<Request, Refusal> {
+async fn read(service: &Service, owner: Hash, body: Vec<u8>) -> Result<desk::Request, Refusal> {
     if let Some(recogniser) = service.recogniser.opened().filter(|_| body.len() <= SHORT) {
         return request::read(&body, owner, recogniser.languages());
     }

@@ -1,20 +1,21 @@
 //! Connections: taken, bounded in number and in how long a request's head may take, and let end.
 
-use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::http::Request;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt as _;
 
 /// What is put up with.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +41,12 @@ const HEAD_BYTES: usize = 128 << 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
-pub async fn serve(listener: TcpListener, router: Router, manners: Manners, closing: CancellationToken) {
+/// `answer` is handed each request and who sent it.
+pub async fn serve<A, F>(listener: TcpListener, answer: A, manners: Manners, closing: CancellationToken)
+where
+    A: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Response> + Send,
+{
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
     let places = Arc::new(Semaphore::new(manners.connections));
@@ -64,12 +70,12 @@ pub async fn serve(listener: TcpListener, router: Router, manners: Manners, clos
                 continue;
             }
         };
-        let router = router.clone();
-        let answer = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer));
-            router.clone().oneshot(request)
+        let answer = answer.clone();
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            let answered = answer(request.map(Body::new), peer);
+            async { Ok::<_, Infallible>(answered.await) }
         });
-        let served = graceful.watch(http.serve_connection(io(stream), answer));
+        let served = graceful.watch(http.serve_connection(io(stream), service));
         while connections.try_join_next().is_some() {}
         connections.spawn(async move {
             let _place = place;

@@ -26,8 +26,7 @@ use crate::wire::record::{LIVE_PATH, OLD_PATH, PATH};
 use crate::wire::upload;
 use axum::extract::{FromRequestParts, Path, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
-use axum::middleware::{self, Next};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
@@ -37,6 +36,7 @@ use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::RwLock;
+use tower::Service as _;
 use uuid::Uuid;
 
 /// What the endpoints share.
@@ -66,8 +66,37 @@ pub struct Service {
     pub accepting: Arc<RwLock<()>>,
 }
 
-/// The endpoints, each with and without a slash at its end.
-pub fn router(service: Arc<Service>) -> Router {
+/// All that is answered, and what every answer has in common.
+#[derive(Clone)]
+pub struct Front {
+    endpoints: Router,
+    service: Arc<Service>,
+}
+
+impl Front {
+    /// Of a service.
+    pub fn new(service: Arc<Service>) -> Self {
+        let second = second(&service);
+        // The first version reads the second's answers: they are finished for it.
+        let own = Self { endpoints: second.clone(), service: Arc::clone(&service) };
+        let first = First { second: own, clock: Arc::clone(&service.clock) };
+        Self { endpoints: first::beside(openapi::beside(second, service.door.headers()), first), service }
+    }
+
+    /// Answers a request. Every refusal gets its body, and a panic becomes one.
+    pub async fn answer(self, request: Request) -> Response {
+        let (uri, mut endpoints) = (request.uri().clone(), self.endpoints);
+        let served = AssertUnwindSafe(async { endpoints.call(request).await }).catch_unwind().await;
+        let mut response = served.map_or_else(|_| fault().into_response(), |Ok(response)| response);
+        match response.extensions_mut().remove::<Refusal>() {
+            Some(refusal) => refuse(&self.service, &uri, refusal, &response),
+            None => response,
+        }
+    }
+}
+
+/// The second version's endpoints, each with and without a slash at its end.
+fn second(service: &Arc<Service>) -> Router {
     let mut router = Router::new().route("/", get(page::show));
     let mut route = |path: &str, methods: MethodRouter<Arc<Service>>| {
         let all = std::mem::take(&mut router);
@@ -83,11 +112,7 @@ pub fn router(service: Arc<Service>) -> Router {
     }
     route(LIVE_PATH, get(reading::live));
     route(&format!("{LIVE_PATH}/{{id}}"), get(reading::read_live));
-    let second = router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(&service));
-    let finishing = middleware::from_fn_with_state(Arc::clone(&service), finish);
-    // The first version reads the second's answers: they are finished for it.
-    let first = First { second: second.clone().layer(finishing.clone()), clock: Arc::clone(&service.clock) };
-    first::beside(openapi::beside(second, service.door.headers()), first).layer(finishing)
+    router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(service))
 }
 
 /// What endpoints are handed.
@@ -120,12 +145,8 @@ async fn unknown(method: Method, uri: Uri) -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, format!("Cannot {method} {}", uri.path()))
 }
 
-/// Gives every refusal its body, and makes one of a panic.
-async fn finish(State(service): Shared, request: Request, next: Next) -> Result<Response, Infallible> {
-    let uri = request.uri().clone();
-    let served = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = served.unwrap_or_else(|_| fault().into_response());
-    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else { return Ok(response) };
+/// A refusal with its body, and with what it says in its headers.
+fn refuse(service: &Service, uri: &Uri, refusal: Refusal, bare: &Response) -> Response {
     let (path, request_id) = (uri.path().to_owned(), answer::request_id(Uuid::new_v4()));
     tracing::debug!(%path, status = refusal.status.as_u16(), %request_id, words = refusal.message, "refused");
     let body = ErrorBody {
@@ -137,13 +158,13 @@ async fn finish(State(service): Shared, request: Request, next: Next) -> Result<
         validation_errors: refusal.wrong.into_iter().map(Into::into).collect(),
         ..ErrorBody::default()
     };
-    let (parts, _) = response.into_parts();
     let mut response = (refusal.status, Json(body)).into_response();
-    // What a refusal says in its headers.
-    let kept = [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::CACHE_CONTROL];
-    let stays = |name: &HeaderName| kept.contains(name);
-    response.headers_mut().extend(parts.headers.into_iter().filter(|(name, _)| name.as_ref().is_some_and(stays)));
-    Ok(response)
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE, header::CACHE_CONTROL] {
+        if let Some(value) = bare.headers().get(&name) {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
 }
 
 /// 500: what was being done panicked.

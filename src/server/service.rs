@@ -14,12 +14,13 @@ use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
 use crate::server::rendered::Rendered;
-use crate::server::routes::{self, Service};
+use crate::server::routes::{Front, Service};
 use crate::server::shelf::Limits;
 use crate::server::survey::Census;
 use crate::server::untold::Untold;
 use crate::server::worker::Worker;
 use crate::wire::enrichment::Shapes;
+use axum::extract::{ConnectInfo, Request};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -129,7 +130,12 @@ pub async fn start(
         accepting: Arc::new(RwLock::new(())),
     });
     let closing = CancellationToken::new();
-    let serving = tokio::spawn(listening::serve(listener, routes::router(service), Manners::SERVICE, closing.clone()));
+    let front = Front::new(service);
+    let answer = move |mut request: Request, peer| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        front.clone().answer(request)
+    };
+    let serving = tokio::spawn(listening::serve(listener, answer, Manners::SERVICE, closing.clone()));
     tracing::info!(%address, %origin, "the transcription service listens");
     Ok(Running { address, origin, lock, closing, serving, tasks })
 }

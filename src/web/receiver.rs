@@ -10,9 +10,8 @@ use crate::domain::names::TranscriptionId;
 use crate::pipeline::callbacks::{CALLBACK_PATH, WEBHOOK_PATH};
 use crate::server::listening::{self, Manners};
 use crate::wire::event::{CREATED, Event};
-use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::StreamExt as _;
@@ -83,8 +82,8 @@ pub fn start(listener: TcpListener, seals: Seals, webhook: bool, take: Take) -> 
     let counts = Arc::<Counts>::default();
     let receiver = Arc::new(Receiver { seals, webhook, take, counts: Arc::clone(&counts) });
     let closing = CancellationToken::new();
-    let router = Router::new().fallback(receive).with_state(receiver);
-    let serving = tokio::spawn(listening::serve(listener, router, MANNERS, closing.clone()));
+    let answer = move |request, _| receive(Arc::clone(&receiver), request);
+    let serving = tokio::spawn(listening::serve(listener, answer, MANNERS, closing.clone()));
     Receiving { counts, closing, serving }
 }
 
@@ -102,7 +101,7 @@ impl Drop for Receiving {
     }
 }
 
-async fn receive(State(receiver): State<Arc<Receiver>>, request: Request) -> Response {
+async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
     let counted = &receiver.counts;
     let told = matches!(*request.method(), Method::POST | Method::PUT);
     // A proxy may take a part of the path off, or put one before it.
