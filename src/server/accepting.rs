@@ -53,7 +53,6 @@ pub enum Acceptance {
 /// What a create is made from.
 struct Made {
     upload: Uuid,
-    file: File,
     source: Option<String>,
 }
 
@@ -96,11 +95,11 @@ impl Desk {
     fn made_from(&self, id: Uuid, request: &Request) -> Option<Made> {
         match &request.audio {
             Audio::Upload(upload) => {
-                let file = self.shelf.hold(*upload, &request.owner)?;
-                Some(Made { upload: *upload, file, source: None })
+                let is_there = self.shelf.hold(*upload, &request.owner);
+                is_there.then_some(Made { upload: *upload, source: None })
             }
             // What is fetched gets the transcription's id: after a crash it is found again.
-            Audio::Elsewhere(url) => Some(Made { upload: id, file: File::default(), source: Some(url.clone()) }),
+            Audio::Elsewhere(url) => Some(Made { upload: id, source: Some(url.clone()) }),
         }
     }
 }
@@ -141,7 +140,8 @@ impl Made {
 
 fn head(request: Request, made: Made, created: Timestamp) -> Head<Box<RawValue>> {
     let Request { owner, params, metadata, callback, .. } = request;
-    let Made { upload, file, source } = made;
-    let (ended, calls) = (None, Vec::new());
+    let Made { upload, source } = made;
+    // As long as it has not ended, the shelf says what the audio is.
+    let (file, ended, calls) = (File::default(), None, Vec::new());
     Head { v: 1, owner, upload: upload.to_string(), source, created, ended, file, params, metadata, callback, calls }
 }

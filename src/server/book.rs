@@ -3,6 +3,7 @@
 //! Volumes go from the oldest on: what says that a record is gone stands in the same volume or in a
 //! later one, and so never goes before the record itself.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
@@ -81,16 +82,18 @@ impl Book {
 
     /// A record lies here, and nowhere else from now on. What was struck stays so.
     pub fn put(&mut self, id: Uuid, place: Place) {
+        let (usage, before) = match self.records.entry(id) {
+            Entry::Vacant(entry) => (entry.insert(Kept { place, usage: Usage::Needed }).usage, None),
+            Entry::Occupied(mut entry) => {
+                let kept = entry.get_mut();
+                (kept.usage, Some(std::mem::replace(&mut kept.place, place)))
+            }
+        };
         let volume = self.volumes.entry(place.volume).or_default();
         volume.ids.push(id);
-        let before = self.records.get(&id).map(|kept| (kept.place, kept.usage));
-        let usage = before.map_or(Usage::Needed, |(_, usage)| usage);
         if usage == Usage::Needed {
             volume.needed += place.len;
-        }
-        self.records.insert(id, Kept { place, usage });
-        if let Some((place, Usage::Needed)) = before {
-            self.give_back(place);
+            before.map(|before| self.give_back(before));
         }
     }
 

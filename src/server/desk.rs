@@ -174,7 +174,7 @@ impl Desk {
         }
         let head = self.head(taken.id).or_else(|error| self.remains(taken, error))?;
         let calls = calls::all(head.callback.clone(), self.rules.webhook, &ended);
-        let head = Head { ended: Some(ended), calls, ..self.with_file(taken.upload, head) };
+        let head = Head { ended: Some(ended), calls, ..head };
         let written = self.write_head(taken.id, &head)?;
         crash::point(Point::EndWritten);
         if self.ledger.settle(taken.id) {

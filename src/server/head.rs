@@ -25,8 +25,9 @@ pub struct Head<P = Value> {
     /// How it ended; absent until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,
-    /// The audio, as it was found; empty until it has been fetched.
-    #[serde(default)]
+    /// The audio, as it was found; empty until this has ended: the shelf knows it. Those of older releases
+    /// have it from the beginning, where it was here.
+    #[serde(default, skip_serializing_if = "is_unknown")]
     pub file: File,
     /// The parameters as given, in the present names; those of older releases with the defaults too.
     pub params: P,
@@ -48,6 +49,10 @@ pub const NOBODY: Hash = Hash([0; 32]);
 /// For records that say nothing of an owner.
 pub fn nobody() -> Hash {
     NOBODY
+}
+
+fn is_unknown(file: &File) -> bool {
+    *file == File::default()
 }
 
 /// How a transcription ended.

@@ -2,8 +2,10 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::desk::{Desk, Head, Taken};
+use crate::server::files;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
+use crate::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::fs;
@@ -34,23 +36,20 @@ pub struct Standing {
 }
 
 impl Desk {
-    /// What a worker needs of what it has taken; of fetched audio also what was found in it.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn order(&self, taken: &Taken) -> io::Result<Head> {
-        Ok(self.with_file(taken.upload, self.head(taken.id)?))
-    }
-
-    /// What is kept of a transcription.
+    /// What is kept of a transcription, with what the shelf knows of its audio.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn head(&self, id: Uuid) -> io::Result<Head> {
-        match self.ledger.read(id)? {
-            Some(head) => Ok(head),
-            None => Ok(serde_json::from_slice(&fs::read(self.head_path(id))?)?),
+        let head = match self.ledger.read(id)? {
+            Some(head) => head,
+            None => serde_json::from_slice(&fs::read(self.head_path(id))?)?,
+        };
+        if head.ended.is_some() || head.file != File::default() {
+            return Ok(head);
         }
+        let file = files::parse_id(&head.upload).and_then(|upload| self.shelf.file(upload)).unwrap_or_default();
+        Ok(Head { file, ..head })
     }
 
     /// What is left of one whose head is lost, so that it can end: all but its parameters, the address of its
@@ -69,19 +68,11 @@ impl Desk {
              callback is not called"
         );
         let metadata = self.index().get(taken.id).and_then(|entry| entry.metadata.clone());
-        let file = self.shelf.file(taken.upload).unwrap_or_default();
         let Taken { owner, upload, created, .. } = *taken;
+        let file = self.shelf.file(upload).unwrap_or_default();
         let (source, ended, callback, calls, params) = (None, None, None, Vec::new(), json!({}));
         let upload = upload.to_string();
         Ok(Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls })
-    }
-
-    pub(super) fn with_file(&self, upload: Uuid, head: Head) -> Head {
-        if head.source.is_none() || head.ended.is_some() {
-            return head;
-        }
-        let file = self.shelf.file(upload).unwrap_or_default();
-        Head { file, ..head }
     }
 
     /// A transcription of this owner; `None` when there is none.
@@ -89,8 +80,8 @@ impl Desk {
     /// # Errors
     /// Those of the file system.
     pub fn read(&self, id: Uuid, owner: &Hash) -> io::Result<Option<Standing>> {
-        let Some((status, upload)) = self.status(id, owner) else { return Ok(None) };
-        match self.standing(id, status, upload) {
+        let Some((status, _)) = self.status(id, owner) else { return Ok(None) };
+        match self.standing(id, status) {
             // It was deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.status(id, owner).is_none() => Ok(None),
             standing => standing.map(Some),
@@ -102,8 +93,8 @@ impl Desk {
         self.index().of(id, owner).map(|entry| (entry.status.clone(), entry.upload))
     }
 
-    fn standing(&self, id: Uuid, status: Status, upload: Uuid) -> io::Result<Standing> {
-        let mut head = self.with_file(upload, self.head(id)?);
+    fn standing(&self, id: Uuid, status: Status) -> io::Result<Standing> {
+        let mut head = self.head(id)?;
         // It may be ending just now. The index has the last word, as for those who delete: it is told after
         // the end is written.
         let status = self.index().get(id).map_or(status, |entry| entry.status.clone());

@@ -162,13 +162,11 @@ impl Shelf {
         Ok(())
     }
 
-    /// Holds an upload of this owner for a transcription and says what is known of it; `None` when
-    /// there is none of that id.
-    pub fn hold(&self, id: Uuid, owner: &Hash) -> Option<File> {
+    /// Holds an upload of this owner for a transcription; `false` when there is none of that id.
+    pub fn hold(&self, id: Uuid, owner: &Hash) -> bool {
         let mut state = self.state();
-        let kept = state.uploads.get_mut(&id).filter(|kept| kept.owner == *owner)?;
-        kept.open += 1;
-        Some(kept.file.clone())
+        let kept = state.uploads.get_mut(&id).filter(|kept| kept.owner == *owner);
+        kept.map(|kept| kept.open += 1).is_some()
     }
 
     /// A transcription that held the upload has ended; after the last one it goes.

@@ -56,11 +56,11 @@ impl Worker {
     }
 
     async fn transcribe(&self, taken: &Taken) -> Result<Outcome, Unable> {
-        let (desk, lazy, own) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.clone());
+        let (desk, lazy, id) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.id);
         let ready = guarded(async move {
-            blocking(move || match desk.order(&own) {
+            blocking(move || match desk.head(id) {
                 Err(error) if is_lost(&error) => Ok(None),
-                order => Ok(Some((order.map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))),
+                head => Ok(Some((head.map_err(Unable::of)?, lazy.get().map_err(Unable::of)?))),
             })
             .await
         });
