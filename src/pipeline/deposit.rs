@@ -19,7 +19,7 @@ use std::path::Path;
 /// Nothing larger can be an output of ours that is to be replaced.
 const LONGEST_OURS: u64 = 256 << 20;
 
-/// A name that changes hands while it is looked at is looked at so often.
+/// A name that changes hands while it is looked at, or whose put has no answer, is looked at so often.
 const LOOKS: usize = 3;
 
 /// Puts the outputs beside the job's object and returns them in the order of `wanted`. What is there and is not
@@ -101,15 +101,19 @@ impl Deposit<'_> {
     /// False where the name is another's.
     async fn try_name(&self, name: &OsStr, hash: Hash, bytes: &Bytes) -> io::Result<bool> {
         let path = self.path(name);
-        for _ in 0..LOOKS {
+        for look in 1..=LOOKS {
             let put = match self.find(&path, name, hash, bytes.len() as u64).await? {
                 Found::Same => return Ok(true),
                 Found::Foreign => return Ok(false),
-                Found::Nothing => self.bucket.put_new(&path, bytes.clone()).await?,
-                Found::Ours(object) => self.bucket.replace(&object, bytes.clone()).await?,
+                Found::Nothing => self.bucket.put_new(&path, bytes.clone()).await,
+                Found::Ours(object) => self.bucket.replace(&object, bytes.clone()).await,
             };
-            if put == Put::Done {
-                return Ok(true);
+            match put {
+                Ok(Put::Done) => return Ok(true),
+                Ok(Put::Taken) => {}
+                // It may be there or not: no client repeats that without a look.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted && look < LOOKS => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(false) // somebody else works on it

@@ -3,8 +3,11 @@
 
 use crate::config::meant::{Bucket, BucketAccess};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
-use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
+use std::error::Error as _;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -180,6 +183,18 @@ pub fn status(error: &object_store::Error) -> Option<u16> {
     }
 }
 
+/// Whether a connection that stood ended before its answer.
+fn is_cut_off(error: &object_store::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if let Some(failure) = inner.downcast_ref::<HttpError>() {
+            return failure.kind() != HttpErrorKind::Connect;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
 /// The innermost cause: what lies around it names addresses.
 fn deepest(error: &dyn std::error::Error) -> String {
     let mut cause = error;
@@ -194,11 +209,13 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     rest.split_once(after).map(|(found, _)| found)
 }
 
-/// As those who read files know errors.
+/// As those who read files know errors; `ConnectionAborted` is one after which nobody knows whether what was
+/// asked for was done.
 pub fn io_error(error: &object_store::Error) -> io::Error {
     let kind = match status(error) {
         Some(404) => io::ErrorKind::NotFound,
         Some(401 | 403) => io::ErrorKind::PermissionDenied,
+        None if is_cut_off(error) => io::ErrorKind::ConnectionAborted,
         _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, words(error))

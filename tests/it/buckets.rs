@@ -194,6 +194,27 @@ fn a_server_that_asks_to_be_slower_is_asked_again() {
     assert_eq!((bed.desk().records.len(), s3.keys().len()), (1, 5));
 }
 
+/// One is not put, the next one is, and nobody hears of either: it is looked for, so that there is no second one
+/// under another name, and the pass need not be repeated.
+#[test]
+fn a_put_whose_answer_does_not_come_is_looked_for() {
+    let s3 = S3::start();
+    s3.put("tapes/a.wav", speech(0));
+    let mut puts = std::collections::BTreeMap::new();
+    let front = Front::to(s3.port, move |line| {
+        let times: &mut u32 = puts.entry(line.to_owned()).or_default();
+        *times += u32::from(line.starts_with("PUT"));
+        match times {
+            1 => Fate::Reset,
+            2 => Fate::Cut(0),
+            _ => Fate::Pass,
+        }
+    });
+    let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
+    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(s3.keys().len(), 5, "{:?}", s3.keys());
+}
+
 /// A listing whose answer breaks off says nothing of what it did not show.
 #[test]
 fn half_a_listing_is_said_and_nothing_is_concluded_from_it() {

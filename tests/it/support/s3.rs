@@ -168,6 +168,8 @@ pub enum Fate {
     Pass,
     /// It is answered with this status and S3's code.
     Answer(u16, &'static str),
+    /// The connection is reset while the body comes.
+    Reset,
     /// The answer is cut off after so many bytes.
     Cut(usize),
 }
@@ -212,7 +214,15 @@ fn lead(mut client: TcpStream, port: u16, judge: &Mutex<Judge>, told: &Mutex<Vec
     let line = String::from_utf8_lossy(&head).lines().next()?.to_owned();
     told.lock().unwrap().push(line.clone());
     let fate = (judge.lock().unwrap())(&line);
+    if matches!(fate, Fate::Reset) {
+        // What is closed with bytes that nobody took is reset.
+        return client.peek(&mut byte).map(drop).ok();
+    }
     if let Fate::Answer(status, code) = fate {
+        // All of it is taken: what is closed on somebody who still sends takes the answer with it.
+        let head = String::from_utf8_lossy(&head).to_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+        std::io::copy(&mut (&client).take(length.unwrap_or(0)), &mut std::io::sink()).ok()?;
         let body = format!("<Error><Code>{code}</Code><Message>As the test wants it.</Message></Error>");
         let body = if line.starts_with("HEAD") { String::new() } else { body };
         let head = format!("HTTP/1.1 {status} No\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
