@@ -240,16 +240,24 @@ mod tests {
 
     #[test]
     fn a_tidying_that_fails_is_told_once_and_not_repeated_at_every_write() {
-        let mut state = State::default();
-        assert!(state.wrote(true));
-        assert!(state.tidied(false));
+        let queue = Queue::default();
+        // Nothing is waited for.
+        queue.state().closed = true;
+        queue.state().wrote(true);
+        assert!(queue.wants_tidying());
+        assert!(queue.state().tidied(false));
         for _ in 1..REST {
-            assert!(!state.wrote(true));
+            queue.state().wrote(true);
+            assert!(!queue.wants_tidying());
         }
-        assert!(state.wrote(true));
-        assert!(!state.tidied(false), "it was told");
-        assert!(!state.tidied(true));
-        assert!(state.wrote(true));
-        assert!(state.tidied(false), "it went well between");
+        queue.state().wrote(true);
+        assert!(queue.wants_tidying());
+        assert!(!queue.state().tidied(false), "it was told");
+        queue.state().untidy = true;
+        assert!(queue.wants_tidying(), "what is asked for is tried at once");
+        assert!(!queue.state().tidied(true));
+        queue.state().wrote(true);
+        assert!(queue.wants_tidying());
+        assert!(queue.state().tidied(false), "it went well between");
     }
 }

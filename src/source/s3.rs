@@ -7,7 +7,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
 };
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
-use std::error::Error as _;
+use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -185,23 +185,18 @@ pub fn status(error: &object_store::Error) -> Option<u16> {
 
 /// Whether a connection that stood ended before its answer.
 fn is_cut_off(error: &object_store::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        if let Some(failure) = inner.downcast_ref::<HttpError>() {
-            return failure.kind() != HttpErrorKind::Connect;
-        }
-        cause = inner.source();
-    }
-    false
+    let failure = causes(error).find_map(|cause| cause.downcast_ref::<HttpError>());
+    failure.is_some_and(|failure| failure.kind() != HttpErrorKind::Connect)
 }
 
 /// The innermost cause: what lies around it names addresses.
-fn deepest(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
+fn deepest(error: &object_store::Error) -> String {
+    causes(error).last().map_or_else(String::new, ToString::to_string)
+}
+
+/// The error itself, what caused it, and so on.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |cause| (**cause).source())
 }
 
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {

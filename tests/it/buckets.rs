@@ -182,12 +182,9 @@ fn what_cannot_be_put_waits_and_is_not_bought_again() {
 fn a_server_that_asks_to_be_slower_is_asked_again() {
     let s3 = S3::start();
     s3.put("tapes/a.wav", speech(0));
-    let mut slow = std::collections::BTreeMap::new();
-    let front = Front::to(s3.port, move |line| {
-        // The first two of each kind.
-        let times: &mut u32 = slow.entry(line.to_owned()).or_default();
-        *times += 1;
-        if *times <= 2 { Fate::Answer(503, "SlowDown") } else { Fate::Pass }
+    let front = Front::by_turn(s3.port, |_, turn| match turn {
+        1 | 2 => Fate::Answer(503, "SlowDown"),
+        _ => Fate::Pass,
     });
     let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
     assert_eq!(bed.once(0)["done"], 1);
@@ -200,15 +197,10 @@ fn a_server_that_asks_to_be_slower_is_asked_again() {
 fn a_put_whose_answer_does_not_come_is_looked_for() {
     let s3 = S3::start();
     s3.put("tapes/a.wav", speech(0));
-    let mut puts = std::collections::BTreeMap::new();
-    let front = Front::to(s3.port, move |line| {
-        let times: &mut u32 = puts.entry(line.to_owned()).or_default();
-        *times += u32::from(line.starts_with("PUT"));
-        match times {
-            1 => Fate::Reset,
-            2 => Fate::Cut(0),
-            _ => Fate::Pass,
-        }
+    let front = Front::by_turn(s3.port, |line, turn| match (line.starts_with("PUT"), turn) {
+        (true, 1) => Fate::Reset,
+        (true, 2) => Fate::Cut(0),
+        _ => Fate::Pass,
     });
     let bed = bed(&s3, &format!("{SERVICE}{}", s3.source("tapes", front.port)));
     assert_eq!(bed.once(0)["done"], 1);

@@ -198,6 +198,16 @@ impl Front {
         Self { port: own, asked }
     }
 
+    /// As [`to`](Self::to), told too how often that line has come, this time included.
+    pub fn by_turn(port: u16, judge: impl Fn(&str, u32) -> Fate + Send + 'static) -> Self {
+        let mut turns = std::collections::BTreeMap::new();
+        Self::to(port, move |line| {
+            let turn: &mut u32 = turns.entry(line.to_owned()).or_default();
+            *turn += 1;
+            judge(line, *turn)
+        })
+    }
+
     /// The first lines of all requests so far.
     pub fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
