@@ -70,6 +70,7 @@ async fn main() -> Result<()> {
         println!("16 KiB appended and synced by {threads} at once: {:>6.0} syncs/s", syncs(folder.path(), threads)?);
     }
     deaf.0.store(false, Ordering::SeqCst);
+    std::fs::remove_dir_all(folder.path())?;
     // Thousands wait to be heard: nobody waits for them.
     std::process::exit(0);
 }

@@ -410,6 +410,7 @@ pub mod store {
 
 /// The interface's bodies, for both sides.
 pub mod wire {
+    pub mod address;
     pub mod configs;
     pub mod enrichment;
     pub mod error;

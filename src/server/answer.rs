@@ -2,6 +2,7 @@
 
 use crate::domain::names::UploadId;
 use crate::server::desk::{Ended, Failure, Standing};
+use crate::wire::address;
 use crate::wire::page::ListQuery;
 use crate::wire::published;
 use crate::wire::record::Record;
@@ -65,7 +66,8 @@ impl Base {
     /// From the request's `Host`; without a proper one (HTTP/1.0), where the service listens.
     pub fn of(headers: &HeaderMap, listening: SocketAddr) -> Self {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = host.filter(|host| host.parse::<Authority>().is_ok() && !host.contains('@'));
+        let is_proper = |host: &str| host.parse::<Authority>().is_ok() && !host.contains('@');
+        let host = host.filter(|host| address::is_plain_host(host) || is_proper(host));
         Self(host.map_or_else(|| format!("http://{listening}"), |host| format!("http://{host}")))
     }
 

@@ -219,8 +219,9 @@ impl Line {
     /// # Errors
     /// None that a head could cause.
     pub fn accepted(id: Uuid, head: &Head<Box<RawValue>>) -> serde_json::Result<Self> {
-        let json = serde_json::to_vec(&Written { v: 1, id: id.to_string(), head: Some(head), gone: false })?;
-        Ok(Self { id, gone: false, sealed: sealed::seal(&json) })
+        let written = Written { v: 1, id: id.to_string(), head: Some(head), gone: false };
+        let (sealed, said) = sealed::seal_written(|bytes| serde_json::to_writer(bytes, &written));
+        said.map(|()| Self { id, gone: false, sealed })
     }
 
     /// A transcription is gone, with all that was kept of it.

@@ -16,6 +16,9 @@ const LENGTH: usize = 10;
 /// Before the JSON, the blanks included.
 const HEAD: usize = CHECKSUM + LENGTH + 2;
 
+/// Bytes that most records have room in.
+const USUAL: usize = 512;
+
 /// What anything is blotted out with.
 pub const BLANK: u8 = b'\n';
 
@@ -30,12 +33,24 @@ pub enum Piece {
 
 /// A sealed record.
 pub fn seal(json: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEAD + json.len() + 1);
-    bytes.extend_from_slice(&checksum(json));
-    bytes.extend_from_slice(format!(" {:0LENGTH$} ", json.len()).as_bytes());
-    bytes.extend_from_slice(json);
+    seal_written(|bytes| bytes.extend_from_slice(json)).0
+}
+
+/// A sealed record of the JSON that `write` puts behind what is there, without a copy of it; and what `write`
+/// said.
+pub fn seal_written<T>(write: impl FnOnce(&mut Vec<u8>) -> T) -> (Vec<u8>, T) {
+    let mut bytes = Vec::with_capacity(USUAL);
+    bytes.resize(HEAD, b' ');
+    let said = write(&mut bytes);
+    let (head, json) = bytes.split_at_mut(HEAD);
+    head[..CHECKSUM].copy_from_slice(&checksum(json));
+    let mut rest = json.len();
+    for digit in head[CHECKSUM + 1..][..LENGTH].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
     bytes.push(BLANK);
-    bytes
+    (bytes, said)
 }
 
 /// The JSON of the record that the bytes begin with; `None` where it is not whole.

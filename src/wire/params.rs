@@ -10,6 +10,7 @@ pub use super::configs::{
 };
 use super::fields::{Complaint, METADATA, PER_REQUEST, Side, inspect, tidy};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -203,13 +204,13 @@ impl Params {
     ///
     /// # Errors
     /// None that parameters could cause.
-    pub fn kept(mut self) -> serde_json::Result<String> {
+    pub fn kept(mut self) -> serde_json::Result<Box<RawValue>> {
         self.custom_metadata = None;
         let (languages, switching) = (self.languages().to_vec(), self.code_switching());
         let language = self.language_config.get_or_insert_default();
         language.languages.get_or_insert(languages);
         language.code_switching.get_or_insert(switching);
-        serde_json::to_string(&self)
+        serde_json::value::to_raw_value(&self)
     }
 
     /// The languages that were asked for, by the present name or by an older one.
@@ -386,7 +387,7 @@ mod tests {
         let body = json!({ "audio_url": "https://x.example/a", "language": "en", "enable_code_switching": true,
             "subtitles": true, "translation_config": { "target_languages": ["fr"] }, "custom_metadata": { "a": 1 } });
         let kept = Params::read(&body, Side::Server).unwrap().params.kept().unwrap();
-        let echo = published::filled(&serde_json::from_str(&kept).unwrap());
+        let echo = published::filled(&serde_json::from_str(kept.get()).unwrap());
         assert_eq!(published::filled(&echo), echo);
         assert_eq!(echo["language_config"], json!({ "languages": ["en"], "code_switching": true }));
         assert_eq!(echo["language"], "en");

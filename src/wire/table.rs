@@ -1,6 +1,7 @@
 //! What each parameter of a create request may hold: one table, [`FIELDS`], and what the kinds of
 //! values in it are.
 
+use super::address;
 use super::fields::{METADATA, METADATA_LIMIT};
 use super::languages::{LANGUAGES, PII_ENTITIES, TARGET_LANGUAGES};
 use serde_json::Value;
@@ -221,7 +222,8 @@ pub fn text_length(value: &Value) -> usize {
 }
 
 fn is_web_url(text: &str) -> bool {
-    reqwest::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+    address::plain_path(text).is_some()
+        || reqwest::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// A number without a fraction, also when it is written `3.0`.

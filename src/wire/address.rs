@@ -1,0 +1,76 @@
+//! Web addresses in their plainest form, which need no parser: parsing one costs as much as all else that is
+//! checked of a create, and nearly all that come are so.
+
+use std::net::Ipv4Addr;
+
+/// The path of an `http` or `https` address that all parsers read alike, and leave as it is; `None` for all
+/// others, right or wrong.
+pub fn plain_path(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"))?;
+    let (host, path) = rest.split_at(rest.find('/')?);
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'_');
+    (is_plain_host(host) && path.bytes().all(is_plain)).then_some(path)
+}
+
+/// Whether this is a name of small letters, digits and dots, or an IPv4 address; and perhaps a port.
+pub fn is_plain_host(host: &str) -> bool {
+    let (name, port) = host.split_once(':').unwrap_or((host, "80"));
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    is_port && (name.split('.').all(is_label) || name.parse::<Ipv4Addr>().is_ok())
+}
+
+/// A part of a name. A digit before it might make it a number, and hyphens might stand for other scripts.
+fn is_label(label: &str) -> bool {
+    let mut bytes = label.bytes();
+    let is_letter = |byte: u8| byte.is_ascii_lowercase();
+    bytes.next().is_some_and(is_letter) && bytes.all(|byte| is_letter(byte) || byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::uri::Authority;
+    use proptest::prelude::*;
+    use reqwest::Url;
+
+    #[test]
+    fn what_is_plain() {
+        for (path, url) in [
+            (Some("/file/a-1"), "http://127.0.0.1:8080/file/a-1"),
+            (Some("/"), "https://tapes.example/"),
+            (None, "https://tapes.example"),
+            (None, "ftp://tapes.example/"),
+            (None, "http://a@tapes.example/"),
+            (None, "http://tapes.example/a.wav"),
+            (None, "http://xn--a/"),
+            (None, "http://1.2.3.256/"),
+            (None, "http://a.256/"),
+            (None, "http://a:65536/"),
+            (None, "http://a:+1/"),
+            (None, "http:///file"),
+        ] {
+            assert_eq!(plain_path(url), path, "{url}");
+        }
+    }
+
+    proptest! {
+        /// What is plain here is what the parsers of the network read, and nothing else.
+        #[test]
+        fn a_parser_would_say_the_same(parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "http://", "https://", "a", "B", "xn--", "0x1", "1", "256", ".", ":", "80", "+", "/", "file", "-", "?", "#", "@",
+                "\\", "%2f", "[", "\n", "é",
+            ]),
+            0..10,
+        )) {
+            for url in [parts.concat(), format!("http://a{}", parts.concat()), format!("http://{}/", parts.concat())] {
+                let Some(path) = plain_path(&url) else { continue };
+                let parsed = Url::parse(&url).map_err(|error| TestCaseError::fail(format!("{url}: {error}")))?;
+                prop_assert_eq!(parsed.path(), path);
+                let host = url.split('/').nth(2).unwrap_or_default();
+                prop_assert!(host.parse::<Authority>().is_ok(), "{host}");
+                prop_assert!(host.starts_with(parsed.host_str().unwrap_or_default()), "{host}");
+            }
+        }
+    }
+}
