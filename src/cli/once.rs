@@ -206,7 +206,7 @@ async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Optio
         open: counts.total() - ended,
         sent_bytes: engines.sent_bytes(),
         audio_seconds: tally.audio_millis / 1000,
-        trouble: engines.trouble(),
+        trouble: engines.trouble().or_else(|| engines.list_awaited()),
         scanning,
     })
 }

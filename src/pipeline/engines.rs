@@ -90,6 +90,12 @@ impl Engines {
         })
     }
 
+    /// Which service's list is awaited before anything is submitted there, and how long. In words.
+    pub fn list_awaited(&self) -> Option<String> {
+        let awaited: Vec<String> = self.each().filter_map(|engine| engine.list_awaited()).collect();
+        (!awaited.is_empty()).then(|| awaited.join("; "))
+    }
+
     /// Bytes given to the services so far, repeated ones included.
     pub fn sent_bytes(&self) -> u64 {
         self.each().map(|engine| engine.sent_bytes()).sum()

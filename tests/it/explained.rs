@@ -208,6 +208,24 @@ fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
 }
 
 #[test]
+fn a_new_queue_says_when_the_list_is_walked() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let lag = "lag = \"1h\"";
+    let bed = Bed::new(&format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\n{lag}\n{QUICK}", stub.url()));
+    bed.drop_in(0, "talk.wav");
+    let running = daemon(&bed);
+    let waits = "nothing is submitted before the list of default is walked, in ";
+    eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
+    let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
+    let (_, rest) = said.split_once(waits).unwrap();
+    let (left, why) = rest.split_once(": ").unwrap();
+    assert!(left == "1h" || left.starts_with("59m"), "{said}");
+    assert!(why.starts_with("the queue is new or was repaired"), "{said}");
+    running.signal(Signal::TERM);
+    running.wait();
+}
+
+#[test]
 fn a_service_that_was_taken_out_keeps_what_it_has() {
     let stub = Stub::start(|asked, _| match asked.endpoint {
         Endpoint::Read => Act::Change(not_yet),

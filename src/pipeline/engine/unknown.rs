@@ -38,6 +38,7 @@ impl Engine {
         // A create that our predecessor sent in its last moment may not be listed yet.
         let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts().terms.lag));
         let now = self.parts().clock.uptime();
+        self.memory().list_awaited = Some(from).filter(|from| now < *from);
         if now < from {
             *wake = earlier(*wake, Some(from.since(now)));
             return Ok(false);
