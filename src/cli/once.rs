@@ -199,6 +199,7 @@ fn untaken(house: &House) -> Vec<String> {
 async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Option<Standing> {
     let counts = store.counts().await.ok()?;
     let tally = engines.tally();
+    let awaited = engines.list_awaited().await.ok()?;
     let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
     Some(Standing {
         ended: tally.done + tally.failed + tally.skipped,
@@ -206,7 +207,7 @@ async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Optio
         open: counts.total() - ended,
         sent_bytes: engines.sent_bytes(),
         audio_seconds: tally.audio_millis / 1000,
-        trouble: engines.trouble().or_else(|| engines.list_awaited()),
+        trouble: engines.trouble().or(awaited),
         scanning,
     })
 }

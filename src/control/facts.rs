@@ -178,8 +178,11 @@ async fn suspect(hands: &Hands, job: &Job, service: &ServiceName) -> Result<Opti
     if !buys || !hands.store.suspect(service).await? {
         return Ok(None);
     }
-    let engine = hands.running.as_ref().and_then(|running| running.engines.of(service));
-    let words = engine.and_then(|engine| engine.list_awaited()).unwrap_or_else(|| {
+    let awaited = match hands.running.as_ref().and_then(|running| running.engines.of(service)) {
+        Some(engine) => engine.list_awaited().await?,
+        None => None,
+    };
+    let words = awaited.unwrap_or_else(|| {
         format!("the queue is new or was repaired: nothing is submitted before the list of {service} was walked")
     });
     Ok(Some(keeps(FactKind::Suspect, words, None)))

@@ -127,7 +127,7 @@ impl fmt::Debug for Hash {
 
 impl Serialize for Hash {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&blake3::Hash::from_bytes(self.0).to_hex())
+        to.collect_str(self)
     }
 }
 

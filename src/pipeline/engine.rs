@@ -342,17 +342,6 @@ impl Engine {
         asks.or_else(|| self.memory().distrust.as_ref().map(|fault| fault.words.clone()))
     }
 
-    /// That the list is to be walked first, and when, while that is waited for. In words.
-    pub fn list_awaited(&self) -> Option<String> {
-        let from = self.memory().list_awaited?;
-        // To the second: shorter ones are over when this is read.
-        let left = Duration::from_secs(from.since(self.parts().clock.uptime()).as_secs() + 1);
-        let (service, left) = (self.service(), humantime::format_duration(left));
-        Some(format!(
-            "nothing is submitted before the list of {service} is walked, in {left}: the queue is new or was repaired"
-        ))
-    }
-
     /// Moves jobs until told to stop, or as `until` says. Moves that last when it is told to stop are
     /// dropped; each is taken up again from where it was committed last.
     ///

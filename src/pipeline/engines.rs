@@ -91,9 +91,15 @@ impl Engines {
     }
 
     /// Which service's list is awaited before anything is submitted there, and how long. In words.
-    pub fn list_awaited(&self) -> Option<String> {
-        let awaited: Vec<String> = self.each().filter_map(|engine| engine.list_awaited()).collect();
-        (!awaited.is_empty()).then(|| awaited.join("; "))
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
+        let mut awaited = Vec::new();
+        for engine in self.each() {
+            awaited.extend(engine.list_awaited().await?);
+        }
+        Ok((!awaited.is_empty()).then(|| awaited.join("; ")))
     }
 
     /// Bytes given to the services so far, repeated ones included.

@@ -210,8 +210,8 @@ fn a_person_who_is_asked_is_told_what_and_how_to_answer() {
 #[test]
 fn a_new_queue_says_when_the_list_is_walked() {
     let stub = Stub::start(|_, _| Act::Well);
-    let lag = "lag = \"1h\"";
-    let bed = Bed::new(&format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\n{lag}\n{QUICK}", stub.url()));
+    let service = format!("[service]\nurl = \"{}\"\nkey = \"env:SCRIBED_KEY\"\nlag = \"1h\"\n", stub.url());
+    let bed = Bed::new(&format!("{service}{QUICK}"));
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
     let waits = "nothing is submitted before the list of default is walked, in ";

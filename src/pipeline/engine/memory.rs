@@ -25,8 +25,6 @@ pub(super) struct Memory {
     pub(super) trust_from: Option<Uptime>,
     /// How often it was.
     pub(super) trust_cuts: u32,
-    /// When the list is walked that a suspect store waits for, if that is waited for now.
-    pub(super) list_awaited: Option<Uptime>,
     /// Sources whose outputs could not be written when it was last tried.
     pub(super) unwritable: BTreeSet<SourceName>,
     /// Where this service was when it was given what it is not asked for any more, as far as that was said.

@@ -35,17 +35,37 @@ impl Engine {
         if *gate != Gate::Open || asked || walking {
             return Ok(false);
         }
-        // A create that our predecessor sent in its last moment may not be listed yet.
-        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts().terms.lag));
-        let now = self.parts().clock.uptime();
-        self.memory().list_awaited = Some(from).filter(|from| now < *from);
-        if now < from {
-            *wake = earlier(*wake, Some(from.since(now)));
+        let left = self.until_trust_walk();
+        if !left.is_zero() {
+            *wake = earlier(*wake, Some(left));
             return Ok(false);
         }
         let engine = Arc::clone(self);
         busy.begin(Work::Trust, walks.spawn(async move { (Work::Trust.into(), engine.walk_for_trust().await) }));
         Ok(false)
+    }
+
+    /// A create that our predecessor sent in its last moment may not be listed yet.
+    fn until_trust_walk(&self) -> Duration {
+        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts().terms.lag));
+        from.since(self.parts().clock.uptime())
+    }
+
+    /// That a suspect store waits for the list, and for how long, while nothing else is in the way. In words.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
+        let left = self.until_trust_walk();
+        if left.is_zero() || self.trouble().is_some() || !self.parts().store.suspect(self.service()).await? {
+            return Ok(None);
+        }
+        // To the second: shorter ones are over when this is read.
+        let left = humantime::format_duration(Duration::from_secs(left.as_secs() + 1));
+        let service = self.service();
+        Ok(Some(format!(
+            "nothing is submitted before the list of {service} is walked, in {left}: the queue is new or was repaired"
+        )))
     }
 
     /// Everything of ours that the service lists is written down; then the store may be believed.
