@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Charge {
     /// The moment whose day and month it counts in: of the reservation, last dated right before the create.
     pub at: Timestamp,
+    /// The service's own clock as last heard at the reservation; `None` where it had not been heard, and in what an
+    /// older release wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_date: Option<Timestamp>,
     /// When the run began that it was reserved in.
     pub run: Timestamp,
     /// Of the job.
@@ -84,7 +88,18 @@ impl Charge {
     fn shared(job: &Job, service: &ServiceName) -> Self {
         let state = State::Shared;
         let (at, round, service) = (job.since, job.round, service.clone());
-        Self { at, run: at, round, service, template: None, state, reserved: None, billed: None, transcription: None }
+        Self {
+            at,
+            service_date: None,
+            run: at,
+            round,
+            service,
+            template: None,
+            state,
+            reserved: None,
+            billed: None,
+            transcription: None,
+        }
     }
 }
 

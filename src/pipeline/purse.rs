@@ -157,7 +157,7 @@ impl Purse {
         mount: &Mount,
         lease: &Lease,
         job: &Job,
-        service: &ServiceName,
+        (service, service_date): (&ServiceName, Option<Timestamp>),
         now: Timestamp,
     ) -> Result<Option<Rest>, StoreError> {
         let said = job.stage.audio().and_then(|audio| audio.to_reserve());
@@ -165,7 +165,7 @@ impl Purse {
         if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
             return Ok(Some(unknown(mount, job, now)));
         }
-        let charge = charge(mount, job, service, need, now);
+        let charge = Charge { service_date, ..charge(mount, job, service, need, now) };
         let refused = self.reserve(store, lease, job, charge).await?.err();
         Ok(refused.map(|over| self.refuse(job, over, now)))
     }
@@ -310,6 +310,7 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
     let template = Some(template).filter(|name| !name.is_empty()).map(str::to_owned);
     Charge {
         at: now,
+        service_date: None,
         run: now,
         round: job.round,
         service: service.clone(),

@@ -103,7 +103,7 @@ pub async fn run(
             return Ok(Submission::Unsent(Outcome::Sleep { until: until.after(FRESH), reason: None }));
         }
         let written = doors.clock.uptime();
-        let (service, at) = (&order.service, doors.clock.now());
+        let (service, at) = ((&order.service, doors.client.last_date()), doors.clock.now());
         let reserved = doors.purse.before_create(doors.store, mount, lease, job, service, at).await;
         if let Some(rest) = reserved.map_err(Stop::Store)? {
             return Ok(Submission::Over(rest));

@@ -304,6 +304,10 @@ pub trait Store: Send + Sync {
     /// sighting before.
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError>;
 
+    /// Purchases may exist at this service that this store does not know: nothing is bought there before its list
+    /// was scanned. Durable when it returns.
+    async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError>;
+
     /// The job that waits for this transcription; one of them, where more do.
     async fn waits_for(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError>;
 

@@ -156,10 +156,13 @@ impl Rows for MemoryDisk {
         Ok(!self.inner().now.trusted.contains(service))
     }
 
-    fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError> {
+    fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let before = inner.now.trusted.clone();
-        inner.now.trusted.insert(service.clone());
+        match trusted {
+            true => drop(inner.now.trusted.insert(service.clone())),
+            false => drop(inner.now.trusted.remove(service)),
+        }
         inner.since_barrier.push(Change::Trusted(before));
         Ok(())
     }

@@ -41,8 +41,8 @@ pub trait Rows: Send {
     fn set_sightings(&mut self) -> Result<(), StoreError>;
     /// Whether nothing may be bought at this service yet.
     fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
-    /// No longer so.
-    fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError>;
+    /// From now on so, or no longer.
+    fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError>;
     /// The orders that nothing new is uploaded or submitted.
     fn pauses(&self) -> Result<Pauses, StoreError>;
     /// From now on these.
@@ -624,7 +624,12 @@ impl Store for QueueStore {
 
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {
         self.barrier.durable().await?;
-        self.queue().rows.set_trusted(service)?;
+        self.queue().rows.set_trusted(service, true)?;
+        self.barrier.durable().await
+    }
+
+    async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError> {
+        self.queue().rows.set_trusted(service, false)?;
         self.barrier.durable().await
     }
 

@@ -507,8 +507,8 @@ impl Rows for SledRows {
         Ok(!self.flagged(&trusted_key(service))?)
     }
 
-    fn set_trusted(&mut self, service: &ServiceName) -> Result<(), StoreError> {
-        self.write(&trusted_key(service), &true)
+    fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError> {
+        self.write(&trusted_key(service), &trusted)
     }
 
     fn pauses(&self) -> Result<Pauses, StoreError> {

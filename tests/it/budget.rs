@@ -418,7 +418,7 @@ impl Day {
 
     async fn before_create(&self, held: &Claimed) -> Option<Rest> {
         let (now, lease) = (self.clock.now(), &held.lease);
-        self.purse.before_create(&self.store, &self.mount, lease, &held.job, &service(), now).await.unwrap()
+        self.purse.before_create(&self.store, &self.mount, lease, &held.job, (&service(), None), now).await.unwrap()
     }
 
     async fn used(&self) -> u64 {

@@ -1094,6 +1094,7 @@ fn total(minutes: u64) -> Vec<Limit> {
 
 pub fn charge(minutes: u64, now: Timestamp) -> Charge {
     Charge {
+        service_date: None,
         at: now,
         run: now,
         round: 0,

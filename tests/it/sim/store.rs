@@ -196,6 +196,11 @@ impl Store for SimStore {
         self.inner.trust(service).await
     }
 
+    async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError> {
+        self.point("distrust").await;
+        self.inner.distrust(service).await
+    }
+
     async fn waits_for(&self, transcription: &TranscriptionId) -> Result<Option<JobId>, StoreError> {
         self.inner.waits_for(transcription).await
     }
