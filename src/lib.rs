@@ -244,6 +244,7 @@ pub mod output {
 
 /// The way of a job: the engine and one file per move.
 pub mod pipeline {
+    pub mod absence;
     pub mod asking;
     pub mod blocking;
     pub mod callbacks;
@@ -258,6 +259,7 @@ pub mod pipeline {
     pub mod hold;
     pub mod limit;
     pub mod line;
+    pub mod list_scan;
     pub mod lists;
     pub mod making;
     pub mod medium;
@@ -273,7 +275,6 @@ pub mod pipeline {
     pub mod upload;
     pub mod vars;
     pub mod wait;
-    pub mod walk;
     pub mod windows;
     pub mod write;
 }

@@ -2,13 +2,14 @@
 //!
 //! Words are written to stand after "service `name` ".
 
-use crate::client::contract::{ListPage, Listed, Reading, Sent, Whole, WholePage};
+use crate::client::contract::{ListPage, Listed, Reading, Sent, Unreadable, Whole, WholePage};
 use crate::client::meaning::{Meaning, meaning};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::Audio;
 use crate::domain::token::{RESERVED_KEY, Token};
 use crate::wire::error::ErrorBody;
+use crate::wire::fields::METADATA;
 use crate::wire::iso;
 use crate::wire::page::Page;
 use crate::wire::record::{Created, Record, Status};
@@ -16,6 +17,8 @@ use crate::wire::result::{ResultBill, ResultHead, millis};
 use crate::wire::upload::Uploaded;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// An answer as it came.
@@ -224,25 +227,62 @@ fn dead<R>(id: &TranscriptionId, record: &Record<R>, at: Timestamp) -> Fault {
     Fault { request_id, ..Fault::new(FaultKind::Dead { code }, words, at) }
 }
 
-/// From a page of the list. One item that is not understood spoils the page: it could be ours.
+/// From a page of the list. An item that cannot be read is named, and spoils no other.
 ///
 /// # Errors
-/// Why it cannot be used, in words.
+/// Why the page cannot be used, in words.
 pub fn page(body: &[u8]) -> Result<ListPage, String> {
-    let page: Page<Record<ResultBill>> = parse(body)?;
-    let items = page.items.iter().map(listed).collect::<Option<Vec<_>>>();
-    let items = items.ok_or_else(|| "an item of it has no id that can be used".to_owned())?;
-    Ok(ListPage { items, more: page.next.is_some_and(|next| !next.is_empty()) })
+    let page: Page<&RawValue> = parse(body)?;
+    let mut list = ListPage { more: page.next.is_some_and(|next| !next.is_empty()), ..ListPage::default() };
+    for (index, item) in page.items.into_iter().enumerate() {
+        match listed(item) {
+            Ok(item) => list.items.push(item),
+            Err((created, why)) => list.unreadable.push(Unreadable { index, created, why }),
+        }
+    }
+    Ok(list)
 }
 
-fn listed(record: &Record<ResultBill>) -> Option<Listed> {
-    Some(Listed {
-        id: usable_id(&record.id)?,
-        created: record.created_at.as_deref().and_then(iso::read),
-        token: record.metadata_text(RESERVED_KEY).and_then(Token::parse),
-        billed: record.result.and_then(|ResultBill(billed)| billed),
-        status: record.status.clone(),
-    })
+/// One item of a list. Only what a scan decides by has to be readable: its id, and whether it carries our token.
+fn listed(item: &RawValue) -> Result<Listed, (Option<Timestamp>, String)> {
+    // Not into a record: one field of a wrong type, or a field that stands there twice, would spoil it.
+    let fields: BTreeMap<String, &RawValue> =
+        serde_json::from_str(item.get()).map_err(|error| (None, error.to_string()))?;
+    let text = |name: &str| read::<String>(&fields, name);
+    let created = text("created_at").as_deref().and_then(iso::read);
+    let unreadable = |why: String| (created, why);
+    let id = text("id").and_then(|id| usable_id(&id)).ok_or_else(|| unreadable("it has no usable id".to_owned()))?;
+    let metadata = metadata(&fields).map_err(unreadable)?;
+    let token = match metadata.get(RESERVED_KEY) {
+        None => None,
+        Some(token) => {
+            let known = token.as_str().and_then(Token::parse);
+            let shown = || format!("its token `{}` cannot be read", printable(token.to_string().as_bytes(), 100));
+            Some(known.ok_or_else(|| unreadable(shown()))?)
+        }
+    };
+    let billed = read::<ResultBill>(&fields, "result").and_then(|ResultBill(billed)| billed);
+    let status = read::<Status>(&fields, "status").unwrap_or_else(|| Status::Other(String::new()));
+    Ok(Listed { id, created, token, billed, status, has_metadata: !metadata.is_empty() })
+}
+
+fn read<'a, T: Deserialize<'a>>(fields: &BTreeMap<String, &'a RawValue>, name: &str) -> Option<T> {
+    fields.get(name).and_then(|value| serde_json::from_str(value.get()).ok())
+}
+
+/// Empty where there is none, in whatever form that is said.
+fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Map<String, Value>, String> {
+    match read::<Value>(fields, METADATA) {
+        None if fields.contains_key(METADATA) => Err("its custom_metadata cannot be read".to_owned()),
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(metadata)) => Ok(metadata),
+        Some(Value::Array(all)) if all.is_empty() => Ok(Map::new()),
+        Some(Value::String(text)) if text.is_empty() => Ok(Map::new()),
+        Some(other) => match other.as_str().map(serde_json::from_str) {
+            Some(Ok(Value::Object(metadata))) => Ok(metadata),
+            _ => Err("its custom_metadata is no object".to_owned()),
+        },
+    }
 }
 
 /// From a page of a list, each item as it came. One that is not understood spoils no other.
@@ -264,7 +304,8 @@ pub fn whole(raw: &[u8]) -> Result<Whole, String> {
     let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
     let created = record.created_at.as_deref().and_then(iso::read);
     let has_result = record.result.is_some();
-    Ok(Whole { id, status: record.status, created, has_result, raw: raw.to_vec() })
+    let has_token = record.metadata_text(RESERVED_KEY).and_then(Token::parse).is_some();
+    Ok(Whole { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
 }
 
 /// An id that can be put into an address and into a line of a log.

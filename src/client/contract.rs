@@ -126,13 +126,28 @@ pub struct Listed {
     pub billed: Option<u64>,
     /// Where it is, as the list has it: a list may lag.
     pub status: Status,
+    /// Whether it carries any `custom_metadata`: a service that drops it drops our token with it.
+    pub has_metadata: bool,
+}
+
+/// An item of the list that cannot be read: it may be ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its place among all items of the page, from 0.
+    pub index: usize,
+    /// When it was created, where at least that can be read.
+    pub created: Option<Timestamp>,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// A page of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListPage {
-    /// In the service's order.
+    /// Those that can be read, in the service's order.
     pub items: Vec<Listed>,
+    /// The others.
+    pub unreadable: Vec<Unreadable>,
     /// Whether the service says that more follow.
     pub more: bool,
 }
@@ -167,6 +182,8 @@ pub struct Whole {
     pub created: Option<Timestamp>,
     /// Whether its result is in it.
     pub has_result: bool,
+    /// Whether it carries a token of ours.
+    pub has_token: bool,
     /// JSON as it came.
     pub raw: Vec<u8>,
 }

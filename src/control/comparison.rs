@@ -288,6 +288,7 @@ mod tests {
             token: Some(token),
             billed: None,
             status: Status::Done,
+            has_metadata: true,
         }
     }
 
@@ -301,6 +302,7 @@ mod tests {
             token: None,
             billed: None,
             status: Status::Done,
+            has_metadata: true,
         });
         comparison.job(&written(1, "a", "t"));
         comparison.job(&written(2, "copy of a", "t"));

@@ -46,6 +46,9 @@ pub struct Sighted {
     /// Milliseconds that it was billed at, where the list says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub billed: Option<u64>,
+    /// Whether it counts against no budget before a job of this queue has it: it may be another installation's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_uncounted: bool,
 }
 
 /// How far a purchase has come.
@@ -77,7 +80,7 @@ impl Charge {
     /// What nobody of this queue has paid for: bought before the queue was lost. It counts in the day and month
     /// in which the service's list says that it was bought, or else only in what was ever spent; and in no run.
     fn found_again(job: &Job, service: &ServiceName, id: &TranscriptionId, sighted: Option<Sighted>) -> Self {
-        let (at, billed) = sighted.map_or((Self::UNDATED, None), |Sighted { at, billed }| (at, billed));
+        let (at, billed) = sighted.map_or((Self::UNDATED, None), |Sighted { at, billed, .. }| (at, billed));
         let (run, state, transcription) = (Self::UNDATED, State::Spent, Some(id.clone()));
         Self { at, run, state, billed, transcription, ..Self::shared(job, service) }
     }

@@ -24,6 +24,7 @@ use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use lanes::{Busy, Task};
+use list_view::ListView;
 use memory::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,8 +44,10 @@ mod headroom;
 mod hints;
 mod idle;
 mod lanes;
+mod list_view;
 mod memory;
 mod moving;
+mod start_scan;
 mod unknown;
 mod verdict;
 
@@ -131,6 +134,7 @@ pub struct Engine {
     found: Mutex<Found>,
     uploading: AtomicUsize,
     memory: Mutex<Memory>,
+    list_view: Mutex<ListView>,
     listing: gone::Listing,
     begun: Begun,
     asking: Asking,
@@ -232,6 +236,7 @@ impl Engine {
             found: Mutex::new(Found::new(parts.terms.limits)),
             uploading: AtomicUsize::new(0),
             memory: Mutex::new(memory),
+            list_view: Mutex::default(),
             listing: gone::Listing::default(),
             begun: Begun::default(),
             asking: Asking::new(parts.seed),
@@ -280,8 +285,12 @@ impl Engine {
         let is_same_way = Arc::ptr_eq(&old.client, &parts.client);
         self.line().configured_anew(parts.retry, is_same_way);
         {
-            let mut memory = self.memory();
-            (memory.distrust, memory.trust_from, memory.trust_cuts) = (None, None, 0);
+            let mut view = self.list_view();
+            match old.client.identity() == parts.client.identity() {
+                true => view.ask_again(),
+                // Another key or address has another list.
+                false => *view = ListView::default(),
+            }
         }
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(parts);
         self.nudge();
@@ -339,7 +348,7 @@ impl Engine {
             return Some(fault.words.clone());
         }
         let asks = line.question().map(|words| format!("it refuses one file after the other: {words}"));
-        asks.or_else(|| self.memory().distrust.as_ref().map(|fault| fault.words.clone()))
+        asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
     }
 
     /// Moves jobs until told to stop, or as `until` says. Moves that last when it is told to stop are

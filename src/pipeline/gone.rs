@@ -8,7 +8,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::Event;
 use crate::domain::token::{Order, Token};
-use crate::pipeline::walk::WalkFault;
+use crate::pipeline::list_scan::ScanFault;
 use std::collections::BTreeMap;
 
 /// A transcription was not found.
@@ -29,7 +29,7 @@ pub enum Missed {
 pub fn sought(
     job: &Job,
     bought: (&Order, &TranscriptionId),
-    walked: Result<&BTreeMap<Token, Listed>, &WalkFault>,
+    walked: Result<&BTreeMap<Token, Listed>, &ScanFault>,
     gone: Fault,
     now: Timestamp,
 ) -> Result<Event, Missed> {
@@ -46,17 +46,11 @@ pub fn sought(
             Some(_) => Err(and(FaultKind::Broken, "yet its list has it, so it is asked for again")),
             None => Err(and(FaultKind::Gone, "its list does not have it either. Nothing is bought again by itself")),
         },
-        Err(WalkFault::CutShort(fault)) => Err(later(&gone, &fault.words, fault.kind.clone(), now)),
-        Err(WalkFault::Shifting) => {
+        Err(ScanFault::CutShort(fault)) => Err(later(&gone, &fault.words, fault.kind.clone(), now)),
+        Err(ScanFault::Shifting) => {
             Err(later(&gone, "the list changes faster than it can be read", FaultKind::Broken, now))
         }
-        Err(WalkFault::NoList(fault)) => {
-            let what = format!("it cannot be looked for, since there is no list ({})", fault.words);
-            Err(and(FaultKind::Gone, &what))
-        }
-        Err(WalkFault::TooLong) => {
-            Err(and(FaultKind::Gone, "it cannot be looked for: the list is longer than `walk_limit` pages"))
-        }
+        Err(other) => Err(and(FaultKind::Gone, &format!("it cannot be looked for: {}", other.words()))),
     }
 }
 
@@ -92,11 +86,12 @@ mod tests {
             token: Some(token.clone()),
             billed: None,
             status: Status::Done,
+            has_metadata: true,
         };
         [(token, item)].into()
     }
 
-    fn seek(walked: Result<&BTreeMap<Token, Listed>, &WalkFault>) -> Result<Event, Missed> {
+    fn seek(walked: Result<&BTreeMap<Token, Listed>, &ScanFault>) -> Result<Event, Missed> {
         let gone = Fault::new(FaultKind::Gone, "404", NOW);
         sought(&job(), (&order(), &TranscriptionId::new("lost")), walked, gone, NOW)
     }
@@ -124,9 +119,9 @@ mod tests {
     #[test]
     fn a_list_that_cannot_be_read_now_fails_nothing() {
         let out = Fault::new(FaultKind::Unreachable, "refused", NOW);
-        assert!(is_unread(seek(Err(&WalkFault::CutShort(out.clone()))), &FaultKind::Unreachable));
-        assert!(is_unread(seek(Err(&WalkFault::Shifting)), &FaultKind::Broken));
-        assert!(is_fault(seek(Err(&WalkFault::NoList(out))), &FaultKind::Gone));
-        assert!(is_fault(seek(Err(&WalkFault::TooLong)), &FaultKind::Gone));
+        assert!(is_unread(seek(Err(&ScanFault::CutShort(out.clone()))), &FaultKind::Unreachable));
+        assert!(is_unread(seek(Err(&ScanFault::Shifting)), &FaultKind::Broken));
+        assert!(is_fault(seek(Err(&ScanFault::NoList(out))), &FaultKind::Gone));
+        assert!(is_fault(seek(Err(&ScanFault::TooLong)), &FaultKind::Gone));
     }
 }

@@ -1,5 +1,5 @@
 //! Submitting ▷ Submitted or Uploaded: creates of which nobody knows whether they were accepted are
-//! looked for in the service's list, all in one walk (design, section 5, "Unknown").
+//! looked for in the service's list, all in one scan (design, section 5, "Unknown").
 
 use crate::client::contract::{Identity, Listed};
 use crate::domain::charge::Sighted;
@@ -8,23 +8,26 @@ use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{Intent, Stage};
 use crate::domain::token::{Order, Token};
-use crate::pipeline::walk::WalkFault;
+use crate::pipeline::absence::{self, Sight};
+use crate::pipeline::list_scan::{Scan, ScanFault};
 use crate::store::contract::Bought;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a walk says of one unknown create.
+/// What a scan says of one unknown create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// It was accepted: this is it.
     Adopt(Listed),
     /// It was not, and it will not be.
     Absent,
+    /// The scan does not show it, and proves nothing: why, in words.
+    Unproven(&'static str),
     /// Only a person can tell.
     Ask(Fault),
 }
 
-/// The service's moment from which on the list has to be walked for these jobs: the oldest service
+/// The service's moment from which on the list has to be scanned for these jobs: the oldest service
 /// date of their intents; `None` (all of it) if one of them had none.
 pub fn oldest(jobs: &[Job]) -> Option<Timestamp> {
     let dates = jobs.iter().filter_map(|job| intent(job).map(|intent| intent.service_date));
@@ -76,7 +79,7 @@ pub fn by_order(found: &BTreeMap<Token, Listed>, identity: &Identity) -> BTreeMa
     }
     let origin = || Some(identity.origin.clone());
     let bought = |item: &Listed, round| {
-        let sighted = item.created.map(|at| Sighted { at, billed: item.billed });
+        let sighted = item.created.map(|at| Sighted { at, billed: item.billed, is_uncounted: false });
         Bought { transcription: item.id.clone(), round, by: None, origin: origin(), sighted }
     };
     newest
@@ -86,10 +89,11 @@ pub fn by_order(found: &BTreeMap<Token, Listed>, identity: &Identity) -> BTreeMa
         .collect()
 }
 
-/// Judges one unknown create after a complete walk.
+/// Judges one unknown create after a complete scan. `found`: what the scan has by its tokens.
 pub fn judge(
     job: &Job,
     found: &BTreeMap<Token, Listed>,
+    (scan, sight): (&Scan, Sight),
     identity: &Identity,
     retention: Duration,
     now: Timestamp,
@@ -113,21 +117,26 @@ pub fn judge(
     if now.since(intent.sent_at) >= retention {
         return ask("its create is older than the service keeps records (`retention`)");
     }
-    Finding::Absent
+    match absence::proven(intent, scan, sight) {
+        Ok(()) => Finding::Absent,
+        Err(why) => Finding::Unproven(why),
+    }
 }
 
-/// What a walk that proves nothing means for all that wait for it: a question, or later again.
-pub fn unproven(fault: WalkFault, now: Timestamp) -> Fault {
+/// What is asked when scan after scan proved nothing.
+pub fn unproven_for_good(why: &str, now: Timestamp) -> Fault {
+    ask(why, now)
+}
+
+/// What a scan that proves nothing means for all that wait for it: a question, or later again.
+pub fn unproven(fault: ScanFault, now: Timestamp) -> Fault {
     match fault {
-        WalkFault::NoList(fault) => ask(&format!("the service has no list to look in ({})", fault.words), now),
-        WalkFault::TooLong => {
-            ask("the service's list is longer than `walk_limit` pages and its order proves nothing", now)
-        }
-        WalkFault::CutShort(fault) => fault,
-        WalkFault::Shifting => {
-            let words = "the service's list changed faster than it could be read; it is walked again";
+        ScanFault::CutShort(fault) => fault,
+        ScanFault::Shifting => {
+            let words = "the service's list changed faster than it could be read; it is scanned again";
             Fault::new(FaultKind::Broken, words, now)
         }
+        other => ask(&other.words(), now),
     }
 }
 
@@ -154,6 +163,7 @@ mod tests {
             token: Some(token),
             billed: None,
             status: Status::Done,
+            has_metadata: true,
         }
     }
 
@@ -166,7 +176,7 @@ mod tests {
         let identity = Identity { service, origin: origin.clone(), key: String::new(), is_own: false };
         let bought = by_order(&found, &identity);
         assert_eq!(doubles, 0);
-        let sighted = Some(Sighted { at: Timestamp(30), billed: None });
+        let sighted = Some(Sighted { at: Timestamp(30), billed: None, is_uncounted: false });
         let transcription = TranscriptionId::new("good");
         let expected = Bought { transcription, round: 1, by: None, origin: Some(origin), sighted };
         assert_eq!(bought.into_values().collect::<Vec<_>>(), [expected]);

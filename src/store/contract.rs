@@ -91,6 +91,15 @@ pub struct Bought {
     pub sighted: Option<Sighted>,
 }
 
+/// What was bought last at a service.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewestPurchase {
+    /// When the newest intent was written: by our clock, and by the service's as last heard before.
+    pub intent: Option<(Timestamp, Option<Timestamp>)>,
+    /// The newest that is known to be accepted: as above, and its id.
+    pub accepted: Option<(Timestamp, Option<Timestamp>, TranscriptionId)>,
+}
+
 /// Tells the groups whose jobs are meant.
 pub type Of<'o> = &'o (dyn Fn(&Group) -> bool + Send + Sync);
 
@@ -303,6 +312,10 @@ pub trait Store: Send + Sync {
     /// All that can be found again at this service was sighted. Durable when it returns, with every
     /// sighting before.
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError>;
+
+    /// What was bought last at this service, as far as this store knows. A store that was restored from an older copy
+    /// does not know what was bought since.
+    async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError>;
 
     /// Purchases may exist at this service that this store does not know: nothing is bought there before its list
     /// was scanned. Durable when it returns.

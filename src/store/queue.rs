@@ -13,7 +13,8 @@ use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, NewestPurchase, Note, Of, Room, Store, StoreError,
+    Those, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::ordered::{Weighed, weigh};
@@ -626,6 +627,10 @@ impl Store for QueueStore {
         self.barrier.durable().await?;
         self.queue().rows.set_trusted(service, true)?;
         self.barrier.durable().await
+    }
+
+    async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {
+        Ok(self.queue().index.spending.newest(service))
     }
 
     async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError> {

@@ -2,10 +2,11 @@
 //! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
 
 use crate::domain::budget::{Limit, Period, Span};
-use crate::domain::charge::{Charge, Sighted};
+use crate::domain::charge::{Charge, Sighted, State};
 use crate::domain::job::Job;
-use crate::domain::names::{SourceName, Timestamp, TranscriptionId};
-use crate::store::contract::Bought;
+use crate::domain::names::{ServiceName, SourceName, Timestamp, TranscriptionId};
+use crate::domain::stage::Stage;
+use crate::store::contract::{Bought, NewestPurchase};
 use crate::store::index::id_hash;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,6 +23,8 @@ pub struct Spending {
     /// What was found again at a service and no job has yet: nobody knows whose it is.
     sighted: HashMap<[u8; 16], (Timestamp, u64)>,
     nobodys: Account,
+    /// What was bought last at each service.
+    newest: BTreeMap<ServiceName, NewestPurchase>,
 }
 
 #[derive(Debug, Default)]
@@ -46,10 +49,36 @@ impl Spending {
     /// Counts a job's charges.
     pub fn add(&mut self, job: &Job) {
         self.change(job, u64::saturating_add);
+        self.note_newest(job);
         for id in paid(job) {
             self.paid.insert(id);
             if let Some((at, amount)) = self.sighted.remove(&id) {
                 self.nobodys.change(at, amount, u64::saturating_sub);
+            }
+        }
+    }
+
+    /// What was bought last at a service, as far as this queue knows.
+    pub fn newest(&self, service: &ServiceName) -> NewestPurchase {
+        self.newest.get(service).cloned().unwrap_or_default()
+    }
+
+    /// Never taken back: what was given back since was about to be bought all the same.
+    fn note_newest(&mut self, job: &Job) {
+        let is_intent = matches!(job.stage, Stage::Submitting { .. });
+        for charge in &job.charges {
+            let is_bought = charge.state == State::Spent && charge.at != Charge::UNDATED;
+            if !is_bought && !(is_intent && charge.state == State::Held) {
+                continue;
+            }
+            let newest = self.newest.entry(charge.service.clone()).or_default();
+            if newest.intent.is_none_or(|(at, _)| at <= charge.at) {
+                newest.intent = Some((charge.at, charge.service_date));
+            }
+            if let Some(transcription) = charge.transcription.as_ref().filter(|_| is_bought)
+                && newest.accepted.as_ref().is_none_or(|(at, ..)| *at <= charge.at)
+            {
+                newest.accepted = Some((charge.at, charge.service_date, transcription.clone()));
             }
         }
     }
@@ -64,7 +93,7 @@ impl Spending {
 
     /// Counts what a service's list has, unless a job has it.
     pub fn sight(&mut self, bought: &Bought) {
-        let Some(Sighted { at, billed: Some(amount) }) = bought.sighted else { return };
+        let Some(Sighted { at, billed: Some(amount), is_uncounted: false }) = bought.sighted else { return };
         let id = id_hash(&bought.transcription);
         if !self.paid.contains(&id) && self.sighted.insert(id, (at, amount)).is_none() {
             self.nobodys.change(at, amount, u64::saturating_add);

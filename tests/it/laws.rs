@@ -1066,7 +1066,7 @@ pub fn limit(period: Period, seconds: std::ops::Range<i64>, minutes: u64) -> Lim
 
 /// A queue that was lost knows by the service's list what was spent before: of no source until its file is found.
 async fn what_is_found_again_counts_once_in_its_day(case: &mut Case) {
-    let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE) });
+    let sighted = Some(Sighted { at: at(30), billed: Some(5 * MINUTE), is_uncounted: false });
     let bought = Bought { transcription: transcription(1), round: 0, by: None, origin: None, sighted };
     let of_all = [total(9)[0].clone(), limit(Period::Day, 0..9_000, 9), limit(Period::Day, 9_000..18_000, 9)];
     let of_source = Limit { source: Some(key(1).source), ..of_all[1].clone() };

@@ -37,6 +37,7 @@ mod ledger;
 mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod list_scans;
 mod lists;
 mod machine;
 mod manifests;
@@ -71,7 +72,6 @@ mod storm;
 mod storms;
 mod systemd;
 mod urls;
-mod walking;
 mod windows;
 
 use support::scripted;

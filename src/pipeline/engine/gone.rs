@@ -13,7 +13,7 @@ use crate::pipeline::gone::{Missed, sought};
 use crate::pipeline::line::Gate;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::resolve::by_token;
-use crate::pipeline::walk::WalkFault;
+use crate::pipeline::list_scan::ScanFault;
 use crate::store::contract::Lease;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Engine {
 
     /// Ours in the list, as it was not longer than `since` ago. Whoever asks while it is walked, or soon
     /// after, shares that walk: a service that lost a thousand records is not walked a thousand times.
-    async fn listing(&self, parts: &Parts, since: Duration) -> Result<Ours, WalkFault> {
+    async fn listing(&self, parts: &Parts, since: Duration) -> Result<Ours, ScanFault> {
         let mut listing = self.listing.0.lock().await;
         let now = self.parts().clock.uptime();
         if let Some((began, identity, found)) = &*listing
@@ -79,8 +79,8 @@ impl Engine {
             return Ok(Arc::clone(found));
         }
         *listing = None;
-        let items = self.walk_list(parts, None).await?;
-        let (found, doubles) = by_token(items);
+        let scan = self.scan_list(parts, None, false).await?;
+        let (found, doubles) = by_token(scan.ours);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
         let found = Arc::new(found);
         *listing = Some((now, parts.client.identity().clone(), Arc::clone(&found)));

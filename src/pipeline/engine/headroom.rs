@@ -73,7 +73,7 @@ impl Engine {
                 let (all, of_backlog) = self.both(&|group| self.owns(group), Counts::running).await?;
                 // A walk that submits is counted from its intent on, and below all the while.
                 let room = running.saturating_sub(all);
-                let room = if self.line().is_careful() { room.min(1) } else { room };
+                let room = if self.line().is_careful() || !self.list_view().has_shown { room.min(1) } else { room };
                 (room, running.saturating_sub(kept(running)).saturating_sub(of_backlog))
             }
         };

@@ -152,7 +152,7 @@ impl Engine {
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
         let mut wake = self.look_or_wait(&gate, walks, busy);
-        let trusted = self.trust(&gate, walks, busy, &mut wake).await?;
+        let trusted = self.may_buy(&gate, walks, busy, &mut wake).await?;
         let pauses = self.parts().store.pauses().await?;
         wake = earlier(wake, pauses.next_end(now).map(|end| end.since(now)));
         let parts = self.parts();

@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::creates::Creates;
+use super::list_view::ListView;
 use crate::clock::Uptime;
-use crate::domain::fault::Fault;
 use crate::domain::job::Job;
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::stage::StageKind;
@@ -21,16 +21,10 @@ pub(super) struct Memory {
     fares: HashMap<StageKind, Fare>,
     /// Creates of this process of which it is not written down what became of them.
     pub(super) creates: Creates,
-    /// Not before: a suspect store's walk was cut short.
-    pub(super) trust_from: Option<Uptime>,
-    /// How often it was.
-    pub(super) trust_cuts: u32,
     /// Sources whose outputs could not be written when it was last tried.
     pub(super) unwritable: BTreeSet<SourceName>,
     /// Where this service was when it was given what it is not asked for any more, as far as that was said.
     pub(super) elsewhere: BTreeSet<String>,
-    /// A suspect store that a person must look at.
-    pub(super) distrust: Option<Fault>,
 }
 
 impl Memory {
@@ -127,6 +121,11 @@ impl Engine {
 
     pub(super) fn forget_create(&self, job: JobId) {
         self.memory().creates.forget(job);
+        self.list_view().forget(job);
+    }
+
+    pub(super) fn list_view(&self) -> MutexGuard<'_, ListView> {
+        self.list_view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {

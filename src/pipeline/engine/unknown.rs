@@ -1,125 +1,21 @@
-//! Creates of which nobody knows what became, and stores that do not know what was bought: both ask
-//! the service's list (design, section 5).
+//! Creates of which nobody knows what became: the service's list is scanned for their tokens (design, section 5).
 
-use super::lanes::{Busy, Work};
-use super::{Engine, LEASE, Parts, Walked, earlier, wait_before};
-use crate::client::contract::Listed;
-use crate::crash::{self, Point};
+use super::{Engine, LEASE, Parts, wait_before};
+use crate::client::contract::Reading;
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{Event, StageKind};
+use crate::pipeline::absence::{Sight, Witness};
 use crate::pipeline::line::Gate;
-use crate::pipeline::resolve::{Finding, by_order, by_token, judge, oldest, unproven};
-use crate::pipeline::walk::{self, WalkFault};
-use crate::store::contract::{Claimed, StoreError};
+use crate::pipeline::list_scan::{self, Doors, Scan, ScanFault, Scope};
+use crate::pipeline::resolve::{Finding, by_token, judge, oldest, unproven, unproven_for_good};
+use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tokio::task::JoinSet;
 
 impl Engine {
-    /// Whether creates may be sent as far as the store is concerned; if not, sees to it that they may.
-    pub(super) async fn trust(
-        self: &Arc<Self>,
-        gate: &Gate,
-        walks: &mut JoinSet<Walked>,
-        busy: &mut Busy,
-        wake: &mut Option<Duration>,
-    ) -> Result<bool, StoreError> {
-        if !self.parts().store.suspect(self.service()).await? {
-            return Ok(true);
-        }
-        let asked = self.memory().distrust.is_some();
-        let walking = busy.of(Work::Trust) > 0;
-        if *gate != Gate::Open || asked || walking {
-            return Ok(false);
-        }
-        let left = self.until_trust_walk();
-        if !left.is_zero() {
-            *wake = earlier(*wake, Some(left));
-            return Ok(false);
-        }
-        let engine = Arc::clone(self);
-        busy.begin(Work::Trust, walks.spawn(async move { (Work::Trust.into(), engine.walk_for_trust().await) }));
-        Ok(false)
-    }
-
-    /// A create that our predecessor sent in its last moment may not be listed yet.
-    fn until_trust_walk(&self) -> Duration {
-        let from = self.memory().trust_from.unwrap_or(self.started.after(self.parts().terms.lag));
-        from.since(self.parts().clock.uptime())
-    }
-
-    /// That a suspect store waits for the list, and for how long, while nothing else is in the way. In words.
-    ///
-    /// # Errors
-    /// The store's.
-    pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
-        let left = self.until_trust_walk();
-        if left.is_zero() || self.trouble().is_some() || !self.parts().store.suspect(self.service()).await? {
-            return Ok(None);
-        }
-        // To the second: shorter ones are over when this is read.
-        let left = humantime::format_duration(Duration::from_secs(left.as_secs() + 1));
-        let service = self.service();
-        Ok(Some(format!(
-            "nothing is submitted before the list of {service} is walked, in {left}: the queue is new or was repaired"
-        )))
-    }
-
-    /// Everything of ours that the service lists is written down; then the store may be believed.
-    async fn walk_for_trust(&self) -> Result<(), StoreError> {
-        let parts = &*self.parts();
-        let store = &parts.store;
-        let walked = self.walk_list(parts, None).await;
-        if !self.is_way(&parts.client) {
-            // What was at another key or address says nothing of the new one, whose list is walked next.
-            self.nudge();
-            return Ok(());
-        }
-        match walked {
-            Ok(items) => {
-                let service = self.service();
-                let (found, doubles) = by_token(items);
-                self.doubles.fetch_add(doubles, Ordering::Relaxed);
-                for (order, bought) in &by_order(&found, parts.client.identity()) {
-                    crash::point(Point::Sighting);
-                    store.sight(order, bought).await?;
-                    crash::point(Point::Sighted);
-                }
-                crash::point(Point::Trusting);
-                store.trust(service).await?;
-                crash::point(Point::Trusted);
-                self.line().looked_good(self.parts().clock.uptime());
-                tracing::info!(found = found.len(), "the service's list was walked; the queue is trusted");
-            }
-            Err(cut) => {
-                self.heard_cut(&parts.client, &cut);
-                let fault = unproven(cut, self.parts().clock.now());
-                if fault.blame() == Blame::Person {
-                    let words = format!("this queue is new or was repaired, and {}", fault.words);
-                    tracing::error!(reason = %words, "nothing is submitted");
-                    self.memory().distrust = Some(Fault { words, ..fault });
-                } else {
-                    let mut memory = self.memory();
-                    let wait = wait_before(&self.parts().retry, memory.trust_cuts);
-                    memory.trust_from = Some(self.parts().clock.uptime().after(wait));
-                    memory.trust_cuts += 1;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Walks the list; not again while the service wants nothing. Whoever judges by it has to judge by these parts
-    /// too: a list of another key or address proves nothing.
-    pub(super) async fn walk_list(&self, parts: &Parts, oldest: Option<Timestamp>) -> Result<Vec<Listed>, WalkFault> {
-        let may = || matches!(self.line().gate(parts.clock.uptime()), Gate::Open | Gate::Asks);
-        walk::run(&*parts.client, oldest, parts.terms.walk_limit, &may).await
-    }
-
-    /// All unknown creates in one walk.
+    /// All unknown creates in one scan.
     pub(super) async fn resolve(self: Arc<Self>, claims: Vec<Claimed>) -> Result<(), StoreError> {
         let (ripe, unripe) = self.ripe(claims);
         for (claim, due) in unripe {
@@ -131,20 +27,21 @@ impl Engine {
         }
         let jobs: Vec<Job> = ripe.iter().map(|claim| claim.job.clone()).collect();
         let parts = &*self.parts();
-        let walking = self.walk_list(parts, oldest(&jobs));
-        let walked = tokio::select! {
+        let scanning = self.scan_for_proof(parts, oldest(&jobs));
+        let scanned = tokio::select! {
             biased;
-            walked = walking => walked,
+            scanned = scanning => scanned,
             lost = self.keep_all(&ripe) => return lost,
         };
-        match walked {
-            Ok(items) => {
+        match scanned {
+            Ok((scan, sight)) => {
                 self.line().looked_good(self.parts().clock.uptime());
-                let (found, doubles) = by_token(items);
+                let (found, doubles) = by_token(scan.ours.clone());
                 self.doubles.fetch_add(doubles, Ordering::Relaxed);
                 for claim in ripe {
                     let (identity, retention) = (parts.client.identity(), parts.terms.retention);
-                    let finding = judge(&claim.job, &found, identity, retention, parts.clock.now());
+                    let now = parts.clock.now();
+                    let finding = judge(&claim.job, &found, (&scan, sight), identity, retention, now);
                     still_ours(self.resolved(claim, finding).await)?;
                 }
             }
@@ -157,6 +54,56 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// A complete scan, and whether it shows what the service is known to have accepted. A filter that hides it is
+    /// left out, and a transcription that was deleted meanwhile is no witness.
+    async fn scan_for_proof(&self, parts: &Parts, oldest: Option<Timestamp>) -> Result<(Scan, Sight), ScanFault> {
+        loop {
+            let witness = self.list_view().witness(parts.clock.uptime(), parts.terms.lag);
+            let Some(witness) = witness else {
+                return Ok((self.scan_list(parts, oldest, false).await?, Sight::NoWitness));
+            };
+            let since = oldest.zip(witness.date).map(|(oldest, date)| oldest.min(date));
+            for filter in [true, false] {
+                let scan = self.scan_list(parts, since, filter).await?;
+                if witness.is_in(&scan) {
+                    self.list_view().shown();
+                    return Ok((scan, Sight::Shown));
+                }
+                if !filter && self.is_there(parts, &witness).await? {
+                    return Ok((scan, Sight::Hidden));
+                }
+            }
+            self.list_view().drop_witness(&witness.id);
+        }
+    }
+
+    /// Whether the service still has it, as a read says.
+    pub(super) async fn is_there(&self, parts: &Parts, witness: &Witness) -> Result<bool, ScanFault> {
+        match parts.client.read(&witness.id).await {
+            Ok(Reading::Lost(fault)) => Ok(fault.kind != FaultKind::Gone),
+            Ok(_) => Ok(true),
+            Err(fault) => Err(ScanFault::CutShort(fault)),
+        }
+    }
+
+    /// Scans the list back to `since`, or as far as the service keeps records; not again while the service wants
+    /// nothing. Whoever judges by it has to judge by these parts too: a list of another key or address proves nothing.
+    pub(super) async fn scan_list(
+        &self,
+        parts: &Parts,
+        since: Option<Timestamp>,
+        filter: bool,
+    ) -> Result<Scan, ScanFault> {
+        let may = || matches!(self.line().gate(parts.clock.uptime()), Gate::Open | Gate::Asks);
+        let progress = |progress| self.list_view().progress = Some(progress);
+        let kept = parts.clock.now().min(parts.client.last_date().unwrap_or(Timestamp(i64::MAX)));
+        let since = since.unwrap_or(Timestamp(i64::MIN)).max(kept.before(parts.terms.retention));
+        let scope = Scope { since: Some(since), walk_limit: parts.terms.walk_limit, filter };
+        let scanned = list_scan::run(&Doors { client: &*parts.client, may: &may, progress: &progress }, scope).await;
+        self.list_view().progress = None;
+        scanned
     }
 
     /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
@@ -195,6 +142,7 @@ impl Engine {
                 let origin = Some(self.parts().client.identity().origin.clone());
                 let event = Event::Adopted { order, transcription: item.id, round, origin };
                 self.forget_create(job.id);
+                self.list_view().shown();
                 let over = self.line().accepted(self.parts().clock.uptime());
                 self.say_over(over);
                 self.got_through(StageKind::Uploaded);
@@ -217,8 +165,22 @@ impl Engine {
                 let at = now.after(wait_before(&self.parts().retry, row.faults));
                 self.commit(&lease, &back.resting(Some(at), Some(fault))).await
             }
+            Finding::Unproven(why) => self.unproven(&lease, job, why, now).await,
             Finding::Ask(fault) => self.commit(&lease, &job.resting(None, Some(fault))).await,
         }
+    }
+
+    /// The list may show later what it does not show now. After some scans, ever further apart, a person is asked.
+    async fn unproven(&self, lease: &Lease, job: Job, why: &str, now: Timestamp) -> Result<(), StoreError> {
+        let before = self.list_view().count_unproven(job.id);
+        if before + 1 >= self.parts().retry.attempts {
+            return self.commit(lease, &job.resting(None, Some(unproven_for_good(why, now)))).await;
+        }
+        let lag = self.parts().terms.lag.saturating_mul(2_u32.saturating_pow(before.min(16)));
+        let wait = lag.max(wait_before(&self.parts().retry, before));
+        let words = format!("a create may have been accepted, and that is not known yet: {why}; the list is scanned again");
+        let fault = Fault::new(FaultKind::Unknown, words, now);
+        self.commit(lease, &job.resting(Some(now.after(wait)), Some(fault))).await
     }
 
     async fn unresolved(&self, claim: Claimed, fault: Fault) -> Result<(), StoreError> {
@@ -235,7 +197,7 @@ impl Engine {
     }
 }
 
-/// One of many that a person took out of the walk's hands: the others go on.
+/// One of many that a person took out of the scan's hands: the others go on.
 pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreError> {
     match committed {
         Err(StoreError::LeaseLost(_)) => Ok(()),

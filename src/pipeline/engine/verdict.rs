@@ -10,7 +10,7 @@ use crate::domain::retry::{Verdict, decide};
 use crate::domain::stage::{Audio, Event, Stage, StageKind};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::purse::hours;
-use crate::pipeline::walk::WalkFault;
+use crate::pipeline::list_scan::ScanFault;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -131,8 +131,8 @@ impl Engine {
     }
 
     /// A list that changes while it is read is no fault of the service's.
-    pub(super) fn heard_cut(&self, way: &Arc<dyn Client>, cut: &WalkFault) {
-        if let WalkFault::CutShort(fault) = cut {
+    pub(super) fn heard_cut(&self, way: &Arc<dyn Client>, cut: &ScanFault) {
+        if let ScanFault::CutShort(fault) = cut {
             self.heard_fault_on(way, fault);
         }
     }

@@ -213,8 +213,10 @@ impl Client for Scripted {
             token: record.token.clone(),
             billed: None,
             status: record.status(now),
+            // Whoever else uses the account marks its records too.
+            has_metadata: true,
         };
-        Ok(ListPage { items: all[from..to].iter().map(listed).collect(), more: to < all.len() })
+        Ok(ListPage { items: all[from..to].iter().map(listed).collect(), more: to < all.len(), ..ListPage::default() })
     }
 }
 

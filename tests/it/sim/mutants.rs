@@ -66,7 +66,7 @@ impl<C: Client> Client for Mutant<C> {
 
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
         if self.mutation == Mutation::NoListCheck {
-            return Ok(ListPage { items: Vec::new(), more: false });
+            return Ok(ListPage::default());
         }
         self.inner.list(query).await
     }

@@ -11,7 +11,8 @@ use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Of, Room, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, NewestPurchase, Note, Of, Room, Store, StoreError,
+    Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -194,6 +195,10 @@ impl Store for SimStore {
         self.point("trust").await;
         self.world.trace(format!("[{}] the store is trusted", self.life));
         self.inner.trust(service).await
+    }
+
+    async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {
+        self.inner.newest_purchase(service).await
     }
 
     async fn distrust(&self, service: &ServiceName) -> Result<(), StoreError> {

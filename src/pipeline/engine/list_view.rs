@@ -1,0 +1,188 @@
+//! What this process knows of a service's list: whether it was scanned since the start, and whether it shows what is
+//! known to be accepted. Losing it costs a scan, never money.
+
+use crate::clock::Uptime;
+use crate::domain::fault::Fault;
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::pipeline::absence::Witness;
+use crate::pipeline::list_scan::Progress;
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// So many accepted creates are remembered.
+const REMEMBERED: usize = 64;
+
+/// So often a list is looked at for the first accepted create.
+const LOOKS: u32 = 8;
+
+/// A create that was accepted.
+#[derive(Debug, Clone)]
+struct Accepted {
+    witness: Witness,
+    at: Uptime,
+}
+
+/// See the head of this file.
+#[derive(Debug, Default)]
+pub(super) struct ListView {
+    /// Whether the scan at the start is done.
+    pub(super) is_scanned: bool,
+    /// Not before: the last scan could not be completed.
+    pub(super) scan_from: Option<Uptime>,
+    /// How often it was not.
+    pub(super) cuts: u32,
+    /// Why it was not, last.
+    pub(super) cut: Option<Fault>,
+    /// Why a person must look before anything is bought.
+    pub(super) question: Option<Fault>,
+    /// What should be known of this service, though it stops nothing. In words.
+    pub(super) notice: Option<String>,
+    /// How far the scan that is under way has come.
+    pub(super) progress: Option<Progress>,
+    /// Whether the list showed a transcription that is known to be accepted.
+    pub(super) has_shown: bool,
+    /// What the queue knew to be accepted when this process began.
+    earlier: Option<Witness>,
+    /// Creates of this process, oldest first, some time apart.
+    accepted: VecDeque<Accepted>,
+    /// Looks for the first accepted create: how many, and when the next one is due.
+    looks: u32,
+    look_from: Option<Uptime>,
+    /// Scans that did not prove what became of a create.
+    unproven: HashMap<JobId, u32>,
+}
+
+impl ListView {
+    /// The list was scanned, and the queue knew this to be accepted.
+    pub(super) fn scanned(&mut self, earlier: Option<Witness>, has_shown: bool) {
+        self.is_scanned = true;
+        self.earlier = earlier;
+        self.has_shown |= has_shown;
+        (self.cuts, self.cut, self.scan_from, self.progress) = (0, None, None, None);
+    }
+
+    /// A create was accepted. Those that follow within an eighth of the lag say nothing more.
+    pub(super) fn accepted(&mut self, id: TranscriptionId, date: Option<Timestamp>, at: Uptime, lag: Duration) {
+        if self.accepted.back().is_some_and(|last| !lag.is_zero() && at.since(last.at) < lag / 8) {
+            return;
+        }
+        self.accepted.push_back(Accepted { witness: Witness { id, date }, at });
+        if self.accepted.len() > REMEMBERED {
+            self.accepted.pop_front();
+        }
+        if !self.has_shown && self.look_from.is_none() {
+            (self.looks, self.look_from) = (0, Some(at));
+        }
+    }
+
+    /// The newest that a scan which begins now should show.
+    pub(super) fn witness(&self, now: Uptime, lag: Duration) -> Option<Witness> {
+        let listed = self.accepted.iter().rev().find(|accepted| accepted.at.after(lag) <= now);
+        listed.map(|accepted| &accepted.witness).or(self.earlier.as_ref()).cloned()
+    }
+
+    /// It is not there any more.
+    pub(super) fn drop_witness(&mut self, id: &TranscriptionId) {
+        self.accepted.retain(|accepted| accepted.witness.id != *id);
+        self.earlier.take_if(|earlier| earlier.id == *id);
+    }
+
+    /// The newest accepted create, where the list has not shown any yet and is to be looked at for it; or when.
+    pub(super) fn to_look_for(&self, now: Uptime) -> Result<Witness, Option<Uptime>> {
+        let Some(from) = self.look_from.filter(|_| !self.has_shown) else { return Err(None) };
+        match self.accepted.back() {
+            Some(accepted) if from <= now => Ok(accepted.witness.clone()),
+            _ => Err(Some(from)),
+        }
+    }
+
+    /// It was not shown. `true` if the list had more time than it should need: worth saying, once.
+    pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> bool {
+        self.looks += 1;
+        let wait = (lag / 4).max(Duration::from_secs(1)) * 2_u32.pow(self.looks.min(LOOKS) - 1);
+        self.look_from = (self.looks < LOOKS).then(|| now.after(wait));
+        let first = self.accepted.back().map_or(now, |accepted| accepted.at);
+        self.notice.is_none() && now.since(first) >= lag
+    }
+
+    /// The list showed what is known to be accepted.
+    pub(super) fn shown(&mut self) {
+        (self.has_shown, self.look_from, self.notice) = (true, None, None);
+    }
+
+    /// One more scan that proved nothing of this job's create; how many there were before.
+    pub(super) fn count_unproven(&mut self, job: JobId) -> u32 {
+        let count = self.unproven.entry(job).or_default();
+        *count += 1;
+        *count - 1
+    }
+
+    /// It is known what became of it.
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.unproven.remove(&job);
+    }
+
+    /// A person has acted, or the configuration is another one: what was asked is asked anew.
+    pub(super) fn ask_again(&mut self) {
+        (self.question, self.scan_from, self.cuts) = (None, None, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAG: Duration = Duration::from_secs(120);
+
+    fn at(seconds: u64) -> Uptime {
+        Uptime(Duration::from_secs(seconds))
+    }
+
+    fn id(n: u64) -> TranscriptionId {
+        TranscriptionId::new(format!("t{n}"))
+    }
+
+    #[test]
+    fn a_witness_had_the_lag_to_be_listed() {
+        let mut view = ListView::default();
+        view.scanned(Some(Witness { id: id(0), date: None }), true);
+        for n in 1..=1000 {
+            view.accepted(id(n), None, at(n), LAG);
+        }
+        assert_eq!(view.witness(at(60), LAG).unwrap().id, id(0), "only the queue's own is old enough");
+        assert!(view.accepted.len() <= REMEMBERED);
+        let witness = view.witness(at(1000), LAG).unwrap().id;
+        let n: u64 = witness.as_str()[1..].parse().unwrap();
+        assert!((860..=880).contains(&n), "accepted at least the lag ago, and not much longer: {witness}");
+        view.drop_witness(&witness);
+        assert_ne!(view.witness(at(1000), LAG).unwrap().id, witness);
+    }
+
+    #[test]
+    fn the_first_accepted_create_is_looked_for_until_it_is_shown() {
+        let mut view = ListView::default();
+        assert_eq!(view.to_look_for(at(0)), Err(None));
+        view.accepted(id(1), None, at(10), LAG);
+        assert_eq!(view.to_look_for(at(10)).unwrap().id, id(1));
+        assert!(!view.not_shown(at(10), LAG), "it may be late");
+        assert_eq!(view.to_look_for(at(11)), Err(Some(at(40))));
+        assert!(!view.not_shown(at(40), LAG));
+        assert!(view.not_shown(at(140), LAG), "it is later than it may be");
+        view.shown();
+        assert_eq!(view.to_look_for(at(10_000)), Err(None));
+    }
+
+    #[test]
+    fn looks_end() {
+        let mut view = ListView::default();
+        view.accepted(id(1), None, at(0), LAG);
+        let mut looks = 0;
+        let mut now = at(0);
+        while let Ok(_) | Err(Some(_)) = view.to_look_for(now) {
+            now = view.look_from.unwrap();
+            view.not_shown(now, LAG);
+            looks += 1;
+        }
+        assert_eq!(looks, LOOKS);
+    }
+}

@@ -1,0 +1,284 @@
+//! Before the first create at a service its list is scanned: a queue that was restored from an older copy, repaired or
+//! made anew does not know what was bought since. Then the first accepted create is looked for in the list: what a list
+//! does not show it cannot prove to be absent (design, section 5).
+
+use super::lanes::{Busy, Work};
+use super::{Engine, Parts, Walked, earlier, wait_before};
+use crate::client::contract::Kind;
+use crate::crash::{self, Point};
+use crate::domain::fault::{Blame, Fault};
+use crate::domain::names::Timestamp;
+use crate::domain::stage::StageKind;
+use crate::pipeline::absence::Witness;
+use crate::pipeline::line::Gate;
+use crate::pipeline::list_scan::{Progress, Scan, ScanFault};
+use crate::pipeline::resolve::{by_order, by_token, unproven};
+use crate::store::contract::{NewestPurchase, StoreError};
+use crate::wire::iso;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+impl Engine {
+    /// Whether creates may be sent as far as is known of the list; if not, sees to it that they may.
+    pub(super) async fn may_buy(
+        self: &Arc<Self>,
+        gate: &Gate,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+        wake: &mut Option<Duration>,
+    ) -> Result<bool, StoreError> {
+        let is_suspect = self.parts().store.suspect(self.service()).await?;
+        if !is_suspect && self.list_view().is_scanned {
+            self.look_for_accepted(gate, walks, busy, wake);
+            return Ok(true);
+        }
+        let is_asked = self.list_view().question.is_some();
+        if *gate != Gate::Open || is_asked || busy.of(Work::Trust) > 0 {
+            return Ok(false);
+        }
+        if !is_suspect && !self.wants_to_buy().await? {
+            return Ok(false);
+        }
+        let left = self.until_scan(is_suspect);
+        if !left.is_zero() {
+            *wake = earlier(*wake, Some(left));
+            return Ok(false);
+        }
+        let engine = Arc::clone(self);
+        let scan = async move { (Work::Trust.into(), engine.scan_at_start(is_suspect).await) };
+        busy.begin(Work::Trust, walks.spawn(scan));
+        Ok(false)
+    }
+
+    async fn wants_to_buy(&self) -> Result<bool, StoreError> {
+        let counts = self.parts().store.counts_of(&|group| self.owns(group)).await?;
+        Ok(counts.of(StageKind::Probed) + counts.of(StageKind::Uploaded) > 0)
+    }
+
+    /// A create that our predecessor sent in its last moment may not be listed yet: a queue that knows its intent
+    /// looks for it by itself, one that is suspect waits.
+    fn until_scan(&self, is_suspect: bool) -> Duration {
+        let now = self.parts().clock.uptime();
+        let predecessor = if is_suspect { self.started.after(self.parts().terms.lag) } else { now };
+        self.list_view().scan_from.unwrap_or(predecessor).since(now)
+    }
+
+    /// That purchases wait for the list, why, and for how long, while nothing else is in the way. In words.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn list_awaited(&self) -> Result<Option<String>, StoreError> {
+        let is_suspect = self.parts().store.suspect(self.service()).await?;
+        let is_scanned = self.list_view().is_scanned;
+        if self.trouble().is_some() || (!is_suspect && (is_scanned || !self.wants_to_buy().await?)) {
+            return Ok(None);
+        }
+        let left = self.until_scan(is_suspect);
+        let service = self.service();
+        let view = self.list_view();
+        let state = match (&view.progress, &view.cut) {
+            (Some(progress), _) => format!("it is being scanned: {}", scanned_so_far(*progress)),
+            // To the second: shorter ones are over when this is read.
+            (None, Some(cut)) => format!("{}; it is scanned again in {}", cut.words, seconds(left)),
+            (None, None) if !left.is_zero() => format!("that begins in {}", seconds(left)),
+            (None, None) => return Ok(None),
+        };
+        let why = if is_suspect { "the queue is new or was repaired" } else { "another copy of this queue may have bought" };
+        Ok(Some(format!("nothing is submitted before the list of {service} is scanned ({why}): {state}")))
+    }
+
+    /// What should be known of the service, though it stops nothing. In words.
+    pub fn notice(&self) -> Option<String> {
+        self.list_view().notice.clone()
+    }
+
+    /// Everything of ours that the service lists is written down; then the queue may be believed.
+    async fn scan_at_start(&self, is_suspect: bool) -> Result<(), StoreError> {
+        let parts = &*self.parts();
+        let newest = parts.store.newest_purchase(self.service()).await?;
+        let since = if is_suspect { None } else { since(&newest, parts) };
+        let scanned = match self.scan_list(parts, since, false).await {
+            // By its filter a list that is not newest first may be short enough.
+            Err(ScanFault::TooLong) => self.scan_list(parts, since, true).await,
+            scanned => scanned,
+        };
+        if !self.is_way(&parts.client) {
+            // What was at another key or address says nothing of the new one, whose list is scanned next.
+            self.nudge();
+            return Ok(());
+        }
+        match scanned {
+            Ok(scan) => self.learn(parts, scan, newest, is_suspect).await,
+            Err(cut) => {
+                self.not_scanned(parts, cut, is_suspect);
+                Ok(())
+            }
+        }
+    }
+
+    async fn learn(
+        &self,
+        parts: &Parts,
+        scan: Scan,
+        newest: NewestPurchase,
+        is_suspect: bool,
+    ) -> Result<(), StoreError> {
+        let store = &parts.store;
+        let (witness, has_shown) = self.newest_known(parts, newest, &scan).await;
+        let (found, doubles) = by_token(scan.ours);
+        self.doubles.fetch_add(doubles, Ordering::Relaxed);
+        let mut unknown = 0_usize;
+        for (order, bought) in &mut by_order(&found, parts.client.identity()) {
+            // Another installation may have bought it under the same account: that is no spending of this one.
+            bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !is_suspect);
+            unknown += usize::from(store.bought(order).await?.is_none());
+            crash::point(Point::Sighting);
+            store.sight(order, bought).await?;
+            crash::point(Point::Sighted);
+        }
+        if is_suspect {
+            crash::point(Point::Trusting);
+            store.trust(self.service()).await?;
+            crash::point(Point::Trusted);
+            tracing::info!(found = found.len(), records = scan.records, "the service's list was scanned; the queue is trusted");
+        } else if unknown > 0 {
+            tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of ours that this queue does not know: it may be an older copy, or another installation uses the account; they are not bought again");
+        }
+        self.list_view().scanned(witness, has_shown);
+        self.line().looked_good(self.parts().clock.uptime());
+        Ok(())
+    }
+
+    /// What the queue knows to be accepted, as far as it can be a witness; and whether the scan shows it.
+    async fn newest_known(&self, parts: &Parts, newest: NewestPurchase, scan: &Scan) -> (Option<Witness>, bool) {
+        let Some((at, date, id)) = newest.accepted else { return (None, false) };
+        let witness = Witness { id, date: Some(date.unwrap_or(at)) };
+        if witness.is_in(scan) {
+            return (Some(witness), true);
+        }
+        match self.is_there(parts, &witness).await {
+            // It was deleted, or it is at another address or under another key.
+            Ok(false) => (None, false),
+            Ok(true) => {
+                self.say_hidden(parts, &witness).await;
+                (Some(witness), false)
+            }
+            Err(_) => (Some(witness), false),
+        }
+    }
+
+    /// The list does not show what the service has: what that means is said once.
+    async fn say_hidden(&self, parts: &Parts, witness: &Witness) {
+        let shows_token = match parts.client.whole(Kind::PreRecorded, &witness.id).await {
+            Ok(record) => record.has_token,
+            Err(_) => true,
+        };
+        let (service, id) = (self.service(), &witness.id);
+        let what = match shows_token {
+            false => format!("the service {service} does not return `custom_metadata` (transcription {id})"),
+            true => format!("the list of the service {service} does not show the accepted transcription {id}"),
+        };
+        let words = format!(
+            "{what}: a create whose answer is lost cannot be found again there. scribed sends one create at a time, and asks \
+             you where an answer is lost"
+        );
+        tracing::warn!(%service, "{words}");
+        self.list_view().notice = Some(words);
+    }
+
+    fn not_scanned(&self, parts: &Parts, cut: ScanFault, is_suspect: bool) {
+        self.heard_cut(&parts.client, &cut);
+        let service = self.service();
+        let passes = matches!(cut, ScanFault::CutShort(_) | ScanFault::Shifting);
+        if !is_suspect && !passes {
+            let words = format!(
+                "the list of the service {service} cannot be scanned for purchases that this queue does not know ({}): \
+                 should this state be an older copy, they are bought again",
+                cut.words()
+            );
+            tracing::warn!(%service, "{words}");
+            let mut view = self.list_view();
+            view.notice = Some(words);
+            view.scanned(None, false);
+            return;
+        }
+        let fault = unproven(cut, self.parts().clock.now());
+        let mut view = self.list_view();
+        if fault.blame() == Blame::Person {
+            let words = format!("this queue is new or was repaired, and {}", fault.words);
+            tracing::error!(%service, reason = %words, "nothing is submitted");
+            view.question = Some(Fault { words, ..fault });
+        } else {
+            let wait = wait_before(&self.parts().retry, view.cuts);
+            tracing::warn!(%service, reason = %fault.words, "the service's list could not be scanned; nothing is submitted before it is");
+            view.scan_from = Some(self.parts().clock.uptime().after(wait));
+            view.cut = Some(fault);
+            view.cuts += 1;
+        }
+    }
+
+    /// Until the list has shown an accepted create, it is looked at for the newest one.
+    fn look_for_accepted(
+        self: &Arc<Self>,
+        gate: &Gate,
+        walks: &mut JoinSet<Walked>,
+        busy: &mut Busy,
+        wake: &mut Option<Duration>,
+    ) {
+        let now = self.parts().clock.uptime();
+        let looked_for = self.list_view().to_look_for(now);
+        match looked_for {
+            Ok(witness) if *gate == Gate::Open && busy.of(Work::Trust) == 0 => {
+                let engine = Arc::clone(self);
+                let look = async move {
+                    engine.look_for(&witness).await;
+                    (Work::Trust.into(), Ok(()))
+                };
+                busy.begin(Work::Trust, walks.spawn(look));
+            }
+            Ok(_) | Err(None) => {}
+            Err(Some(from)) => *wake = earlier(*wake, Some(from.since(now))),
+        }
+    }
+
+    async fn look_for(&self, witness: &Witness) {
+        let parts = &*self.parts();
+        let scanned = self.scan_list(parts, witness.date, false).await;
+        if !self.is_way(&parts.client) {
+            return;
+        }
+        if let Err(cut) = &scanned {
+            self.heard_cut(&parts.client, cut);
+        }
+        let shown = scanned.as_ref().is_ok_and(|scan| witness.is_in(scan));
+        let is_late = {
+            let (now, mut view) = (parts.clock.uptime(), self.list_view());
+            if shown {
+                view.shown();
+            }
+            !shown && view.not_shown(now, parts.terms.lag)
+        };
+        if is_late && scanned.is_ok() && self.is_there(parts, witness).await == Ok(true) {
+            self.say_hidden(parts, witness).await;
+        }
+    }
+}
+
+/// From the newest intent on, by the service's clock where that was heard. Ours may have been ahead then.
+fn since(newest: &NewestPurchase, parts: &Parts) -> Option<Timestamp> {
+    let (at, date) = newest.intent?;
+    let now = parts.client.last_date().unwrap_or(parts.clock.now());
+    Some(date.unwrap_or(at).min(now))
+}
+
+fn scanned_so_far(Progress { records, back_to }: Progress) -> String {
+    let back = back_to.map(|date| format!(", back to {}", iso::write(date))).unwrap_or_default();
+    format!("{records} records read{back}")
+}
+
+/// To the second, and never none.
+fn seconds(left: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(left.as_secs() + 1)).to_string()
+}
