@@ -194,6 +194,10 @@ pub struct Reconcile {
     /// Where two were bought for one job and round, the younger is deleted at the service, unless a job has it
     #[arg(long)]
     pub delete_doubles: bool,
+    /// Your word that nothing was bought at this service that the queue does not know: where its list cannot be read,
+    /// purchases go on. Nothing is compared
+    #[arg(long, requires = "service", conflicts_with = "delete_doubles")]
+    pub trust: bool,
 }
 
 /// Lists of a service.

@@ -4,7 +4,7 @@ use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
-use crate::client::contract::{Client, ListFault};
+use crate::client::contract::{Client, Kind, ListFault};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Upload};
 use crate::control::request::Daemon;
@@ -14,6 +14,7 @@ use crate::media::extract::missing_programs;
 use crate::server::service::health;
 use crate::source::bucket::Bucket;
 use crate::source::mount::Mount;
+use crate::store::contract::Store;
 use crate::wire::page::ListQuery;
 use rustix::fs::{Access, access};
 use serde_json::json;
@@ -174,6 +175,7 @@ async fn house(config: &Config) -> Vec<Verdict> {
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
     for client in &house.setup().clients() {
         verdicts.push(service(&**client).await);
+        verdicts.extend(token(&**client, &*house.store).await);
         verdicts.extend(clocks(&**client));
     }
     if let Err(error) = house.close().await {
@@ -209,6 +211,7 @@ async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
     let (state, who, since) = (config.state.display(), daemon.named(), moment(daemon.since));
     let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since} UTC"))];
     verdicts.extend(elsewhere(config).await);
+    verdicts.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
     for own in config.own_services().filter(is_wanted) {
         let what = format!("service {own}");
@@ -230,6 +233,26 @@ async fn service(client: &dyn Client) -> Verdict {
         ),
         Err(ListFault::Now(fault)) => bad(&what, fault.words),
     }
+}
+
+/// Whether the service returns our token with what was bought last: without it a create whose answer is lost cannot be
+/// found again.
+async fn token(client: &dyn Client, store: &dyn Store) -> Option<Verdict> {
+    let service = &client.identity().service;
+    let (_, _, id) = store.newest_purchase(service).await.ok()?.accepted?;
+    // What was deleted, or cannot be read now, says nothing.
+    let record = client.whole(Kind::PreRecorded, &id).await.ok()?;
+    let what = format!("service {service}");
+    Some(match record.has_token {
+        true => good(&what, "it returns `custom_metadata`: a create whose answer is lost is found again"),
+        false => bad(
+            &what,
+            format!(
+                "it does not return `custom_metadata` (transcription {id}): a create whose answer is lost cannot be \
+                 found again. scribed sends one create at a time, and asks you where an answer is lost"
+            ),
+        ),
+    })
 }
 
 fn callbacks(config: &Config) -> Option<Verdict> {

@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::comparison::{Comparison, Double, Report, Whose};
 use crate::control::request::{Answer, Request, Selection};
-use crate::domain::names::TranscriptionId;
+use crate::domain::names::{ServiceName, TranscriptionId};
 use crate::harvest::pages::{Pages, Turn};
 use crate::wire::iso;
 use crate::wire::page::ListQuery;
@@ -39,6 +39,10 @@ async fn all(context: &Context, args: &Reconcile, config: &Config, visit: &Visit
     let way = visit.way(config).await?;
     let mut agree = true;
     for client in &visit.clients {
+        if args.trust {
+            trust(context, &way, &client.identity().service).await?;
+            continue;
+        }
         let report = report(config, &**client, &way).await?;
         let deleted = match args.delete_doubles {
             true => delete(&**client, &report.doubles).await?,
@@ -48,6 +52,14 @@ async fn all(context: &Context, args: &Reconcile, config: &Config, visit: &Visit
         agree &= report.agrees();
     }
     Ok(agree)
+}
+
+/// A person's word takes the place of the list.
+async fn trust(context: &Context, way: &Way, service: &ServiceName) -> Result<(), Failure> {
+    let Answer::Trusted = way.ask(Request::Trust { service: service.clone() }).await? else { return Err(strange()) };
+    context.emit(&json!({ "service": service, "trusted": true }))?;
+    context.say(&format!("service {service}: taken to have nothing that this queue does not know; purchases go on"))?;
+    Ok(())
 }
 
 async fn report(config: &Config, client: &dyn Client, way: &Way) -> Result<Report, Failure> {

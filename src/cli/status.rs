@@ -81,7 +81,9 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     if status.waiting_for_a_person > 0 {
         context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
     }
-    for served in status.services.iter().filter(|served| served.open > 0 || served.trouble.is_some()) {
+    for served in status.services.iter().filter(|served| {
+        served.open > 0 || served.trouble.is_some() || served.list_awaited.is_some() || served.notice.is_some()
+    }) {
         tell_service(context, served)?;
     }
     for InLane { lane, waiting, in_flight } in &status.lanes {
@@ -179,9 +181,15 @@ fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
     {
         context.say(&format!("  it was found to bear less than was agreed: {found}"))?;
     }
-    if served.suspect {
-        context.say("  the queue is new or was repaired: nothing is submitted before the service's list was walked")?;
+    match &served.list_awaited {
+        Some(words) => context.say(&format!("  {words}"))?,
+        None if served.suspect => {
+            context
+                .say("  the queue is new or was repaired: nothing is submitted before the service's list is scanned")?;
+        }
+        None => {}
     }
+    served.notice.iter().try_for_each(|words| context.say(&format!("  {words}")))?;
     served.trouble.iter().try_for_each(|words| context.say(&format!("  {words}")))
 }
 
@@ -208,7 +216,7 @@ fn service(served: &Served) -> Value {
     });
     json!({
         "service": served.service, "open": served.open, "running": served.running, "suspect": served.suspect,
-        "trouble": served.trouble, "limits": limits,
+        "trouble": served.trouble, "limits": limits, "list_awaited": served.list_awaited, "notice": served.notice,
     })
 }
 

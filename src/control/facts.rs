@@ -174,18 +174,20 @@ fn outage(hands: &Hands, job: &Job, service: &ServiceName) -> Option<Fact> {
 }
 
 async fn suspect(hands: &Hands, job: &Job, service: &ServiceName) -> Result<Option<Fact>, StoreError> {
-    let buys = matches!(job.stage.kind(), StageKind::Probed | StageKind::Uploaded);
-    if !buys || !hands.store.suspect(service).await? {
+    if !matches!(job.stage.kind(), StageKind::Probed | StageKind::Uploaded) {
         return Ok(None);
     }
     let awaited = match hands.running.as_ref().and_then(|running| running.engines.of(service)) {
         Some(engine) => engine.list_awaited().await?,
         None => None,
     };
-    let words = awaited.unwrap_or_else(|| {
-        format!("the queue is new or was repaired: nothing is submitted before the list of {service} was walked")
+    let suspect = hands.store.suspect(service).await?;
+    let words = awaited.or_else(|| {
+        suspect.then(|| {
+            format!("the queue is new or was repaired: nothing is submitted before the list of {service} is scanned")
+        })
     });
-    Ok(Some(keeps(FactKind::Suspect, words, None)))
+    Ok(words.map(|words| keeps(FactKind::Suspect, words, None)))
 }
 
 async fn limit(hands: &Hands, job: &Job, service: &ServiceName) -> Result<Option<Fact>, StoreError> {

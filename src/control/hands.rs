@@ -103,9 +103,23 @@ impl Hands {
             Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),
             Request::Paused => Answer::Paused(self.store.pauses().await?),
             Request::Pause { whose, millis } => Answer::Paused(pausing::pause(self, &whose, millis).await?),
+            Request::Trust { service } => {
+                self.trust(&service).await?;
+                Answer::Trusted
+            }
             Request::Reload => Answer::Reloaded(reloading::reload(self).await?),
             Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),
         })
+    }
+
+    /// A person's word that the queue knows all that was bought at a service.
+    async fn trust(&self, service: &ServiceName) -> Result<(), Refusal> {
+        tracing::info!(%service, "a person says that the queue knows all that was bought at the service");
+        match self.running.as_ref().and_then(|running| running.engines.of(service)) {
+            Some(engine) => engine.trust().await?,
+            None => self.store.trust(service).await?,
+        }
+        Ok(())
     }
 
     /// The job that a person means.

@@ -98,6 +98,12 @@ pub enum Request {
         /// For so many milliseconds; `None`: until it is taken back.
         millis: Option<u64>,
     },
+    /// A person's word that the queue knows all that was bought at a service: its list need not be scanned. Answered
+    /// by [`Answer::Trusted`].
+    Trust {
+        /// Which.
+        service: ServiceName,
+    },
     /// The daemon reads its configuration anew. Answered by [`Answer::Reloaded`].
     Reload,
     /// The end of a pause. Answered by [`Answer::Paused`].
@@ -181,6 +187,8 @@ pub enum Answer {
     Cost(CostPiece),
     /// What is paused now.
     Paused(Pauses),
+    /// See [`Request::Trust`].
+    Trusted,
     /// What became of the configuration, in words, one thing each.
     Reloaded(Vec<String>),
 }
@@ -394,6 +402,12 @@ pub struct Served {
     pub suspect: bool,
     /// Why nothing, or nothing new, is sent to it; as the daemon knows it.
     pub trouble: Option<String>,
+    /// Why purchases wait for its list, and how far the scan of it has come; as the daemon knows it.
+    #[serde(default)]
+    pub list_awaited: Option<String>,
+    /// What should be known of it, though it stops nothing; as the daemon knows it.
+    #[serde(default)]
+    pub notice: Option<String>,
     /// What the daemon has found it to bear.
     pub bears: Option<Bears>,
     /// How long it takes, as the daemon has learned.
@@ -456,6 +470,9 @@ pub struct Daemon {
     /// What came in as callbacks, where they are received.
     #[serde(default)]
     pub callbacks: Option<Received>,
+    /// What should be known of its services, though it stops nothing.
+    #[serde(default)]
+    pub notices: Vec<String>,
 }
 
 impl Daemon {

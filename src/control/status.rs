@@ -94,6 +94,11 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
             running: counts.running(),
             suspect: hands.store.suspect(name).await?,
             trouble: engine.as_ref().and_then(|engine| engine.trouble()),
+            list_awaited: match &engine {
+                Some(engine) => engine.list_awaited().await?,
+                None => None,
+            },
+            notice: engine.as_ref().and_then(|engine| engine.notice()),
             bears: engine.as_ref().map(|engine| engine.bears()),
             usual: engine.and_then(|engine| engine.usual()),
         });
@@ -149,6 +154,7 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
             refused: counts.refused.load(Ordering::Relaxed),
             relied_on: running.engines.callbacks_work(),
         }),
+        notices: running.engines.each().filter_map(|engine| engine.notice()).collect(),
     }
 }
 

@@ -15,6 +15,12 @@ pub struct Pages {
     /// The limit where nothing is too long.
     most: u32,
     last: HashSet<String>,
+    /// The last one on the last page.
+    last_id: Option<String>,
+    /// The index after the last one that is known.
+    end: u64,
+    /// How often there was nothing there, where the end of the list is being made sure of.
+    nothing: Option<u32>,
     /// Whether the next page was asked to begin within the last one.
     overlaps: bool,
     stale: u32,
@@ -35,7 +41,8 @@ impl Pages {
     /// At the beginning; `limit` items at a time, 1 or more.
     pub fn new(limit: u32) -> Self {
         let most = limit.max(1);
-        Self { offset: 0, limit: most, most, last: HashSet::new(), overlaps: false, stale: 0 }
+        let last = HashSet::new();
+        Self { offset: 0, limit: most, most, last, last_id: None, end: 0, nothing: None, overlaps: false, stale: 0 }
     }
 
     /// What is asked for next.
@@ -50,6 +57,18 @@ impl Pages {
 
     /// A page came, with these ids.
     pub fn take(&mut self, ids: Vec<String>, more: bool) -> Turn {
+        if let Some(times) = self.nothing.take() {
+            if ids.is_empty() && (!more || times > 0) {
+                return Turn::End;
+            }
+            match ids.is_empty() {
+                true => self.nothing = Some(times + 1),
+                // Something came past the end meanwhile: it is asked for with what was before it.
+                false => (self.offset, self.overlaps) = (self.end.saturating_sub(1), !self.last.is_empty()),
+            }
+            self.stale += 1;
+            return if self.stale > STALE_PAGES { Turn::Shifted } else { Turn::More };
+        }
         let joins = ids.iter().any(|id| self.last.contains(id));
         if self.overlaps && !joins {
             return Turn::Shifted;
@@ -59,10 +78,21 @@ impl Pages {
         if !more {
             return Turn::End;
         }
-        if ids.is_empty() || self.stale > STALE_PAGES {
+        if self.stale > STALE_PAGES {
             return Turn::Shifted; // it proves nothing
         }
         let received = ids.len() as u64;
+        self.end = self.offset + received;
+        let is_at_end = is_stale && (ids.is_empty() || self.last_id.as_ref() == ids.last());
+        self.last_id = ids.last().cloned().or(self.last_id.take());
+        if is_at_end {
+            // More is announced, and there was nothing behind the last one: is there nothing at all?
+            (self.offset, self.nothing) = (self.end, Some(u32::from(ids.is_empty())));
+            if !ids.is_empty() {
+                self.last = ids.into_iter().collect();
+            }
+            return Turn::More;
+        }
         // An overlap of a quarter of what came, at least one. A page of one has nothing to lap over.
         let step = (received - (received / 4).max(1)).max(1);
         self.overlaps = step < received;
@@ -84,6 +114,7 @@ impl Pages {
         self.limit = self.most;
         self.overlaps = false;
         self.last.clear();
+        self.last_id = None;
     }
 }
 
@@ -93,7 +124,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// What was seen or taken away; `None` where the list must be begun anew.
-    fn walk(mut list: Vec<u32>, limit: u32, cap: usize, changes: &[(bool, u8)]) -> Option<HashSet<String>> {
+    fn walk(
+        mut list: Vec<u32>,
+        (limit, cap): (u32, usize),
+        is_dangling: bool,
+        changes: &[(bool, u8)],
+    ) -> Option<HashSet<String>> {
         let (mut pages, mut seen) = (Pages::new(limit), HashSet::new());
         let mut changes = changes.iter();
         let mut number = 1_000;
@@ -101,7 +137,7 @@ mod tests {
             let query = pages.query(&ListQuery::default());
             let from = usize::try_from(query.offset).unwrap().min(list.len());
             let ids: Vec<String> = list[from..].iter().take((limit as usize).min(cap)).map(u32::to_string).collect();
-            let more = from + ids.len() < list.len();
+            let more = is_dangling || from + ids.len() < list.len();
             seen.extend(ids.iter().cloned());
             match pages.take(ids, more) {
                 Turn::More => {}
@@ -126,10 +162,10 @@ mod tests {
         #[test]
         fn nothing_slips_past(
             count in 0_u32..60, limit in 2_u32..20, cap in 2_usize..20,
-            changes in proptest::collection::vec((any::<bool>(), any::<u8>()), 0..30),
+            is_dangling: bool, changes in proptest::collection::vec((any::<bool>(), any::<u8>()), 0..30),
         ) {
             let list: Vec<u32> = (0..count).collect();
-            if let Some(seen) = walk(list.clone(), limit, cap, &changes) {
+            if let Some(seen) = walk(list.clone(), (limit, cap), is_dangling, &changes) {
                 let missed: Vec<&u32> = list.iter().filter(|n| !seen.contains(&n.to_string())).collect();
                 prop_assert!(missed.is_empty(), "missed {missed:?} of {count}");
             }
@@ -139,8 +175,16 @@ mod tests {
     #[test]
     fn a_list_that_stands_still_is_seen_whole() {
         for (limit, cap) in [(1, 1), (2, 2), (20, 20), (20, 7), (100, 1)] {
-            let seen = walk((0..55).collect(), limit, cap, &[]).expect("it did not shift");
+            let seen = walk((0..55).collect(), (limit, cap), false, &[]).expect("it did not shift");
             assert_eq!(seen.len(), 55, "{limit} at a time, {cap} given");
+        }
+    }
+
+    #[test]
+    fn a_next_page_with_nothing_on_it_is_the_end() {
+        for count in [0, 1, 2, 19, 20, 21, 55] {
+            let seen = walk((0..count).collect(), (20, 20), true, &[]).expect("it did not shift");
+            assert_eq!(seen.len(), count as usize, "of {count}");
         }
     }
 

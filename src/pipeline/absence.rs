@@ -50,9 +50,9 @@ pub fn proven(intent: &Intent, scan: &Scan, sight: Sight) -> Result<(), &'static
     match sight {
         Sight::Shown => Ok(()),
         Sight::Hidden => Err("the service's list does not show a transcription that is known to be accepted"),
-        Sight::NoWitness if reaches(scan.bare, SKEW) => {
-            Err("records of that time in the service's list carry no `custom_metadata`, so that any of them may be this one")
-        }
+        Sight::NoWitness if reaches(scan.bare, SKEW) => Err(
+            "records of that time in the service's list carry no `custom_metadata`, so that any of them may be this one",
+        ),
         Sight::NoWitness => Ok(()),
     }
 }

@@ -304,6 +304,12 @@ impl Reader {
     }
 
     fn take(&mut self, page: ListPage) -> Step {
+        if let (Some((offset, fault)), Some(before)) = (&self.window, self.before)
+            && page.items.iter().any(|item| item.created.is_some_and(|created| created >= before))
+        {
+            // `before_date` was not honoured.
+            return Step::Failed(ScanFault::TooDeep { offset: *offset, fault: fault.clone() });
+        }
         let received = (page.items.len() + page.unreadable.len()) as u64;
         let ends_it = !page.more;
         if received == 0 {
@@ -339,14 +345,13 @@ impl Reader {
         if ends_it || (self.newest_first && enough) {
             return Step::End;
         }
-        if news == 0 && is_at_end {
-            // More is announced, and there was nothing behind the last one. Is there nothing at all?
-            (self.probe, self.offset) = (Probe::Empty(0), self.end);
-            return self.without_news();
-        }
         // An overlap of a quarter of what came, at least one.
         let overlap = (received / 4).max(1);
         self.offset += (received - overlap).max(1);
+        if (news == 0 && is_at_end) || self.offset >= self.end {
+            // More is announced, and there was nothing behind the last one. Is there nothing at all?
+            (self.probe, self.offset) = (Probe::Empty(0), self.end);
+        }
         if news == 0 {
             return self.without_news();
         }

@@ -1,10 +1,14 @@
 //! The history of jobs in files: one JSON object a line, one file a month. Only ever appended to, for
-//! people and scripts; nothing is decided by it, so it is not synced.
+//! people and scripts, and not synced. Beside it stands `purchases.log`: a line for each transcription that was paid
+//! for. Both tell when the rows of a queue are older than they were: from a backup, or by damage that the store did not
+//! notice. Nothing else is decided by them.
 
-use crate::domain::names::{JobId, Timestamp};
+use crate::domain::names::{JobId, Timestamp, TranscriptionId};
 use crate::store::contract::{Note, StoreError};
+use crate::store::index::id_hash;
 use crate::store::queue;
 use chrono::{DateTime, Utc};
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -14,11 +18,21 @@ use std::sync::{Mutex, PoisonError};
 /// A longer line is not one of ours.
 const LONGEST_LINE: u64 = 64 * 1024;
 
+/// How much of the history's end is read when a queue is opened.
+const TAIL: u64 = 256 * 1024;
+
+/// The purchases: `+ ID` for one that was paid for, `- ID` for one that has another id since.
+const PURCHASES: &str = "purchases.log";
+
+/// By their ids, as [`id_hash`] has them.
+pub type Purchases = HashSet<[u8; 16]>;
+
 /// The files of a folder.
 #[derive(Debug)]
 pub struct Journal {
     dir: PathBuf,
     month: Mutex<Option<Month>>,
+    purchases: Mutex<Option<File>>,
 }
 
 /// The file that is being appended to.
@@ -35,7 +49,7 @@ impl Journal {
     /// Where it cannot be made.
     pub fn open(dir: PathBuf) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        Ok(Self { dir, month: Mutex::new(None) })
+        Ok(Self { dir, month: Mutex::new(None), purchases: Mutex::new(None) })
     }
 
     fn append(&self, note: &Note) -> io::Result<()> {
@@ -69,6 +83,91 @@ impl Journal {
         Ok(notes)
     }
 
+    /// The transcriptions that were paid for.
+    ///
+    /// # Errors
+    /// Where they cannot be read.
+    pub fn purchases(&self) -> io::Result<Purchases> {
+        let mut paid = Purchases::new();
+        self.each_purchase(&mut |sign, id| match sign {
+            "+" => drop(paid.insert(id_hash(&id))),
+            _ => drop(paid.remove(&id_hash(&id))),
+        })?;
+        Ok(paid)
+    }
+
+    /// From now on the queue is compared with those purchases only that it knows.
+    ///
+    /// # Errors
+    /// What the file system says; then it is as before.
+    pub fn keep_purchases(&self, is_known: &dyn Fn(&TranscriptionId) -> bool) -> io::Result<()> {
+        let mut open = self.purchases.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = String::new();
+        self.each_purchase(&mut |sign, id| {
+            if sign == "+" && is_known(&id) {
+                kept += &format!("+ {id}\n");
+            }
+        })?;
+        let mut half = tempfile::NamedTempFile::new_in(&self.dir)?;
+        half.write_all(kept.as_bytes())?;
+        half.as_file().sync_all()?;
+        half.persist(self.dir.join(PURCHASES)).map_err(|error| error.error)?;
+        *open = None;
+        Ok(())
+    }
+
+    fn each_purchase(&self, take: &mut dyn FnMut(&str, TranscriptionId)) -> io::Result<()> {
+        let file = match File::open(self.dir.join(PURCHASES)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        let mut reader = BufReader::with_capacity(256 * 1024, file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+                return Ok(());
+            }
+            // Half a line was torn by a crash: it is one purchase less to compare with.
+            let whole = line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
+            if let Some((sign @ ("+" | "-"), id)) = whole.and_then(|line| line.split_once(' ')) {
+                take(sign, TranscriptionId::new(id));
+            }
+        }
+    }
+
+    /// The last line of each job among the last lines of the history.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub fn last_lines(&self) -> io::Result<Vec<Note>> {
+        // By when they were written: a clock that was ahead left names of months to come.
+        let written = |path: &PathBuf| path.metadata().and_then(|meta| meta.modified()).ok();
+        let Some(path) = self.files()?.into_iter().max_by_key(written) else { return Ok(Vec::new()) };
+        let mut file = File::open(path)?;
+        let begin = file.seek(SeekFrom::End(0))?.saturating_sub(TAIL);
+        file.seek(SeekFrom::Start(begin))?;
+        let mut tail = Vec::new();
+        file.take(TAIL).read_to_end(&mut tail)?;
+        let lines = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Note>(line).ok());
+        let last: BTreeMap<JobId, Note> = lines.map(|note| (note.job, note)).collect();
+        Ok(last.into_values().collect())
+    }
+
+    fn append_purchases(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> io::Result<()> {
+        let lines = renamed.iter().map(|id| ('-', id)).chain(paid.iter().map(|id| ('+', id)));
+        let lines: String = lines.map(|(sign, id)| format!("{sign} {id}\n")).collect();
+        let mut open = self.purchases.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = match open.take() {
+            Some(file) => file,
+            None => whole_lines(&self.dir.join(PURCHASES))?,
+        };
+        // As in `append`.
+        (&file).write_all(lines.as_bytes())?;
+        *open = Some(file);
+        Ok(())
+    }
+
     fn failed(&self, error: &io::Error) -> StoreError {
         let dir = self.dir.display();
         StoreError::Unwritable(format!("the history in {dir} cannot be kept: {error}. Look at the disk's free space."))
@@ -83,6 +182,10 @@ impl queue::Journal for Journal {
     fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
         let dir = self.dir.display();
         self.read(job).map_err(|error| StoreError::Damaged(format!("the history in {dir} cannot be read: {error}")))
+    }
+
+    fn paid(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> Result<(), StoreError> {
+        self.append_purchases(paid, renamed).map_err(|error| self.failed(&error))
     }
 }
 

@@ -17,8 +17,10 @@ use crate::store::contract::{
     Those, Twin,
 };
 use crate::store::index::{Index, split};
+use crate::store::journal::Purchases;
 use crate::store::ordered::{Weighed, weigh};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Where the rows are: memory or sled.
 pub trait Rows: Send {
@@ -56,6 +58,32 @@ pub trait Journal: Send + Sync {
     fn note(&self, note: &Note) -> Result<(), StoreError>;
     /// A job's lines, oldest first.
     fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError>;
+    /// These transcriptions were paid for; and these have another id now. Beside the rows, so that rows that come back
+    /// as they were earlier are found out.
+    fn paid(&self, _paid: &[TranscriptionId], _renamed: &[TranscriptionId]) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// What a commit changed of what is paid for.
+#[derive(Default)]
+struct Paid {
+    new: Vec<TranscriptionId>,
+    renamed: Vec<TranscriptionId>,
+}
+
+impl Paid {
+    fn between(old: &[Charge], new: &[Charge]) -> Self {
+        let ids = |charges: &[Charge]| charges.iter().filter_map(|charge| charge.transcription.clone()).collect();
+        let (old, mut new): (Vec<TranscriptionId>, Vec<TranscriptionId>) = (ids(old), ids(new));
+        let renamed = old.iter().filter(|id| !new.contains(id)).cloned().collect();
+        new.retain(|id| !old.contains(id));
+        Self { new, renamed }
+    }
+
+    fn is_none(&self) -> bool {
+        self.new.is_empty() && self.renamed.is_empty()
+    }
 }
 
 /// Makes what was put durable.
@@ -72,6 +100,9 @@ pub struct QueueStore {
     barrier: Box<dyn Barrier>,
 }
 
+/// A line of the history is written before its row, and a killed process may leave no more than that.
+const HISTORY_AHEAD: Duration = Duration::from_secs(5);
+
 /// So many rows are read before the others get their turn.
 const ROWS_AT_A_TIME: usize = 512;
 
@@ -83,6 +114,36 @@ impl QueueStore {
     pub fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, barrier: Box<dyn Barrier>) -> Result<Self, StoreError> {
         let queue = Queue::open(rows, Arc::clone(&journal))?;
         Ok(Self { queue: Mutex::new(queue), journal, barrier })
+    }
+
+    /// Why these rows are not the newest that there were, by what stands beside them: transcriptions that were paid
+    /// for, and steps that were made durable. Both name jobs and purchases that the rows must know.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] where a row cannot be read.
+    pub fn outdated(&self, paid: &Purchases, last: &[Note]) -> Result<Option<String>, StoreError> {
+        let queue = self.queue();
+        let lost = paid.iter().filter(|id| !queue.index.spending.has_paid_hash(id)).count();
+        if lost > 0 {
+            return Ok(Some(format!("{lost} of {} purchases are missing in it", paid.len())));
+        }
+        for note in last.iter().filter(|note| is_durable_at(note.stage)) {
+            let row = queue.rows.load(note.job)?;
+            let is_known = row.is_some_and(|row| {
+                let is_same = (row.stage.kind(), row.round) == (note.stage, note.round);
+                is_same || row.since.after(HISTORY_AHEAD) >= note.at
+            });
+            if !is_known {
+                let (job, stage) = (note.job, note.stage.name());
+                return Ok(Some(format!("its history is newer: job {job} was {stage}, and it does not know that")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a job has a charge for this.
+    pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
+        self.queue().index.spending.has_paid(transcription)
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -112,7 +173,7 @@ impl Queue {
         self.rows.load(id)?.ok_or_else(missing)
     }
 
-    fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<(), StoreError> {
+    fn put(&mut self, old: Option<&Job>, new: &Job) -> Result<Paid, StoreError> {
         let paid = new.stage.transcription().is_some_and(|id| self.index.spending.has_paid(id));
         let sighted = if paid { None } else { self.sighted(new)? };
         let charges = old.map(|old| carried(old, new, paid, sighted)).unwrap_or_default();
@@ -125,7 +186,8 @@ impl Queue {
         if news {
             self.note(new);
         }
-        self.replace(old, new)
+        self.replace(old, new)?;
+        Ok(Paid::between(old.map_or(&[], |old| &old.charges), &new.charges))
     }
 
     /// What the service's list said of a job's transcription, where that was found there again.
@@ -234,7 +296,7 @@ impl Queue {
                 self.wake_followers(&new)?;
                 return Ok(Admission::Reopened(id));
             }
-            Weighed::Noted(new) => self.put(Some(&old), &new)?,
+            Weighed::Noted(new) => drop(self.put(Some(&old), &new)?),
             Weighed::Same | Weighed::Later => {}
         }
         match seen.stamp() {
@@ -286,18 +348,19 @@ impl Queue {
         Ok(true)
     }
 
-    fn commit(&mut self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
+    fn commit(&mut self, lease: &Lease, job: &Job, hold: Hold) -> Result<Paid, StoreError> {
         if !self.index.holds(lease) || lease.job != job.id {
             return Err(StoreError::LeaseLost(lease.job));
         }
         let old = self.load(job.id)?;
         let job = &self.hinted(&old, job);
         self.settle_purchase(&old, job)?;
-        self.put(Some(&old), job)?;
+        let paid = self.put(Some(&old), job)?;
         if hold == Hold::Release {
             self.index.release(job.id);
         }
-        self.wake_followers(job)
+        self.wake_followers(job)?;
+        Ok(paid)
     }
 
     /// A hint that came during the look at a job is not undone by the commit of that look.
@@ -390,7 +453,7 @@ impl Queue {
         self.index.hint(id, now);
         let mut new = old.clone();
         new.due = Some(new.due.map_or(now, |due| due.min(now)));
-        self.put(Some(&old), &new)
+        self.put(Some(&old), &new).map(drop)
     }
 
     fn hasten(&mut self, transcription: &TranscriptionId, now: Timestamp) -> Result<bool, StoreError> {
@@ -419,7 +482,7 @@ impl Queue {
             Some(job) if job.is_held() && !job.stage.is_end() => self.vouch(job, now).map(|()| true),
             Some(old) if old.asks_where() => {
                 let new = Job { bought_at: None, ..old.clone() };
-                self.put(Some(&old), &new.resting(Some(now), None)).map(|()| true)
+                self.put(Some(&old), &new.resting(Some(now), None)).map(|_| true)
             }
             Some(job) if !job.stage.is_end() => self.bring_forward(id, now).map(|()| true),
             _ => Ok(false),
@@ -430,7 +493,7 @@ impl Queue {
     fn vouch(&mut self, old: Job, now: Timestamp) -> Result<(), StoreError> {
         self.index.release(old.id);
         let new = Job { vouched: Some(old.seen), ..old.clone() };
-        self.put(Some(&old), &new.resting(Some(now), None))
+        self.put(Some(&old), &new.resting(Some(now), None)).map(drop)
     }
 
     /// The next rows at these stages, or at any where none is given; at most so many.
@@ -508,10 +571,14 @@ fn note(job: &Job) -> Note {
 /// The next effect stands on it (head of `store/contract.rs`).
 fn must_be_durable(job: &Job) -> bool {
     match job.stage.kind() {
-        StageKind::Submitting | StageKind::Submitted | StageKind::Written => true,
         StageKind::Fetched => !job.placing.is_empty(),
-        _ => false,
+        kind => is_durable_at(kind),
     }
+}
+
+/// Whether every row at this stage was made durable before anything else happened.
+fn is_durable_at(kind: StageKind) -> bool {
+    matches!(kind, StageKind::Submitting | StageKind::Submitted | StageKind::Written)
 }
 
 #[async_trait::async_trait]
@@ -586,9 +653,14 @@ impl Store for QueueStore {
     }
 
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
-        self.queue().commit(lease, job, hold)?;
+        let paid = self.queue().commit(lease, job, hold)?;
         if must_be_durable(job) {
             self.barrier.durable().await?;
+        }
+        if !paid.is_none()
+            && let Err(error) = self.journal.paid(&paid.new, &paid.renamed)
+        {
+            tracing::warn!(job = job.id.0, %error, "the log of purchases lacks a line");
         }
         Ok(())
     }

@@ -212,9 +212,7 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, F
     let file = File::open(queue.join("db"))?;
     greet(&db)?;
     if trust == Trust::Repaired {
-        for key in db.scan_prefix(META_TRUSTED).keys() {
-            db.remove(key?)?;
-        }
+        forget_trust(&db)?;
     }
     db.flush()?;
     file.sync_data()?;
@@ -223,8 +221,24 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, F
     let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _gate: Arc::clone(gate) });
     let journal = Arc::new(Journal::open(dir.join("history"))?);
     let rows = SledRows { db: db.clone(), health: Arc::clone(&health) };
-    let committer = Committer::start(db, file, health)?;
-    Ok(QueueStore::open(Box::new(rows), journal, Box::new(committer))?)
+    let committer = Committer::start(db.clone(), file, health)?;
+    let store = QueueStore::open(Box::new(rows), Arc::<Journal>::clone(&journal), Box::new(committer))?;
+    if let Some(why) = store.outdated(&journal.purchases()?, &journal.last_lines()?)? {
+        tracing::warn!(dir = %dir.display(), why, "the queue is older than it was (restored from a backup, or damaged): nothing is bought before the lists of the services are scanned");
+        forget_trust(&db)?;
+        db.flush()?;
+        sync(&dir.join("queue").join("db"))?;
+        journal.keep_purchases(&|id| store.has_paid(id))?;
+    }
+    Ok(store)
+}
+
+/// No service is trusted any more.
+fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
+    for key in db.scan_prefix(META_TRUSTED).keys() {
+        db.remove(key?)?;
+    }
+    Ok(())
 }
 
 /// Writes the format into a new store; refuses one that a later release has written.
@@ -686,9 +700,11 @@ impl Disk {
 mod tests {
     use super::*;
     use crate::domain::job::{JobKey, Stamp};
-    use crate::domain::names::SourceName;
+    use crate::domain::names::{Hash, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
-    use crate::store::contract::Store;
+    use crate::domain::stage::{Audio, AudioAt, Event, Intent, StageKind};
+    use crate::domain::token::Token;
+    use crate::store::contract::{ALL, Admission, Claimed, Hold, Store};
     use std::os::unix::fs::PermissionsExt;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
@@ -850,6 +866,89 @@ mod tests {
         let store = open(dir.path()).unwrap();
         assert_eq!(runtime.block_on(store.counts()).unwrap().total(), 50);
         assert!(runtime.block_on(store.suspect(&service())).unwrap(), "what was repaired is not believed");
+    }
+
+    /// A purchase, as the engine commits it.
+    async fn buy(store: &QueueStore, name: &[u8], id: &str) {
+        let JobId(number) = match store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap() {
+            Admission::New(id) | Admission::Known(id) | Admission::Reopened(id) => id,
+        };
+        let order = Order { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
+        let claimed = store.claim(&[StageKind::Found], ALL, NOW, NOW.after(Duration::from_secs(60)), 9).await.unwrap();
+        let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();
+        let charge = crate::domain::charge::Charge {
+            at: NOW,
+            service_date: None,
+            run: NOW,
+            round: 0,
+            service: service(),
+            template: None,
+            state: crate::domain::charge::State::Held,
+            reserved: Some(1),
+            billed: None,
+            transcription: None,
+        };
+        store.reserve(&lease, &charge, &[]).await.unwrap().unwrap();
+        let (audio, transcription) = (Audio { millis: 1, channels: 1, billed: None }, TranscriptionId::new(id));
+        let upload = AudioAt::Remote { remote_since: NOW };
+        let token = Token::new(&order, job.key.tag(), 0);
+        let intent = Intent { token, origin: "o".into(), key: "k".into(), service_date: None, sent_at: NOW };
+        job = job.on(Event::Settled, NOW).unwrap();
+        job = job.on(Event::Probed { params: order.params, content: None, making: None }, NOW).unwrap();
+        job = job.on(Event::Uploaded { order, audio, upload, sent: None }, NOW).unwrap();
+        job = job.on(Event::Intended { intent }, NOW).unwrap();
+        store.commit(&lease, &job, Hold::Keep).await.unwrap();
+        job = job.on(Event::Created { transcription }, NOW).unwrap();
+        store.commit(&lease, &job, Hold::Release).await.unwrap();
+    }
+
+    /// sled may give back an earlier version of a row, and say nothing of it.
+    #[test]
+    fn a_row_that_comes_back_as_it_was_before_its_purchase_makes_the_queue_suspect() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let store = open(dir.path()).unwrap();
+        runtime.block_on(store.trust(&service())).unwrap();
+        runtime.block_on(store.admit(&key(b"a"), stamp(1), NOW, NOW)).unwrap();
+        runtime.block_on(store.settle()).unwrap();
+        drop(store);
+        let before = raw(dir.path()).get(job_key(JobId(1))).unwrap().unwrap();
+        let store = open(dir.path()).unwrap();
+        runtime.block_on(async {
+            buy(&store, b"a", "t-1").await;
+            buy(&store, b"b", "t-2").await;
+            assert!(!store.suspect(&service()).await.unwrap());
+        });
+        drop(store);
+        let store = open(dir.path()).unwrap();
+        assert!(!runtime.block_on(store.suspect(&service())).unwrap(), "nothing is wrong with it");
+        drop(store);
+        raw(dir.path()).insert(job_key(JobId(1)), before).unwrap();
+        let store = open(dir.path()).unwrap();
+        assert!(runtime.block_on(store.suspect(&service())).unwrap(), "it does not know a purchase");
+        runtime.block_on(store.trust(&service())).unwrap();
+        drop(store);
+        let log = std::fs::read_to_string(dir.path().join("history/purchases.log")).unwrap();
+        assert_eq!(log, "+ t-2\n", "it is compared with what it knows");
+        let store = open(dir.path()).unwrap();
+        assert!(!runtime.block_on(store.suspect(&service())).unwrap(), "said once");
+    }
+
+    #[test]
+    fn a_history_that_is_newer_than_the_rows_makes_the_queue_suspect() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let store = open(dir.path()).unwrap();
+        runtime.block_on(store.trust(&service())).unwrap();
+        drop(store);
+        let aside = tempfile::tempdir().unwrap();
+        copy_files(&dir.path().join("queue"), &aside.path().join("queue")).unwrap();
+        runtime.block_on(buy(&open(dir.path()).unwrap(), b"a", "t-1"));
+        std::fs::remove_dir_all(dir.path().join("queue")).unwrap();
+        copy_files(&aside.path().join("queue"), &dir.path().join("queue")).unwrap();
+        std::fs::remove_file(dir.path().join("history/purchases.log")).unwrap();
+        let store = open(dir.path()).unwrap();
+        assert!(runtime.block_on(store.suspect(&service())).unwrap());
     }
 
     #[test]

@@ -105,6 +105,11 @@ impl Spending {
         self.paid.contains(&id_hash(transcription))
     }
 
+    /// The same of its hash.
+    pub fn has_paid_hash(&self, id: &[u8; 16]) -> bool {
+        self.paid.contains(id)
+    }
+
     fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
         let amounts = |charge: &Charge| {
             charge.amount().filter(|amount| *amount > 0).map(|amount| (amount, charge.at, charge.run))

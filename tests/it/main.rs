@@ -38,6 +38,7 @@ mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
 mod list_scans;
+mod list_trust;
 mod lists;
 mod machine;
 mod manifests;

@@ -85,13 +85,28 @@ impl Engine {
             (None, None) if !left.is_zero() => format!("that begins in {}", seconds(left)),
             (None, None) => return Ok(None),
         };
-        let why = if is_suspect { "the queue is new or was repaired" } else { "another copy of this queue may have bought" };
+        let why =
+            if is_suspect { "the queue is new or was repaired" } else { "another copy of this queue may have bought" };
         Ok(Some(format!("nothing is submitted before the list of {service} is scanned ({why}): {state}")))
     }
 
     /// What should be known of the service, though it stops nothing. In words.
     pub fn notice(&self) -> Option<String> {
         self.list_view().notice.clone()
+    }
+
+    /// A person's word that the queue knows all that was bought at the service.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn trust(&self) -> Result<(), StoreError> {
+        self.parts().store.trust(self.service()).await?;
+        let mut view = self.list_view();
+        view.ask_again();
+        view.scanned(None, false);
+        drop(view);
+        self.nudge();
+        Ok(())
     }
 
     /// Everything of ours that the service lists is written down; then the queue may be believed.
@@ -142,7 +157,11 @@ impl Engine {
             crash::point(Point::Trusting);
             store.trust(self.service()).await?;
             crash::point(Point::Trusted);
-            tracing::info!(found = found.len(), records = scan.records, "the service's list was scanned; the queue is trusted");
+            tracing::info!(
+                found = found.len(),
+                records = scan.records,
+                "the service's list was scanned; the queue is trusted"
+            );
         } else if unknown > 0 {
             tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of ours that this queue does not know: it may be an older copy, or another installation uses the account; they are not bought again");
         }
@@ -204,10 +223,15 @@ impl Engine {
             view.scanned(None, false);
             return;
         }
+        let what = cut.words();
         let fault = unproven(cut, self.parts().clock.now());
         let mut view = self.list_view();
         if fault.blame() == Blame::Person {
-            let words = format!("this queue is new or was repaired, and {}", fault.words);
+            let words = format!(
+                "this queue is new or was repaired, and what was bought at {service} before cannot be found out: {what}. \
+                 `scribed reload` scans again; `scribed reconcile --service {service} --trust` is your word that nothing \
+                 was bought there that this queue does not know"
+            );
             tracing::error!(%service, reason = %words, "nothing is submitted");
             view.question = Some(Fault { words, ..fault });
         } else {

@@ -178,7 +178,8 @@ impl Engine {
         }
         let lag = self.parts().terms.lag.saturating_mul(2_u32.saturating_pow(before.min(16)));
         let wait = lag.max(wait_before(&self.parts().retry, before));
-        let words = format!("a create may have been accepted, and that is not known yet: {why}; the list is scanned again");
+        let words =
+            format!("a create may have been accepted, and that is not known yet: {why}; the list is scanned again");
         let fault = Fault::new(FaultKind::Unknown, words, now);
         self.commit(lease, &job.resting(Some(now.after(wait)), Some(fault))).await
     }

@@ -25,6 +25,8 @@ pub struct Asked<'a> {
     pub endpoint: Endpoint,
     /// The name of the file it is about; empty at a list.
     pub file: &'a str,
+    /// What follows the question mark of its address.
+    pub query: &'a str,
     /// How many came before it: to this endpoint, and to it about this file.
     pub before: usize,
     pub before_of_file: usize,
@@ -40,6 +42,8 @@ pub enum Act {
     After(Step),
     /// As a good service, but with this done to its answer.
     Change(fn(&mut Value)),
+    /// The same, by something that knows more.
+    With(Box<dyn FnOnce(&mut Value) + Send>),
     /// As a good service, but under this type.
     As(&'static str),
 }
@@ -81,6 +85,8 @@ pub struct Book {
     /// When what was asked for.
     pub asked: Vec<(Instant, Endpoint, String)>,
     numbers: u64,
+    /// Whether `before_date` is heeded.
+    pub honours_before: bool,
     /// For rules that count what has ended.
     pub ended: BTreeSet<String>,
 }
@@ -101,6 +107,12 @@ impl Book {
     /// Somebody else had something transcribed.
     pub fn slip_in(&mut self, id: &str) {
         self.records.push((id.to_owned(), id.to_owned(), Value::Null, now()));
+    }
+
+    /// As [`Book::slip_in`], so many milliseconds ago; what is older is slipped in first.
+    pub fn slip_in_dated(&mut self, id: &str, ago: i64) {
+        let metadata = json!({ "whose": "another's" });
+        self.records.push((id.to_owned(), id.to_owned(), metadata, Timestamp(now().0 - ago)));
     }
 
     /// What is accepted as this file is there a second time, newer.
@@ -206,10 +218,13 @@ impl Book {
             pairs.filter(|(key, _)| *key == name).find_map(|(_, value)| value.parse::<usize>().ok())
         };
         let (from, limit) = (number("offset").unwrap_or(0), number("limit").unwrap_or(20));
-        let newest_first = self.records.iter().rev().skip(from);
+        let before = query.split('&').find_map(|pair| pair.strip_prefix("before_date="));
+        let before = before.and_then(|date| iso::read(&date.replace("%3A", ":"))).unwrap_or(Timestamp(i64::MAX));
+        let shown = || self.records.iter().rev().filter(|record| !self.honours_before || record.3 < before);
+        let newest_first = shown().skip(from);
         let item = |(id, _, metadata, at): &(String, String, Value, Timestamp)| json!({ "id": id, "status": "done", "created_at": iso::write(*at), "custom_metadata": metadata });
         let items: Vec<Value> = newest_first.take(limit).map(item).collect();
-        let more = from + items.len() < self.records.len();
+        let more = from + items.len() < shown().count();
         json!({ "items": items, "next": more.then_some("there is more") })
     }
 }
@@ -307,7 +322,8 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
     let before = book.asked.iter().filter(|(_, asked, _)| *asked == endpoint).count();
     let before_of_file = book.asked.iter().filter(|(_, asked, of)| *asked == endpoint && *of == file).count();
     book.asked.push((Instant::now(), endpoint, file.clone()));
-    let act = rule(&Asked { endpoint, file: &file, before, before_of_file }, book);
+    let query = line.split_once('?').map_or("", |(_, query)| query);
+    let act = rule(&Asked { endpoint, file: &file, query, before, before_of_file }, book);
     let good = |book: &mut Book| match endpoint {
         Endpoint::Upload => Some((200, book.upload(seen, &file, &base))),
         Endpoint::Create => Some((201, book.create(seen, &file, &base))),
@@ -326,6 +342,10 @@ fn answer(seen: &Seen, book: &mut Book, rule: &mut Rule) -> Step {
         Act::Well => answer("application/json", &body),
         Act::As(kind) => answer(kind, &body),
         Act::Change(change) => {
+            change(&mut body);
+            answer("application/json", &body)
+        }
+        Act::With(change) => {
             change(&mut body);
             answer("application/json", &body)
         }
