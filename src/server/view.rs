@@ -20,6 +20,8 @@ pub struct View {
     disk: Disk,
     recogniser: Recogniser,
     calls: usize,
+    /// What was set aside, of all keys.
+    set_aside: usize,
     own: Option<Own>,
 }
 
@@ -44,6 +46,8 @@ struct Recogniser {
 struct Own {
     counts: Counts,
     groups: Vec<Group>,
+    /// What of it is not started again, also where it is not among the newest.
+    set_aside: Vec<Row>,
 }
 
 #[derive(Debug, Serialize)]
@@ -87,6 +91,7 @@ impl View {
             disk: disk(service),
             recogniser: recogniser(service.recogniser.look()),
             calls: service.untold.count(desk),
+            set_aside: desk.index().set_aside(None).count(),
             own: owner.map(|owner| own(service, &owner, now)).transpose()?,
         })
     }
@@ -111,7 +116,9 @@ fn own(service: &Service, owner: &Hash, now: Timestamp) -> io::Result<Own> {
         Ok(Group { title, class, rows, more })
     };
     let groups: io::Result<Vec<Group>> = groups.into_iter().map(group).collect();
-    Ok(Own { counts, groups: groups?.into_iter().filter(|group| !group.rows.is_empty()).collect() })
+    let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
+    let set_aside = survey::set_aside(desk, owner, SHOWN)?.into_iter().map(|seen| row(seen, now)).collect();
+    Ok(Own { counts, groups, set_aside })
 }
 
 fn row(Seen { id, head }: Seen, now: Timestamp) -> Row {
