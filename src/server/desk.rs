@@ -193,7 +193,9 @@ impl Desk {
             // Not ended it waits for the next start: it is never taken.
             match self.set_aside(id, kills) {
                 Ok(()) => self.starts.forget(id),
-                Err(error) => tracing::error!(%id, %error, "a transcription that must not be started again cannot be ended; the next start tries again"),
+                Err(error) => {
+                    tracing::error!(%id, %error, "a transcription that must not be started again cannot be ended; the next start tries again")
+                }
             }
         }
     }

@@ -82,7 +82,10 @@ impl Walk {
                     // It has a bound for all of it; only its depth is looked at.
                     if path.first() != Some(&METADATA) && is_longer(key, KEY) {
                         let start: String = key.chars().take(20).collect();
-                        self.say(&shown(path), &format!("must not have a key of more than {KEY} characters (`{start}…`)"));
+                        self.say(
+                            &shown(path),
+                            &format!("must not have a key of more than {KEY} characters (`{start}…`)"),
+                        );
                         continue;
                     }
                     path.push(key);
@@ -191,7 +194,8 @@ mod tests {
 
     #[test]
     fn what_a_real_archive_sends_passes() {
-        let words: Vec<Value> = (0..VOCABULARY).map(|n| json!({ "value": format!("word {n}"), "intensity": 0.5 })).collect();
+        let words: Vec<Value> =
+            (0..VOCABULARY).map(|n| json!({ "value": format!("word {n}"), "intensity": 0.5 })).collect();
         let spellings: serde_json::Map<String, Value> =
             (0..SPELLINGS).map(|n| (format!("Spelling {n}"), json!([format!("spelling {n}")]))).collect();
         none(&json!({
@@ -215,25 +219,67 @@ mod tests {
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
         for (body, words) in [
             (json!({ "audio_url": &long }), "audio_url must be a string of at most 8192 characters"),
-            (json!({ "callback_config": { "url": &long } }), "callback_config.url must be a string of at most 8192 characters"),
+            (
+                json!({ "callback_config": { "url": &long } }),
+                "callback_config.url must be a string of at most 8192 characters",
+            ),
             (json!({ "model": &long }), "model must be a string of at most 256 characters"),
-            (json!({ "audio_to_llm_config": { "model": &long } }), "audio_to_llm_config.model must be a string of at most 256 characters"),
-            (json!({ "audio_to_llm_config": { "prompts": [&long] } }), "audio_to_llm_config.prompts[] must be a string of at most 50000 characters"),
-            (json!({ "audio_to_llm_config": { "prompts": vec![""; 1_001] } }), "audio_to_llm_config.prompts must hold at most 1000 entries"),
+            (
+                json!({ "audio_to_llm_config": { "model": &long } }),
+                "audio_to_llm_config.model must be a string of at most 256 characters",
+            ),
+            (
+                json!({ "audio_to_llm_config": { "prompts": [&long] } }),
+                "audio_to_llm_config.prompts[] must be a string of at most 50000 characters",
+            ),
+            (
+                json!({ "audio_to_llm_config": { "prompts": vec![""; 1_001] } }),
+                "audio_to_llm_config.prompts must hold at most 1000 entries",
+            ),
             (json!({ "context_prompt": &long }), "context_prompt must be a string of at most 50000 characters"),
-            (json!({ "language_config": { "languages": vec!["en"; 1_001] } }), "language_config.languages must hold at most 1000 entries"),
-            (json!({ "custom_vocabulary_config": { "vocabulary": vec!["a"; 10_001] } }), "custom_vocabulary_config.vocabulary must hold at most 10000 entries"),
-            (json!({ "custom_vocabulary_config": { "vocabulary": [&long, &long] } }), "custom_vocabulary_config.vocabulary[] must be a string of at most 256 characters"),
-            (json!({ "custom_vocabulary_config": { "vocabulary": [{ "value": "a", "pronunciations": vec!["a"; 101] }] } }), "custom_vocabulary_config.vocabulary[].pronunciations must hold at most 100 entries"),
+            (
+                json!({ "language_config": { "languages": vec!["en"; 1_001] } }),
+                "language_config.languages must hold at most 1000 entries",
+            ),
+            (
+                json!({ "custom_vocabulary_config": { "vocabulary": vec!["a"; 10_001] } }),
+                "custom_vocabulary_config.vocabulary must hold at most 10000 entries",
+            ),
+            (
+                json!({ "custom_vocabulary_config": { "vocabulary": [&long, &long] } }),
+                "custom_vocabulary_config.vocabulary[] must be a string of at most 256 characters",
+            ),
+            (
+                json!({ "custom_vocabulary_config": { "vocabulary": [{ "value": "a", "pronunciations": vec!["a"; 101] }] } }),
+                "custom_vocabulary_config.vocabulary[].pronunciations must hold at most 100 entries",
+            ),
             (json!({ "custom_vocabulary": vec!["a"; 10_001] }), "custom_vocabulary must hold at most 10000 entries"),
-            (json!({ "custom_spelling_config": { "spelling_dictionary": { &long: ["a"] } } }), "custom_spelling_config.spelling_dictionary must not have a key of more than 256 characters (`xxxxxxxxxxxxxxxxxxxx…`)"),
-            (json!({ "custom_spelling_config": { "spelling_dictionary": { "A": [&long] } } }), "custom_spelling_config.spelling_dictionary.A[] must be a string of at most 256 characters"),
-            (json!({ "custom_spelling_config": { "spelling_dictionary": { "A": vec!["a"; 6_000], "B": vec!["b"; 6_000] } } }), "custom_spelling_config.spelling_dictionary must hold at most 10000 entries"),
-            (json!({ "subtitles_config": { "formats": ["srt", "vtt", "srt"] } }), "subtitles_config.formats must not hold `srt` more than once"),
-            (json!({ "translation_config": { "target_languages": ["en", "en"] } }), "translation_config.target_languages must not hold `en` more than once"),
+            (
+                json!({ "custom_spelling_config": { "spelling_dictionary": { &long: ["a"] } } }),
+                "custom_spelling_config.spelling_dictionary must not have a key of more than 256 characters (`xxxxxxxxxxxxxxxxxxxx…`)",
+            ),
+            (
+                json!({ "custom_spelling_config": { "spelling_dictionary": { "A": [&long] } } }),
+                "custom_spelling_config.spelling_dictionary.A[] must be a string of at most 256 characters",
+            ),
+            (
+                json!({ "custom_spelling_config": { "spelling_dictionary": { "A": vec!["a"; 6_000], "B": vec!["b"; 6_000] } } }),
+                "custom_spelling_config.spelling_dictionary must hold at most 10000 entries",
+            ),
+            (
+                json!({ "subtitles_config": { "formats": ["srt", "vtt", "srt"] } }),
+                "subtitles_config.formats must not hold `srt` more than once",
+            ),
+            (
+                json!({ "translation_config": { "target_languages": ["en", "en"] } }),
+                "translation_config.target_languages must not hold `en` more than once",
+            ),
             (json!({ &long: 1 }), "body must not have a key of more than 256 characters (`xxxxxxxxxxxxxxxxxxxx…`)"),
             (json!({ "unknown": deep }), "body must not be nested deeper than 32 levels"),
-            (Value::Object((0..1_001).map(|n| (n.to_string(), json!(1))).collect()), "body must hold at most 1000 entries"),
+            (
+                Value::Object((0..1_001).map(|n| (n.to_string(), json!(1))).collect()),
+                "body must hold at most 1000 entries",
+            ),
         ] {
             assert_eq!(beyond(&body), [words]);
         }

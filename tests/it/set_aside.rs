@@ -14,8 +14,8 @@ use scribed::server::desk::{Acceptance, Audio, Desk, Ended, Request, Rules, Take
 use scribed::server::shelf::Limits;
 use scribed::server::starts::Work;
 use scribed::wire::result::File;
-use serde_json::{Value, json};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -214,7 +214,10 @@ async fn a_recording_that_kills_the_service_is_set_aside_and_told() {
     assert_eq!(names(&asked.service.data(), "uploads"), Vec::<String>::new());
     asked.service.running().signal(Signal::TERM);
     let ran = asked.service.end();
-    assert!(ran.stderr.contains(&id) && ran.stderr.contains("set aside") && ran.stderr.contains("poison.wav"), "{ran:?}");
+    assert!(
+        ran.stderr.contains(&id) && ran.stderr.contains("set aside") && ran.stderr.contains("poison.wav"),
+        "{ran:?}"
+    );
 }
 
 /// An hour of speech in a form that only ffmpeg decodes.
