@@ -95,6 +95,12 @@ pub enum Point {
     VolumeRemoved,
     /// The ledger says that a transcription is gone, of which everything is there still.
     Struck,
+    /// The service is about to recognise a recording.
+    Recognising,
+    /// It is about to fetch audio.
+    Fetching,
+    /// It is about to tell somebody of an end.
+    Telling,
     /// The service has written a result, but not yet the end of its transcription.
     EndResult,
     /// The service has written an end, and keeps the upload still.
@@ -121,6 +127,7 @@ impl Point {
         all.extend([P::Announcing, P::Announced, P::OutputBegun, P::OutputsSynced, P::OutputNamed, P::NamesSynced]);
         all.extend([P::Sighting, P::Sighted, P::Trusting, P::Trusted]);
         all.extend([P::ShelfNamed, P::ShelfKept, P::Accepting, P::Accepted, P::EndResult, P::EndWritten]);
+        all.extend([P::Recognising, P::Fetching, P::Telling]);
         all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
         all.extend([P::ReceiptBegun, P::ReceiptNamed, P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
         all

@@ -336,6 +336,8 @@ pub mod server {
     pub mod shelf;
     pub mod sign;
     pub mod sounds;
+    pub mod starts;
+    pub mod streamed;
     pub mod survey;
     pub mod undone;
     pub mod untold;
@@ -427,6 +429,7 @@ pub mod wire {
     pub mod published;
     pub mod record;
     pub mod result;
+    pub mod result_out;
     pub mod schema;
     pub mod shorthand;
     mod table;

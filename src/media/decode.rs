@@ -210,17 +210,23 @@ impl Decoder {
 /// What decodes where no program does.
 const HERE: &str = "the decoder";
 
+/// A file at which this takes too long is left to ffmpeg, which can be ended.
 async fn native(path: &Path) -> Option<Native> {
     let path = path.to_owned();
-    tokio::task::spawn_blocking(move || Native::open(&path)).await.ok().flatten()
+    let opened = tokio::task::spawn_blocking(move || Native::open(&path));
+    tokio::time::timeout(OPENING, opened).await.ok()?.ok().flatten()
 }
+
+/// How long it may take to find out what is in a file.
+const OPENING: Duration = Duration::from_secs(60);
 
 /// Decodes on a thread of its own, a little ahead of who listens.
 fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
     let (sender, receiver) = mpsc::channel(4);
     tokio::task::spawn_blocking(move || {
         let mut held: Vec<Vec<i16>> = vec![Vec::new(); native.channels()];
-        loop {
+        // Nobody listens any more: also where a file gives packets without any sound.
+        while !sender.is_closed() {
             let (planes, ended) = match native.next() {
                 Ok(Some(planes)) => (planes, false),
                 Ok(None) => (Vec::new(), true),

@@ -76,7 +76,7 @@ impl Desk {
             return Ok(Acceptance::Full(most));
         };
         let (status, ended, metadata) = (Status::Queued, None, request.metadata.clone());
-        let entry = Entry { id, owner, upload, status, ended, metadata, bytes: 0 };
+        let entry = Entry { id, owner, upload, status, ended, metadata, bytes: 0, set_aside: false };
         let place = Place { desk: Arc::clone(self), created, waits, entry: Some(entry) };
         crash::point(Point::Accepting);
         let line = Line::accepted(id, &head(request, made, created))?;
@@ -142,6 +142,7 @@ fn head(request: Request, made: Made, created: Timestamp) -> Head<Box<RawValue>>
     let Request { owner, params, metadata, callback, .. } = request;
     let Made { upload, source } = made;
     // As long as it has not ended, the shelf says what the audio is.
-    let (file, ended, calls) = (File::default(), None, Vec::new());
-    Head { v: 1, owner, upload: upload.to_string(), source, created, ended, file, params, metadata, callback, calls }
+    let (file, ended, calls, set_aside) = (File::default(), None, Vec::new(), false);
+    let upload = upload.to_string();
+    Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls, set_aside }
 }

@@ -1,26 +1,35 @@
 //! What the service answers with: records, addresses, pages.
 
 use crate::domain::names::UploadId;
-use crate::server::desk::{Ended, Failure, Standing};
+use crate::server::desk::{Ended, Failure, Head, Standing};
+use crate::server::streamed::Streamed;
 use crate::wire::address;
 use crate::wire::page::ListQuery;
 use crate::wire::published;
-use crate::wire::record::Record;
+use crate::wire::record::{Record, Status};
 use crate::wire::{iso, upload};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::io;
 use std::net::SocketAddr;
 use uuid::Uuid;
 
 /// A transcription as the interface shows it.
-pub type Shown = Record<Box<RawValue>, Box<RawValue>>;
+type Shown = Record<Box<RawValue>, Box<RawValue>>;
 
 /// The record of a transcription (interface, "Job (transcription record)"; null and absent as in
 /// service notes, 3).
-pub fn record(standing: Standing) -> Shown {
+///
+/// # Errors
+/// Those of the file system.
+pub fn record(standing: Standing) -> io::Result<Streamed> {
     let Standing { id, head, status, result } = standing;
+    Streamed::of(result, |result| serde_json::to_vec(&shown(id, head, status, result)))
+}
+
+fn shown(id: Uuid, head: Head, status: Status, result: Option<Box<RawValue>>) -> Shown {
     let (completed_at, failure) = match head.ended {
         Some(Ended { at, failure }) => (Some(iso::write(at)), failure),
         None => (None, None),

@@ -4,6 +4,7 @@
 //! that dies in between calls again.
 
 use crate::clock::{Clock, Steady};
+use crate::crash::{self, Point};
 use crate::server::address::{self, Reach};
 use crate::server::desk::{Callee, Desk, Letter};
 use crate::server::index::{Due, NextCall};
@@ -11,9 +12,10 @@ use crate::server::sign::{self, Secret};
 use crate::server::untold::Untold;
 use crate::server::worker::{AGAIN, blocking, guarded};
 use crate::wire::params::CallbackMethod;
-use reqwest::header::CONTENT_TYPE;
-use reqwest::{Method, Url};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Body, Method, Url};
 use std::collections::{HashSet, VecDeque};
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -26,6 +28,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// How long one call may take in all.
 const WHOLE: Duration = Duration::from_secs(30);
+
+/// Bytes a second that a receiver takes at least: a large result may take longer than [`WHOLE`].
+const SLOWEST: u64 = 1 << 20;
 
 /// The service's own webhook.
 #[derive(Debug, Clone)]
@@ -113,9 +118,16 @@ impl Courier {
 
     async fn see_to(&self, due: Due) {
         let desk = Arc::clone(&self.desk);
-        let heard = match blocking(move || desk.letter(due)).await {
+        let begun = blocking(move || {
+            let underway = desk.begin_call(due)?;
+            Ok::<_, io::Error>(desk.letter(due)?.map(|letter| (underway, letter)))
+        });
+        let (underway, heard) = match begun.await {
             Ok(None) => return self.untold.remove(due),
-            Ok(Some(letter)) => self.call(due, letter).await,
+            Ok(Some((underway, letter))) => {
+                crash::point(Point::Telling);
+                (underway, self.call(due, letter).await)
+            }
             Err(error) => {
                 tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
                 return self.desk.postpone(due, self.clock.now().after(AGAIN));
@@ -123,6 +135,7 @@ impl Courier {
         };
         let (desk, told) = (Arc::clone(&self.desk), heard.is_ok());
         let settled = blocking(move || desk.settle(due, told)).await;
+        underway.survived();
         if matches!(settled, Ok(false)) {
             self.untold.remove(due);
         }
@@ -164,13 +177,20 @@ impl Courier {
         address::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
         tracing::debug!(id = %due.id, %method, "telling an end");
         let seconds = self.clock.now().0.div_euclid(1000);
-        let mut request = self.client.request(method, url).timeout(WHOLE).header(CONTENT_TYPE, "application/json");
+        let length = letter.body.len();
+        let whole = WHOLE + Duration::from_secs(length / SLOWEST);
+        let mut request = self.client.request(method, url).timeout(whole).header(CONTENT_TYPE, "application/json");
         request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);
-        if let Some(secret) = secret {
-            let signature = sign::signature(secret, &letter.name, seconds, &letter.body);
-            request = request.header("webhook-signature", signature);
-        }
-        match request.body(letter.body).send().await {
+        let request = match (letter.body.whole(), secret) {
+            (Ok(body), Some(secret)) => {
+                request = request.header("webhook-signature", sign::signature(secret, &letter.name, seconds, &body));
+                request.body(body)
+            }
+            (Ok(body), None) => request.body(body),
+            // Only a callback is so large, and it is not signed.
+            (Err(large), _) => request.header(CONTENT_LENGTH, length).body(Body::wrap_stream(large.stream())),
+        };
+        match request.send().await {
             Ok(response) if response.status().is_success() => Ok(()),
             Ok(response) => Err(format!("the receiver answered {}", response.status())),
             Err(error) if address::is_forbidden(&error) => Err(self.forbidden(&host, &address::Forbidden)),

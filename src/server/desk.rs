@@ -9,6 +9,7 @@
 //! transcriptions/ID.json     one that has ended, how, and who is still to be called; earlier releases
 //!                            wrote it when the create was accepted, and what they left is read
 //! results/ID.json            what was made of it, as the interface writes it
+//! started/ID.json            what is in progress, and how often the service was killed during it (see `starts`)
 //! live/                      what was imported of live transcriptions (see `live`)
 //! ```
 //!
@@ -30,8 +31,9 @@ pub use crate::server::outbox::Letter;
 pub use crate::server::records::Standing;
 pub use crate::server::removal::Removal;
 use crate::server::shelf::{Limits, Shelf};
+use crate::server::starts::{Kills, MOST, Starts, Underway, Work};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -91,6 +93,7 @@ pub struct Desk {
     pub shelf: Arc<Shelf>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) committer: Committer,
+    pub(super) starts: Arc<Starts>,
     lock: fs::File,
     /// The last to go: with it the directory is free.
     pub(super) held: Arc<()>,
@@ -103,7 +106,7 @@ impl Desk {
     /// See [`DeskError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
     pub fn open(root: &Path, rules: Rules, clock: Arc<dyn Clock>) -> Result<Self, DeskError> {
-        let opening::Opened { id, lock, shelf, index, ledger, committer } = opening::open(root, &rules)?;
+        let opening::Opened { id, lock, shelf, index, ledger, committer, starts } = opening::open(root, &rules)?;
         shelf.sweep(clock.now());
         let desk = Self {
             root: root.to_owned(),
@@ -118,9 +121,12 @@ impl Desk {
             shelf: Arc::new(shelf),
             ledger,
             committer,
+            starts,
             lock,
             held: Arc::default(),
         };
+        desk.set_aside_killers();
+        desk.count_killed_calls();
         desk.retire();
         Ok(desk)
     }
@@ -148,6 +154,66 @@ impl Desk {
     pub fn put_back(&self, taken: &Taken, waits: Waits) {
         self.index().put_back(taken.created, waits);
         self.ring(waits);
+        self.wake();
+    }
+
+    /// Notes on the disk that work on what was taken begins; if the service is killed before the answer is
+    /// dropped, the next start counts it.
+    ///
+    /// # Errors
+    /// Those of the file system: then the work must not begin.
+    pub fn begin(&self, taken: &Taken, work: Work) -> io::Result<Underway> {
+        self.starts.begin(taken.id, work)
+    }
+
+    /// From now on what would be set aside after one more kill is started too. Called when the service has
+    /// been up for a while.
+    pub fn try_last(&self) {
+        self.index().try_last();
+        self.wake();
+    }
+
+    /// Whoever waited for a suspect to end, or is to begin with one, looks again.
+    fn wake(&self) {
+        self.bell.notify_waiters();
+        self.fetching.notify_waiters();
+    }
+
+    /// Ends what the service was killed by, or at least during, too often.
+    fn set_aside_killers(&self) {
+        let work = self.starts.kills().into_iter().filter(|(_, kills)| kills.work != Work::Delivery);
+        for (id, kills) in work {
+            if kills.count < MOST {
+                tracing::warn!(
+                    %id, kills = kills.count, most = MOST,
+                    "the service was killed {}; it is started again, alone", kills.work.words()
+                );
+                continue;
+            }
+            // Not ended it waits for the next start: it is never taken.
+            match self.set_aside(id, kills) {
+                Ok(()) => self.starts.forget(id),
+                Err(error) => {
+                    tracing::error!(%id, %error, "a transcription that must not be started again cannot be ended; the next start tries again")
+                }
+            }
+        }
+    }
+
+    fn set_aside(&self, id: Uuid, kills: Kills) -> io::Result<()> {
+        let Some((created, owner, upload)) = self.index().open(id) else { return Ok(()) };
+        let taken = Taken { id, owner, upload, created };
+        let name = self.shelf.file(upload).and_then(|file| file.filename).unwrap_or_default();
+        let message = format!(
+            "the service was killed {} times {}; it is set aside and not started again. Its audio is kept until this \
+             transcription is deleted or `retention` removes it",
+            kills.count,
+            kills.work.words()
+        );
+        tracing::error!(%id, name, audio = %self.shelf.media(upload).display(), "{message}");
+        // The client's affair, not a fault that passes: whoever creates it again kills the service again.
+        let ended = Ended { at: self.ending(&taken), failure: Some(Failure { code: 422, message }) };
+        self.end_as(&taken, ended, true)
     }
 
     /// The audio has come, under the upload's id: it waits to be heard.
@@ -169,24 +235,45 @@ impl Desk {
     pub fn end(&self, taken: &Taken, ended: Ended, result: Option<&str>) -> io::Result<()> {
         // The result first: a head that says `done` must find it.
         if let Some(result) = result {
-            files::write_whole(&self.result_path(taken.id), result.as_bytes())?;
-            crash::point(Point::EndResult);
+            self.write_result(taken.id, |to| to.write_all(result.as_bytes()))?;
         }
+        self.end_as(taken, ended, false)
+    }
+
+    /// Keeps what was made of a transcription that is about to end, durably, as it is written: memory does not
+    /// grow with it.
+    ///
+    /// # Errors
+    /// Those of the file system, and of whoever writes; then nothing is kept.
+    pub fn write_result(&self, id: Uuid, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+        files::write_streamed(&self.result_path(id), write)?;
+        crash::point(Point::EndResult);
+        Ok(())
+    }
+
+    fn end_as(&self, taken: &Taken, ended: Ended, set_aside: bool) -> io::Result<()> {
+        let is_done = ended.failure.is_none();
         let head = self.head(taken.id).or_else(|error| self.remains(taken, error))?;
         let calls = calls::all(head.callback.clone(), self.rules.webhook, &ended);
-        let head = Head { ended: Some(ended), calls, ..head };
+        let head = Head { ended: Some(ended), calls, set_aside, ..head };
         let written = self.write_head(taken.id, &head)?;
         crash::point(Point::EndWritten);
         if self.ledger.settle(taken.id) {
             self.committer.tidy();
         }
-        let bytes = written + result.map_or(0, |result| result.len() as u64);
+        let kept = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
+        let result = if is_done { kept() } else { 0 };
+        let bytes = written + result;
         self.shelf.add_records(bytes);
         self.index().end(taken.created, &head, bytes);
-        self.shelf.release(taken.upload);
+        // Of what was set aside the audio stays, for whoever looks into it.
+        if !set_aside {
+            self.shelf.release(taken.upload);
+        }
         self.calling.notify_one();
         // Another one of the same owner may be heard now.
         self.bell.notify_one();
+        self.wake();
         self.make_room();
         Ok(())
     }

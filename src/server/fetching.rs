@@ -1,13 +1,15 @@
 //! Takes what waits for its audio, and has that fetched.
 
 use crate::clock::Clock;
+use crate::crash::{self, Point};
 use crate::server::desk::{Desk, Ended, Failure, Taken};
 use crate::server::fetch::Fetcher;
 use crate::server::index::Waits;
 use crate::server::records::{LOST, is_lost};
 use crate::server::refusal::Refusal;
+use crate::server::starts::Work;
 use crate::server::upload::Received;
-use crate::server::worker::{AGAIN, Panic, blocking, fault, guarded, write_end};
+use crate::server::worker::{AGAIN, Panic, begin, blocking, fault, guarded, write_end};
 use axum::http::StatusCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,15 +43,31 @@ impl Fetching {
     }
 
     async fn see_to(&self, taken: Taken) {
+        // Whoever is killed while it fetches this is counted at the next start.
+        let underway = match begin(&self.desk, &taken, Work::Fetch).await {
+            Ok(underway) => underway,
+            Err(error) => {
+                tracing::error!(id = %taken.id, %error, "audio cannot be fetched now; trying again");
+                self.clock.sleep(AGAIN).await;
+                return self.desk.put_back(&taken, Waits::ToBeFetched);
+            }
+        };
+        crash::point(Point::Fetching);
         match self.fetch(&taken).await {
-            Ok(()) => self.desk.fetched(&taken),
+            Ok(()) => {
+                underway.survived();
+                self.desk.fetched(&taken);
+            }
             // The service itself is full, or lacks a program: that is not the transcription's end.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(id = %taken.id, words = refusal.message, "audio cannot be taken in now; trying again");
                 self.clock.sleep(AGAIN).await;
                 self.desk.put_back(&taken, Waits::ToBeFetched);
             }
-            Err(refusal) => self.fail(taken, refusal).await,
+            Err(refusal) => {
+                self.fail(taken, refusal).await;
+                underway.survived();
+            }
         }
     }
 
@@ -88,7 +106,7 @@ impl Fetching {
         let code = if refusal.status == StatusCode::BAD_REQUEST { 422 } else { refusal.status.as_u16() };
         let failure = Failure { code, message: refusal.message };
         let ended = Ended { at: self.desk.ending(&taken), failure: Some(failure) };
-        write_end(&self.desk, &*self.clock, taken, ended, None).await;
+        write_end(&self.desk, &*self.clock, taken, ended).await;
     }
 }
 

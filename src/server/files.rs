@@ -28,6 +28,27 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// As [`write_whole`], of what is written piece by piece.
+///
+/// # Errors
+/// Those of the file system, and those of `write`.
+pub fn write_streamed(path: &Path, write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> io::Result<()> {
+    let folder = folder_of(path)?;
+    let mut file = temporary(folder)?;
+    let mut to = io::BufWriter::with_capacity(PIECE, &mut file);
+    write(&mut to)?;
+    to.flush()?;
+    drop(to);
+    file.as_file().sync_all()?;
+    crash::point(Point::WholeBegun);
+    file.persist(path)?;
+    crash::point(Point::WholeNamed);
+    sync_folder(folder)
+}
+
+/// Bytes that are written at once.
+const PIECE: usize = 64 << 10;
+
 /// As [`write_whole`], but only where no such file is; whether it was written.
 ///
 /// # Errors

@@ -13,8 +13,9 @@ use crate::wire::record::{self, Created, Record, Status};
 use crate::wire::result::ResultBody;
 use crate::wire::upgrade;
 use crate::wire::upload::{self, Uploaded};
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
+use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -24,7 +25,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// The endpoints, and the first version's call beside them.
 pub fn beside(mut router: Router, first: First) -> Router {
@@ -38,12 +39,21 @@ pub fn beside(mut router: Router, first: First) -> Router {
     router
 }
 
-/// Longest text of one form field, and most of them.
+/// Longest text of one form field, longest text of all, most fields, and longest name of one.
 const FIELD: usize = 64 * 1024;
+const ALL_FIELDS: usize = 1 << 20;
 const FIELDS: usize = 100;
+const NAME: usize = 256;
 
-/// Longest answer of a step that is read into memory.
-const ANSWER: usize = 1 << 30;
+/// Longest answer of a step that is read into memory: some forty hours of speech. The first version's answer is
+/// one piece, so that a longer one is read by the second version's endpoints only, which stream it.
+const ANSWER: u64 = 32 << 20;
+
+/// Longer answers are read a few at a time, and until they are sent.
+const SHORT: u64 = 1 << 20;
+
+/// How many at a time.
+pub const LONG_ANSWERS: usize = 2;
 
 /// The first version's call, which asks the second version in the same process.
 #[derive(Clone)]
@@ -52,6 +62,8 @@ pub struct First {
     pub second: Front,
     /// The time of waits.
     pub clock: Arc<dyn Clock>,
+    /// Held for long answers.
+    pub long: Arc<Semaphore>,
 }
 
 /// An answer that says why there is none.
@@ -73,8 +85,9 @@ impl First {
         let json = HeaderValue::from_static("application/json");
         let created = self.step(&path, Method::POST, record::PATH, &headers, Some(json), Body::from(body)).await?;
         let created: Created = parsed(&created)?;
-        let result = self.wait(&path, &headers, &created.id).await?;
-        Ok(Json(answer(&result, format)).into_response())
+        let (result, permit) = self.wait(&path, &headers, &created.id).await?;
+        let response = Json(answer(&result, format)).into_response();
+        Ok(response.map(|body| held_until_sent(body, permit)))
     }
 
     /// Takes the form apart; the file goes on to the upload as it comes.
@@ -86,7 +99,7 @@ impl First {
         let mut body = body.into_data_stream();
         let mut parts = Multipart::new(&mut body, boundary);
         let bad = |error: multipart::MultipartError| refuse(error.to_string());
-        let mut form = Form::default();
+        let (mut form, mut length) = (Form::default(), 0);
         while let Some(part) = parts.next_part().await.map_err(bad)? {
             if matches!(part.name.as_str(), "audio" | "video") {
                 if form.uploaded.is_some() {
@@ -95,12 +108,21 @@ impl First {
                 form.uploaded = Some(self.upload(path, headers, &part.filename, &mut parts).await?);
                 continue;
             }
+            let too_many = || refuse("there are too many fields, or they are too long".to_owned());
+            // Also of fields without a text.
+            if form.fields.len() >= FIELDS || part.name.len() > NAME {
+                return Err(too_many());
+            }
             let mut text = Vec::new();
             while let Some(chunk) = parts.chunk().await.map_err(bad)? {
                 text.extend_from_slice(&chunk);
-                if text.len() > FIELD || form.fields.len() >= FIELDS {
-                    return Err(refuse(format!("`{}` is too long, or there are too many fields", part.name)));
+                if text.len() > FIELD {
+                    return Err(refuse(format!("{} must be a string of at most {FIELD} bytes", part.name)));
                 }
+            }
+            length += text.len();
+            if length > ALL_FIELDS {
+                return Err(too_many());
             }
             form.fields.insert(part.name, Value::String(String::from_utf8_lossy(&text).into_owned()));
         }
@@ -139,14 +161,23 @@ impl First {
         parsed(&answered?)
     }
 
-    async fn wait(&self, path: &str, headers: &HeaderMap, id: &str) -> Result<ResultBody, Refused> {
+    /// The result, and what is held until a long one is sent.
+    async fn wait(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        id: &str,
+    ) -> Result<(ResultBody, Option<OwnedSemaphorePermit>), Refused> {
         let mut pause = Duration::from_millis(50);
         loop {
             let target = format!("{}/{id}", record::PATH);
-            let body = self.step(path, Method::GET, &target, headers, None, Body::empty()).await?;
+            let (parts, body) = self.ask(Method::GET, &target, headers, None, Body::empty()).await?.into_parts();
+            let (body, permit) = self.bounded(path, id, &parts, body).await?;
+            let body = succeeded(path, &parts, body)?;
             let record: Record<ResultBody> = parsed(&body)?;
+            drop(body);
             match record.status {
-                Status::Done => return Ok(record.result.unwrap_or_default()),
+                Status::Done => return Ok((record.result.unwrap_or_default(), permit)),
                 Status::Error => return Err(failed(&record)),
                 _ => self.clock.sleep(pause).await,
             }
@@ -164,6 +195,39 @@ impl First {
         kind: Option<HeaderValue>,
         body: Body,
     ) -> Result<Bytes, Refused> {
+        let (parts, body) = self.ask(method, target, headers, kind, body).await?.into_parts();
+        let body = to_bytes(body, SHORT as usize).await.map_err(|error| fault(&error.to_string()))?;
+        succeeded(path, &parts, body)
+    }
+
+    /// The body of a record. Where it is long, it is read when few others are.
+    async fn bounded(
+        &self,
+        path: &str,
+        id: &str,
+        parts: &Parts,
+        body: Body,
+    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refused> {
+        let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = announced.or_else(|| body.size_hint().exact()).unwrap_or(ANSWER);
+        if length > ANSWER {
+            let words = format!("the result is larger than {ANSWER} bytes; read it with GET {}/{id}", record::PATH);
+            tracing::info!(%path, id, length, "a first-version answer is too large");
+            return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &words));
+        }
+        let permit = if length > SHORT { Arc::clone(&self.long).acquire_owned().await.ok() } else { None };
+        let bytes = to_bytes(body, ANSWER as usize).await.map_err(|error| fault(&error.to_string()))?;
+        Ok((bytes, permit))
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        target: &str,
+        headers: &HeaderMap,
+        kind: Option<HeaderValue>,
+        body: Body,
+    ) -> Result<Response, Refused> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
@@ -172,18 +236,31 @@ impl First {
             request.headers_mut().remove(name);
         }
         request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
-        let answered = self.second.clone().answer(request).await;
-        let (parts, body) = answered.into_parts();
-        let body = to_bytes(body, ANSWER).await.map_err(|error| fault(&error.to_string()))?;
-        if parts.status.is_success() {
-            return Ok(body);
-        }
-        let mut refused: Value = serde_json::from_slice(&body).unwrap_or_default();
-        refused["path"] = json!(path);
-        let mut response = (parts.status, Json(refused)).into_response();
-        let again = parts.headers.get(header::RETRY_AFTER).cloned();
-        response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
-        Err(Box::new(response))
+        Ok(self.second.clone().answer(request).await)
+    }
+}
+
+/// The body of an answer; what the second version refuses is refused here in its words.
+fn succeeded(path: &str, parts: &Parts, body: Bytes) -> Result<Bytes, Refused> {
+    if parts.status.is_success() {
+        return Ok(body);
+    }
+    let mut refused: Value = serde_json::from_slice(&body).unwrap_or_default();
+    refused["path"] = json!(path);
+    let mut response = (parts.status, Json(refused)).into_response();
+    let again = parts.headers.get(header::RETRY_AFTER).cloned();
+    response.headers_mut().extend(again.map(|after| (header::RETRY_AFTER, after)));
+    Err(Box::new(response))
+}
+
+/// A body that lets go of a permit when it is sent, or given up.
+fn held_until_sent(body: Body, permit: Option<OwnedSemaphorePermit>) -> Body {
+    match permit {
+        None => body,
+        Some(permit) => Body::from_stream(body.into_data_stream().map(move |piece| {
+            let _held = &permit;
+            piece
+        })),
     }
 }
 

@@ -41,6 +41,10 @@ pub struct Head<P = Value> {
     /// Who is called about its end; decided when it ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<Call>,
+    /// It ended because the service was killed too often while it was in progress; its audio is kept as long as
+    /// this is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub set_aside: bool,
 }
 
 /// The owner of what was kept before records had one.

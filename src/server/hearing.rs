@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,7 +26,22 @@ pub enum HearingError {
     /// The thread of the recogniser ended in the middle; a fault of this program.
     #[error("the recogniser's thread ended before the file did; this is a fault in scribed")]
     Stopped,
+    /// It goes on for longer than anybody records.
+    #[error("the recording is longer than {} hours; split it before", LONGEST.as_secs() / 3600)]
+    TooLong,
+    /// More was said than a result can hold.
+    #[error("more than {MOST_WORDS} words or {MOST_TEXT} bytes of text were recognised; split the recording before")]
+    TooManyWords,
 }
+
+/// Sound of one file that is decoded: a file of a gigabyte may hold years of silence.
+const LONGEST: Duration = Duration::from_secs(1_000 * 3600);
+
+/// Words of one recording, of all its channels: they are held in memory, some 100 bytes each.
+const MOST_WORDS: usize = 3_000_000;
+
+/// Bytes of text of one recording: a word of a vocabulary may be long.
+const MOST_TEXT: usize = 64 << 20;
 
 /// What is asked of the ears.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +72,6 @@ pub struct Hearing {
 /// # Errors
 /// See [`HearingError`].
 pub async fn transcribe(path: &Path, recogniser: Arc<dyn Recogniser>, wishes: Wishes) -> Result<Hearing, HearingError> {
-    let language = recogniser.languages().first().copied().unwrap_or_default();
     let decoder = Decoder::open(path, INACTIVITY).await?;
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
@@ -66,9 +81,9 @@ pub async fn transcribe(path: &Path, recogniser: Arc<dyn Recogniser>, wishes: Wi
     let cut = cut(decoder, wishes.every_channel, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // A recogniser that failed is why nobody took the segments: its error says more.
-    let (words, unknown) = listening.await.map_err(|_| HearingError::Stopped)??;
+    let (transcript, unknown) = listening.await.map_err(|_| HearingError::Stopped)??;
     let channels = u32::try_from(cut?).unwrap_or(u32::MAX);
-    Ok(Hearing { transcript: transcript(words, language), channels, unknown })
+    Ok(Hearing { transcript, channels, unknown })
 }
 
 /// Segments decoded ahead of the recogniser, each at most 1 MB.
@@ -91,7 +106,10 @@ async fn cut(mut decoder: Decoder, every: bool, sender: mpsc::Sender<Work>) -> R
     let mut segmenters: BTreeMap<usize, Segmenter> =
         channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
     let send = async |work| sender.send(work).await.map_err(|_| HearingError::Stopped);
+    let mut left = LONGEST.as_secs() * u64::from(SAMPLE_RATE);
     while let Some(planes) = decoder.next().await? {
+        let length = planes.first().map_or(0, Vec::len) as u64;
+        left = left.checked_sub(length).ok_or(HearingError::TooLong)?;
         for parting in channels.part(&planes) {
             let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
             segmenters.insert(parting.to, so_far);
@@ -112,8 +130,62 @@ async fn cut(mut decoder: Decoder, every: bool, sender: mpsc::Sender<Work>) -> R
     Ok(distinct)
 }
 
-/// Words by channel.
-type Words = BTreeMap<usize, Vec<Heard>>;
+/// What was heard on one channel so far.
+#[derive(Default, Clone)]
+struct Spoken {
+    utterances: Vec<Utterance>,
+    /// Words since the last pause.
+    open: Vec<Heard>,
+}
+
+impl Spoken {
+    fn add(&mut self, heard: Vec<Heard>, channel: usize, language: &str) {
+        for word in heard {
+            if self.open.last().is_some_and(|before| word.start - before.end > PAUSE) {
+                self.pause(channel, language);
+            }
+            self.open.push(word);
+        }
+    }
+
+    fn pause(&mut self, channel: usize, language: &str) {
+        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
+        let words = std::mem::take(&mut self.open);
+        self.utterances.extend((!words.is_empty()).then(|| utterance(&words, channel, language)));
+    }
+
+    /// Of the other channel from now on.
+    fn parted(&self, channel: usize) -> Self {
+        let mut parted = self.clone();
+        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
+        parted.utterances.iter_mut().for_each(|utterance| utterance.channel = channel);
+        parted
+    }
+
+    fn size(&self) -> Size {
+        let ended = self.utterances.iter().flat_map(|utterance| &utterance.words).map(|word| word.text.len());
+        ended.chain(self.open.iter().map(|heard| heard.word.len())).fold(Size::default(), Size::and)
+    }
+}
+
+/// How much was heard.
+#[derive(Default, Clone, Copy)]
+struct Size {
+    words: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn and(self, bytes: usize) -> Self {
+        Self { words: self.words + 1, bytes: self.bytes.saturating_add(bytes) }
+    }
+
+    fn grow(&mut self, more: Self) -> Result<(), HearingError> {
+        self.words = self.words.saturating_add(more.words);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        if self.words > MOST_WORDS || self.bytes > MOST_TEXT { Err(HearingError::TooManyWords) } else { Ok(()) }
+    }
+}
 
 /// On a thread that may block, until the work ends or nobody wants it any more.
 fn listen(
@@ -121,9 +193,10 @@ fn listen(
     recogniser: &dyn Recogniser,
     vocabulary: &[Term],
     dropped: &CancellationToken,
-) -> Result<(Words, Vec<String>), RecogniserError> {
+) -> Result<(Transcript, Vec<String>), HearingError> {
+    let language = recogniser.languages().first().copied().unwrap_or_default();
     let lesson = Arc::new(recogniser.learn(vocabulary)?);
-    let mut words = Words::new();
+    let (mut spoken, mut size) = (BTreeMap::<usize, Spoken>::new(), Size::default());
     while let Some(work) = work.blocking_recv() {
         if dropped.is_cancelled() {
             break;
@@ -131,15 +204,17 @@ fn listen(
         match work {
             Work::Hear(channel, segment) => {
                 let heard = hear(recogniser, &segment, &lesson)?;
-                words.entry(channel).or_default().extend(heard);
+                size.grow(heard.iter().map(|heard| heard.word.len()).fold(Size::default(), Size::and))?;
+                spoken.entry(channel).or_default().add(heard, channel, language);
             }
             Work::Part(Parting { from, to }) => {
-                let so_far = words.get(&from).cloned().unwrap_or_default();
-                words.insert(to, so_far);
+                let so_far = spoken.get(&from).map(|from| from.parted(to)).unwrap_or_default();
+                size.grow(so_far.size())?;
+                spoken.insert(to, so_far);
             }
         }
     }
-    Ok((words, lesson.unknown.clone()))
+    Ok((transcript(spoken, language), lesson.unknown.clone()))
 }
 
 /// The segment's words in seconds from the recording's start.
@@ -150,12 +225,11 @@ fn hear(recogniser: &dyn Recogniser, segment: &Segment, lesson: &Arc<Lesson>) ->
 }
 
 /// Of several channels in order of time.
-fn transcript(words: Words, language: &str) -> Transcript {
+fn transcript(spoken: BTreeMap<usize, Spoken>, language: &str) -> Transcript {
     let mut utterances: Vec<Utterance> = Vec::new();
-    for (channel, words) in words {
-        let channel = u32::try_from(channel).unwrap_or(u32::MAX);
-        let spoken = words.chunk_by(|before, after| after.start - before.end <= PAUSE);
-        utterances.extend(spoken.map(|words| utterance(words, channel, language)));
+    for (channel, mut spoken) in spoken {
+        spoken.pause(channel, language);
+        utterances.append(&mut spoken.utterances);
     }
     utterances.sort_by(|one, other| one.start.total_cmp(&other.start));
     let languages = utterances.first().map(|first| first.language.clone());
@@ -209,6 +283,14 @@ fn rounded(value: f64, decimals: i32) -> f64 {
 mod tests {
     use super::*;
 
+    fn transcript<const N: usize>(channels: [(usize, Vec<Heard>); N]) -> Transcript {
+        let mut spoken = BTreeMap::<usize, Spoken>::new();
+        for (channel, heard) in channels {
+            spoken.entry(channel).or_default().add(heard, channel, "en");
+        }
+        super::transcript(spoken, "en")
+    }
+
     fn heard(word: &str, start: f64, end: f64, confidence: f64) -> Heard {
         Heard { word: word.to_owned(), start, end, confidence }
     }
@@ -221,7 +303,7 @@ mod tests {
             heard("i", 1.6, 1.7, 0.5),
             heard("in", 2.31, 2.5, 1.0),
         ];
-        let transcript = transcript(Words::from([(0, words)]), "en");
+        let transcript = transcript([(0, words)]);
         assert_eq!(transcript.text(), "Now I'm I In");
         let [first, second] = &transcript.utterances[..] else { panic!("{transcript:?}") };
         assert_eq!((first.start, first.end, first.confidence), (1.0, 1.7, 0.64));
@@ -242,13 +324,13 @@ mod tests {
     #[test]
     fn channels_are_told_in_order_of_time() {
         let left = vec![heard("one", 0.0, 0.5, 1.0), heard("three", 4.0, 4.5, 1.0)];
-        let transcript = transcript(Words::from([(0, left), (2, vec![heard("two", 2.0, 2.5, 1.0)])]), "en");
+        let transcript = transcript([(0, left), (2, vec![heard("two", 2.0, 2.5, 1.0)])]);
         let told: Vec<(&str, u32)> = transcript.utterances.iter().map(|u| (u.text.as_str(), u.channel)).collect();
         assert_eq!(told, [("One", 0), ("Two", 2), ("Three", 0)]);
     }
 
     #[test]
     fn nothing_heard_is_an_empty_transcript() {
-        assert_eq!(transcript(Words::new(), "en"), Transcript::default());
+        assert_eq!(transcript([]), Transcript::default());
     }
 }

@@ -3,11 +3,12 @@
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::head::{Call, Head};
 use crate::server::line::Line;
+use crate::server::starts::MOST;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -27,6 +28,33 @@ pub struct Index {
     calls: BTreeSet<(Timestamp, Timestamp, usize)>,
     /// The newest creation time that was given out.
     last: Option<Timestamp>,
+    /// What was in progress when the service was killed, and waits to be started again.
+    suspects: BTreeMap<Timestamp, Suspect>,
+    /// What is in progress: fetched or heard.
+    busy: HashSet<Timestamp>,
+    /// The suspect that is in progress.
+    alone: Option<Timestamp>,
+    /// Those that would be set aside after the next kill may be started.
+    tries_last: bool,
+    /// What was set aside.
+    set_aside: BTreeSet<Timestamp>,
+}
+
+/// A transcription that was in progress when the service was killed.
+#[derive(Debug, Clone, Copy)]
+struct Suspect {
+    kills: u32,
+    waits: Waits,
+}
+
+/// What may be begun now.
+enum Turn {
+    /// Whatever is next in its line.
+    Anything,
+    /// One suspect.
+    Only(Timestamp),
+    /// Nothing: a suspect is in progress, or waits for the end of all others.
+    Nothing,
 }
 
 /// One transcription.
@@ -45,6 +73,8 @@ pub struct Entry {
     pub metadata: Option<Box<RawValue>>,
     /// Bytes of its files, uploads aside.
     pub bytes: u64,
+    /// It ended because the service was killed too often while it was in progress.
+    pub set_aside: bool,
 }
 
 /// What one owner has at the desk.
@@ -114,14 +144,20 @@ impl Index {
         self.entries.insert(created, entry);
     }
 
-    /// Takes in what was found at the start.
-    pub fn restore(&mut self, created: Timestamp, entry: Entry, waits: Waits, calls: &[Call]) {
+    /// Takes in what was found at the start, and how often the service was killed during it.
+    pub fn restore(&mut self, created: Timestamp, entry: Entry, waits: Waits, calls: &[Call], kills: u32) {
         self.last = self.last.max(Some(created));
+        if entry.set_aside {
+            self.set_aside.insert(created);
+        }
         match entry.ended {
             Some(ended) => drop(self.ended.insert((ended, created))),
             None => {
                 self.load(entry.owner).open += 1;
-                self.line(waits).push(entry.owner, created);
+                match kills {
+                    0 => self.line(waits).push(entry.owner, created),
+                    _ => drop(self.suspects.insert(created, Suspect { kills, waits })),
+                }
             }
         }
         self.add_calls(created, calls);
@@ -131,7 +167,12 @@ impl Index {
 
     /// The next one whose audio is to be fetched.
     pub fn take_to_fetch(&mut self) -> Option<(Timestamp, &Entry)> {
-        let created = self.fetching.pop(|_| true)?;
+        let created = match self.turn() {
+            Turn::Anything => self.fetching.pop(|_| true)?,
+            Turn::Only(suspect) => self.take_suspect(suspect, Waits::ToBeFetched)?,
+            Turn::Nothing => return None,
+        };
+        self.busy.insert(created);
         self.entries.get(&created).map(|entry| (created, entry))
     }
 
@@ -140,15 +181,63 @@ impl Index {
     pub fn take_to_hear(&mut self, running: usize) -> Option<(Timestamp, &Entry)> {
         let owners = &self.owners;
         let may = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
-        let created = self.hearing.pop(may)?;
+        let created = match self.turn() {
+            Turn::Anything => self.hearing.pop(may)?,
+            Turn::Only(suspect) => self.take_suspect(suspect, Waits::ToBeHeard)?,
+            Turn::Nothing => return None,
+        };
+        self.busy.insert(created);
         let entry = self.entries.get_mut(&created)?;
         entry.status = Status::Processing;
         self.owners.entry(entry.owner).or_default().running += 1;
         Some((created, entry))
     }
 
-    /// Puts back what was taken to be heard, or what is fetched now.
+    /// Suspects go first, and each of them alone: if the service is killed again, it is known by which. Those
+    /// that this would condemn wait for a while first, so that whoever kills the service again and again for
+    /// other reasons condemns none.
+    fn turn(&self) -> Turn {
+        if self.alone.is_some() {
+            return Turn::Nothing;
+        }
+        let may = |suspect: &Suspect| suspect.kills < MOST && (suspect.kills + 1 < MOST || self.tries_last);
+        let next = self.suspects.iter().filter(|(_, suspect)| may(suspect));
+        match next.min_by_key(|(created, suspect)| (suspect.kills, **created)) {
+            None => Turn::Anything,
+            Some((created, _)) if self.busy.is_empty() => Turn::Only(*created),
+            Some(_) => Turn::Nothing,
+        }
+    }
+
+    fn take_suspect(&mut self, created: Timestamp, waits: Waits) -> Option<Timestamp> {
+        self.suspects.get(&created).filter(|suspect| suspect.waits == waits)?;
+        self.suspects.remove(&created);
+        self.alone = Some(created);
+        Some(created)
+    }
+
+    /// From now on those may be started too that are set aside if the service is killed once more.
+    pub fn try_last(&mut self) {
+        self.tries_last = true;
+    }
+
+    fn leave(&mut self, created: Timestamp) {
+        self.busy.remove(&created);
+        self.suspects.remove(&created);
+        if self.alone == Some(created) {
+            self.alone = None;
+        }
+    }
+
+    /// What was set aside of one owner, or of all, oldest first.
+    pub fn set_aside(&self, owner: Option<&Hash>) -> impl Iterator<Item = Uuid> {
+        let entries = self.set_aside.iter().filter_map(|created| self.entries.get(created));
+        entries.filter(move |entry| owner.is_none_or(|owner| entry.owner == *owner)).map(|entry| entry.id)
+    }
+
+    /// Puts back what was taken to be heard, or what is fetched now. It did no harm: it waits like any other.
     pub fn put_back(&mut self, created: Timestamp, waits: Waits) {
+        self.leave(created);
         let Some(entry) = self.entries.get_mut(&created) else { return };
         let (owner, ran) = (entry.owner, entry.status == Status::Processing);
         entry.status = Status::Queued;
@@ -158,10 +247,14 @@ impl Index {
 
     /// Ends one.
     pub fn end(&mut self, created: Timestamp, head: &Head, bytes: u64) {
+        self.leave(created);
+        if head.set_aside {
+            self.set_aside.insert(created);
+        }
         let (Some(entry), Some(ended)) = (self.entries.get_mut(&created), &head.ended) else { return };
         let ran = entry.status == Status::Processing;
         entry.status = if ended.failure.is_some() { Status::Error } else { Status::Done };
-        (entry.ended, entry.bytes) = (Some(ended.at), bytes);
+        (entry.ended, entry.bytes, entry.set_aside) = (Some(ended.at), bytes, head.set_aside);
         let owner = entry.owner;
         let load = self.load(owner);
         load.open -= 1;
@@ -174,6 +267,7 @@ impl Index {
     pub fn forget(&mut self, id: Uuid) -> Option<Entry> {
         let created = self.by_id.remove(&id)?;
         let entry = self.entries.remove(&created)?;
+        self.set_aside.remove(&created);
         if let Some(ended) = entry.ended {
             self.ended.remove(&(ended, created));
         }
@@ -183,6 +277,13 @@ impl Index {
     /// One by its id.
     pub fn get(&self, id: Uuid) -> Option<&Entry> {
         self.entries.get(self.by_id.get(&id)?)
+    }
+
+    /// When one was created that has not ended, whose it is, and its upload.
+    pub fn open(&self, id: Uuid) -> Option<(Timestamp, Hash, Uuid)> {
+        let created = *self.by_id.get(&id)?;
+        let entry = self.entries.get(&created).filter(|entry| entry.ended.is_none())?;
+        Some((created, entry.owner, entry.upload))
     }
 
     /// One by its id, if it is this owner's.
@@ -217,6 +318,21 @@ impl Index {
             }
         }
         NextCall::None
+    }
+
+    /// Every call that is due at some time.
+    pub fn due_calls(&self) -> Vec<Due> {
+        let due = |(_, created, number): &(Timestamp, Timestamp, usize)| {
+            self.entries.get(created).map(|entry| Due { id: entry.id, number: *number })
+        };
+        self.calls.iter().filter_map(due).collect()
+    }
+
+    /// Takes one call out, whenever it is due.
+    pub fn take_out_call(&mut self, due: Due) {
+        if let Some(created) = self.by_id.get(&due.id) {
+            self.calls.retain(|(_, of, number)| (of, *number) != (created, due.number));
+        }
     }
 
     /// Puts a call back to where it is due.

@@ -106,6 +106,8 @@ async fn read(service: &Service, owner: Hash, body: Vec<u8>) -> Result<desk::Req
     if let Some(recogniser) = service.recogniser.opened().filter(|_| body.len() <= SHORT) {
         return request::read(&body, owner, recogniser.languages());
     }
+    // Never closed.
+    let _permit = service.long_bodies.acquire().await;
     let recogniser = Arc::clone(&service.recogniser);
     let read = blocking(move || {
         let recogniser = recogniser.get().map_err(|error| Refusal::unavailable(error.to_string()))?;

@@ -1,39 +1,295 @@
-//! How much of a parameter this service takes: what the interface leaves open and a recogniser does not.
+//! How much of each parameter this service takes, where the interface sets no bound. Looked at before anything
+//! else is, on the JSON itself, so that what is too much costs nothing more.
 
-use crate::wire::params::Params;
+use crate::wire::fields::METADATA;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// Levels of arrays and objects in each other.
+const DEPTH: usize = 32;
+
+/// Characters of a key.
+const KEY: usize = 256;
+
+/// Entries of an array and keys of an object that have no bound of their own.
+const ENTRIES: usize = 1_000;
 
 /// Words of a vocabulary: each is a few kilobytes in the recogniser, for as long as the transcription lasts.
 const VOCABULARY: usize = 10_000;
 
-/// Spellings that are looked for.
-const SPELLINGS: usize = 100_000;
+/// Ways to say one word.
+const PRONUNCIATIONS: usize = 100;
+
+/// Spellings that are looked for, of all keys together.
+const SPELLINGS: usize = 10_000;
+
+/// Characters of a text that has no bound of its own.
+const TEXT: usize = 50_000;
+
+/// Characters of a word of a vocabulary, of a way to say it, and of a spelling: each occurrence is written so.
+const WORD: usize = 256;
+
+/// Characters of an address.
+const ADDRESS: usize = 8_192;
+
+/// Characters of a model's name.
+const NAME: usize = 256;
+
+/// Mistakes that are told at most.
+const TOLD: usize = 100;
 
 /// What is more than this service takes, as "field must …".
-pub fn beyond(params: &Params) -> Vec<String> {
-    let words = params.custom_vocabulary_config.as_ref().map_or(0, |config| config.vocabulary.len());
-    let dictionary = params.custom_spelling_config.as_ref().map(|config| &config.spelling_dictionary);
-    let spellings = dictionary.map_or(0, |dictionary| dictionary.values().map(Vec::len).sum());
-    let limits = [
-        ("custom_vocabulary_config.vocabulary", words, VOCABULARY),
-        ("custom_spelling_config.spelling_dictionary", spellings, SPELLINGS),
-    ];
-    let over = limits.into_iter().filter(|(_, count, most)| count > most);
-    over.map(|(field, _, most)| format!("{field} must hold at most {most} entries")).collect()
+pub fn beyond(body: &Value) -> Vec<String> {
+    let mut walk = Walk::default();
+    walk.value(&mut Vec::new(), body);
+    walk.wrong
+}
+
+/// The first of what is wrong, and how many more there are: an answer is no larger than what it answers.
+pub fn told(mut wrong: Vec<String>) -> Vec<String> {
+    let more = wrong.len().saturating_sub(TOLD);
+    wrong.truncate(TOLD);
+    wrong.extend((more > 0).then(|| format!("body must be corrected in {more} more places, which are not listed")));
+    wrong
+}
+
+#[derive(Default)]
+struct Walk {
+    wrong: Vec<String>,
+}
+
+/// The names of objects' keys and `[]` for an element, from the top.
+type Path<'a> = Vec<&'a str>;
+
+impl Walk {
+    fn value<'a>(&mut self, path: &mut Path<'a>, value: &'a Value) {
+        // Each level costs one call here and in what comes after.
+        if path.len() > DEPTH {
+            return self.say("body", &format!("must not be nested deeper than {DEPTH} levels"));
+        }
+        match value {
+            Value::String(text) => self.text(path, text),
+            Value::Array(list) => self.list(path, list),
+            Value::Object(map) => {
+                let most = if is_dictionary(path) { SPELLINGS } else { ENTRIES };
+                if !self.holds(path, map.len(), most) {
+                    return;
+                }
+                if is_dictionary(path) {
+                    self.holds(path, map.values().map(entries).sum(), SPELLINGS);
+                }
+                for (key, inner) in map {
+                    // It has a bound for all of it; only its depth is looked at.
+                    if path.first() != Some(&METADATA) && is_longer(key, KEY) {
+                        let start: String = key.chars().take(20).collect();
+                        self.say(
+                            &shown(path),
+                            &format!("must not have a key of more than {KEY} characters (`{start}…`)"),
+                        );
+                        continue;
+                    }
+                    path.push(key);
+                    self.value(path, inner);
+                    path.pop();
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn text(&mut self, path: &Path<'_>, text: &str) {
+        let most = longest_text(path);
+        if is_longer(text, most) {
+            self.say(&shown(path), &format!("must be a string of at most {most} characters"));
+        }
+    }
+
+    fn list<'a>(&mut self, path: &mut Path<'a>, list: &'a [Value]) {
+        if !self.holds(path, list.len(), most_entries(path)) {
+            return;
+        }
+        if let Some(twice) = is_set(path).then(|| repeated(list)).flatten() {
+            self.say(&shown(path), &format!("must not hold {twice} more than once"));
+        }
+        path.push("[]");
+        list.iter().for_each(|element| self.value(path, element));
+        path.pop();
+    }
+
+    fn holds(&mut self, path: &Path<'_>, count: usize, most: usize) -> bool {
+        if count > most {
+            self.say(&shown(path), &format!("must hold at most {most} entries"));
+        }
+        count <= most
+    }
+
+    /// What is wrong in a hundred elements of one list is told once.
+    fn say(&mut self, field: &str, must: &str) {
+        let words = format!("{field} {must}");
+        if self.wrong.len() <= TOLD && !self.wrong.contains(&words) {
+            self.wrong.push(words);
+        }
+    }
+}
+
+fn is_dictionary(path: &Path<'_>) -> bool {
+    **path == ["custom_spelling_config", "spelling_dictionary"]
+}
+
+fn longest_text(path: &Path<'_>) -> usize {
+    match path[..] {
+        [METADATA, ..] => usize::MAX,
+        ["audio_url" | "callback_url"] | ["callback_config", "url"] => ADDRESS,
+        ["model"] | [_, "model"] => NAME,
+        ["custom_vocabulary" | "custom_vocabulary_config", ..] => WORD,
+        ["custom_spelling_config", ..] => WORD,
+        _ => TEXT,
+    }
+}
+
+fn most_entries(path: &Path<'_>) -> usize {
+    match path[..] {
+        ["custom_vocabulary"] | ["custom_vocabulary_config", "vocabulary"] => VOCABULARY,
+        [.., "pronunciations"] => PRONUNCIATIONS,
+        ["custom_spelling_config", "spelling_dictionary", _] => SPELLINGS,
+        _ => ENTRIES,
+    }
+}
+
+/// Lists of which each element makes a copy of the text.
+fn is_set(path: &Path<'_>) -> bool {
+    matches!(path[..], ["subtitles_config", "formats"] | ["translation_config", "target_languages"])
+}
+
+fn repeated(list: &[Value]) -> Option<String> {
+    let mut seen = HashSet::new();
+    let texts = list.iter().filter_map(Value::as_str);
+    texts.map(|text| (text, seen.insert(text))).find(|(_, is_new)| !is_new).map(|(text, _)| {
+        let start: String = text.chars().take(20).collect();
+        format!("`{start}`")
+    })
+}
+
+fn entries(value: &Value) -> usize {
+    value.as_array().map_or(1, Vec::len)
+}
+
+/// Without a count of all characters where their bytes say enough.
+fn is_longer(text: &str, most: usize) -> bool {
+    text.len() > most && text.chars().nth(most).is_some()
+}
+
+fn shown(path: &Path<'_>) -> String {
+    if path.is_empty() { "body".to_owned() } else { path.join(".").replace(".[]", "[]") }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::params::{CustomVocabularyConfig, Vocabulary};
+    use serde_json::json;
+
+    fn none(body: &Value) {
+        assert_eq!(beyond(body), [] as [&str; 0]);
+    }
 
     #[test]
-    fn a_vocabulary_has_an_end() {
-        let with = |count| {
-            let vocabulary = vec![Vocabulary { value: "word".to_owned(), ..Vocabulary::default() }; count];
-            let config = CustomVocabularyConfig { vocabulary, default_intensity: None };
-            beyond(&Params { custom_vocabulary_config: Some(config), ..Params::default() })
-        };
-        assert_eq!(with(VOCABULARY), [] as [&str; 0]);
-        assert_eq!(with(VOCABULARY + 1), ["custom_vocabulary_config.vocabulary must hold at most 10000 entries"]);
+    fn what_a_real_archive_sends_passes() {
+        let words: Vec<Value> =
+            (0..VOCABULARY).map(|n| json!({ "value": format!("word {n}"), "intensity": 0.5 })).collect();
+        let spellings: serde_json::Map<String, Value> =
+            (0..SPELLINGS).map(|n| (format!("Spelling {n}"), json!([format!("spelling {n}")]))).collect();
+        none(&json!({
+            "audio_url": format!("https://x.example/{}", "a".repeat(4_000)),
+            "custom_vocabulary": true,
+            "custom_vocabulary_config": { "vocabulary": words },
+            "custom_spelling_config": { "spelling_dictionary": spellings },
+            "audio_to_llm_config": { "prompts": vec!["p".repeat(5_000); 20] },
+            "subtitles_config": { "formats": ["srt", "vtt"] },
+            "translation_config": { "target_languages": ["en", "fr"], "context": "c".repeat(20_000) },
+            "custom_metadata": { "x".repeat(1_000): "y".repeat(900) },
+            "pii_redaction_config": { "entity_types": ["NAME", "NAME"] },
+            "unknown": { "a": [1, 2, 3] },
+        }));
+        none(&json!({ "model": "ö".repeat(NAME) }));
+    }
+
+    #[test]
+    fn each_bound_has_its_words() {
+        let long = "x".repeat(900_000);
+        let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
+        for (body, words) in [
+            (json!({ "audio_url": &long }), "audio_url must be a string of at most 8192 characters"),
+            (
+                json!({ "callback_config": { "url": &long } }),
+                "callback_config.url must be a string of at most 8192 characters",
+            ),
+            (json!({ "model": &long }), "model must be a string of at most 256 characters"),
+            (
+                json!({ "audio_to_llm_config": { "model": &long } }),
+                "audio_to_llm_config.model must be a string of at most 256 characters",
+            ),
+            (
+                json!({ "audio_to_llm_config": { "prompts": [&long] } }),
+                "audio_to_llm_config.prompts[] must be a string of at most 50000 characters",
+            ),
+            (
+                json!({ "audio_to_llm_config": { "prompts": vec![""; 1_001] } }),
+                "audio_to_llm_config.prompts must hold at most 1000 entries",
+            ),
+            (json!({ "context_prompt": &long }), "context_prompt must be a string of at most 50000 characters"),
+            (
+                json!({ "language_config": { "languages": vec!["en"; 1_001] } }),
+                "language_config.languages must hold at most 1000 entries",
+            ),
+            (
+                json!({ "custom_vocabulary_config": { "vocabulary": vec!["a"; 10_001] } }),
+                "custom_vocabulary_config.vocabulary must hold at most 10000 entries",
+            ),
+            (
+                json!({ "custom_vocabulary_config": { "vocabulary": [&long, &long] } }),
+                "custom_vocabulary_config.vocabulary[] must be a string of at most 256 characters",
+            ),
+            (
+                json!({ "custom_vocabulary_config": { "vocabulary": [{ "value": "a", "pronunciations": vec!["a"; 101] }] } }),
+                "custom_vocabulary_config.vocabulary[].pronunciations must hold at most 100 entries",
+            ),
+            (json!({ "custom_vocabulary": vec!["a"; 10_001] }), "custom_vocabulary must hold at most 10000 entries"),
+            (
+                json!({ "custom_spelling_config": { "spelling_dictionary": { &long: ["a"] } } }),
+                "custom_spelling_config.spelling_dictionary must not have a key of more than 256 characters (`xxxxxxxxxxxxxxxxxxxx…`)",
+            ),
+            (
+                json!({ "custom_spelling_config": { "spelling_dictionary": { "A": [&long] } } }),
+                "custom_spelling_config.spelling_dictionary.A[] must be a string of at most 256 characters",
+            ),
+            (
+                json!({ "custom_spelling_config": { "spelling_dictionary": { "A": vec!["a"; 6_000], "B": vec!["b"; 6_000] } } }),
+                "custom_spelling_config.spelling_dictionary must hold at most 10000 entries",
+            ),
+            (
+                json!({ "subtitles_config": { "formats": ["srt", "vtt", "srt"] } }),
+                "subtitles_config.formats must not hold `srt` more than once",
+            ),
+            (
+                json!({ "translation_config": { "target_languages": ["en", "en"] } }),
+                "translation_config.target_languages must not hold `en` more than once",
+            ),
+            (json!({ &long: 1 }), "body must not have a key of more than 256 characters (`xxxxxxxxxxxxxxxxxxxx…`)"),
+            (json!({ "unknown": deep }), "body must not be nested deeper than 32 levels"),
+            (
+                Value::Object((0..1_001).map(|n| (n.to_string(), json!(1))).collect()),
+                "body must hold at most 1000 entries",
+            ),
+        ] {
+            assert_eq!(beyond(&body), [words]);
+        }
+    }
+
+    #[test]
+    fn an_answer_does_not_grow_with_what_is_wrong() {
+        let wrong = told((0..1_000).map(|n| n.to_string()).collect());
+        assert_eq!(wrong.len(), TOLD + 1);
+        assert_eq!(wrong[TOLD], "body must be corrected in 900 more places, which are not listed");
+        assert_eq!(told(vec!["one".to_owned()]), ["one"]);
     }
 }

@@ -132,18 +132,28 @@ type Frame = Result<Bytes, io::Error>;
 fn send_items(shelves: &Shelves, owner: &Hash, items: Vec<Item>, sender: &mpsc::Sender<Frame>) {
     let mut comma = "";
     for item in items {
-        let json = match item {
+        let mut is_wanted = true;
+        let mut send = |bytes: Vec<u8>| {
+            let begun = std::mem::replace(&mut comma, "").as_bytes();
+            is_wanted = sender.blocking_send(Ok(Bytes::from([begun, &bytes].concat()))).is_ok();
+            is_wanted
+        };
+        let sent = match item {
             Item::Recorded(id) => match shelves.desk.read(id, owner) {
                 // Deleted since the list was made.
                 Ok(None) => continue,
-                Ok(Some(standing)) => serde_json::to_string(&answer::record(standing)).map_err(Into::into),
+                Ok(Some(standing)) => answer::record(standing).and_then(|record| record.hand_over(send)),
                 Err(error) => Err(error),
             },
-            Item::Live(place) => shelves.live.read(place).map(|record| record.get().to_owned()),
+            Item::Live(place) => shelves.live.read(place).map(|record| {
+                send(record.get().as_bytes().to_vec());
+            }),
         };
-        let failed = json.is_err();
-        let frame = json.map(|json| Bytes::from(format!("{comma}{json}")));
-        if sender.blocking_send(frame).is_err() || failed {
+        if let Err(error) = sent {
+            let _ = sender.blocking_send(Err(error));
+            return;
+        }
+        if !is_wanted {
             return;
         }
         comma = ",";

@@ -144,7 +144,7 @@ impl LiveRecords {
         let (mut imported, mut wrong) = (Imported::default(), Vec::new());
         let mut seen: HashMap<String, (usize, Hash)> = HashMap::new();
         let mut to = io::BufWriter::new(to);
-        for (number, line) in (1..).zip(lines.split(b'\n')) {
+        for (number, line) in (1..).zip(lines_of(lines)) {
             let line = line?;
             if line.trim_ascii().is_empty() {
                 continue;
@@ -264,15 +264,17 @@ impl State {
         let mut offset = 0;
         for line in lines.split(b'\n') {
             let line = line?;
-            let Line { v, owner, record } = serde_json::from_slice(&line)?;
-            if v != 1 {
-                return Err(io::Error::other(format!("live records of a newer release of scribed (version {v})")));
-            }
             let place = Place { file, offset, length: line.len() };
             offset += line.len() as u64 + 1;
-            let words = || io::Error::other(format!("a live record in file {file} cannot be read"));
-            let live = live::read_again(record.get()).ok_or_else(words)?;
-            self.insert(live, owner, place);
+            match written(&line)? {
+                Some((owner, live)) => self.insert(live, owner, place),
+                // The file stays as it is; all other records of all files are served.
+                None => tracing::error!(
+                    file,
+                    at = place.offset,
+                    "a live transcription's record cannot be read and is left out; import it again"
+                ),
+            }
         }
         Ok(offset)
     }
@@ -285,6 +287,43 @@ impl State {
         let entry = Entry { status: live.status, metadata: live.metadata, content, place };
         self.entries.insert((live.created, live.id, owner), entry);
     }
+}
+
+/// What a line of a file says; `None` where it is damaged.
+fn written(line: &[u8]) -> io::Result<Option<(Hash, Live)>> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    match serde_json::from_slice::<Version>(line) {
+        Ok(Version { v }) if v != 1 => {
+            return Err(io::Error::other(format!("live records of a newer release of scribed (version {v})")));
+        }
+        _ => {}
+    }
+    let line: Option<Line> = serde_json::from_slice(line).ok();
+    Ok(line.and_then(|Line { owner, record, .. }| Some((owner, live::read_again(record.get())?))))
+}
+
+/// Bytes of one line that is imported.
+const LONGEST_LINE: usize = 256 << 20;
+
+/// The lines of a file, each without its end; a line that is too long ends them.
+fn lines_of(mut from: impl BufRead) -> impl Iterator<Item = io::Result<Vec<u8>>> {
+    std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        match from.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(_) if line.len() > LONGEST_LINE => {
+                Some(Err(io::Error::other(format!("a line is longer than {LONGEST_LINE} bytes"))))
+            }
+            Ok(_) => {
+                line.pop_if(|end| *end == b'\n');
+                Some(Ok(line))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    })
 }
 
 fn read_line(line: &[u8]) -> Result<Live, Vec<String>> {

@@ -9,6 +9,7 @@ use crate::server::index::{Entry, Index, Waits};
 use crate::server::ledger::{LEDGER, Ledger};
 use crate::server::recovery;
 use crate::server::shelf::Shelf;
+use crate::server::starts::{Starts, Work};
 use crate::wire::record::Status;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -60,6 +61,8 @@ pub struct Opened {
     pub ledger: Arc<Ledger>,
     /// Who writes it.
     pub committer: Committer,
+    /// What was in progress when the service was killed.
+    pub starts: Arc<Starts>,
 }
 
 /// What every file says, whatever else a newer release may write into it.
@@ -90,10 +93,11 @@ pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
     }
     let shelf = Shelf::open(root.join("uploads"), rules.limits, rules.first_owner).map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
-    let index = rebuild(root, &shelf, rules, &ledger, failed)?;
+    let starts = Arc::new(Starts::open(root).map_err(failed)?);
+    let index = rebuild(root, &shelf, rules, &ledger, &starts, failed)?;
     let committer = Committer::start(&ledger).map_err(failed)?;
     committer.tidy();
-    Ok(Opened { id, lock, shelf, index, ledger, committer })
+    Ok(Opened { id, lock, shelf, index, ledger, committer, starts })
 }
 
 /// Whoever is just leaving writes to the end what it has begun: that is waited for.
@@ -135,15 +139,29 @@ fn rebuild(
     shelf: &Shelf,
     rules: &Rules,
     ledger: &Ledger,
+    starts: &Starts,
     failed: impl Fn(io::Error) -> DeskError,
 ) -> Result<Index, DeskError> {
     let (folder, results) = (root.join("transcriptions"), root.join("results"));
     // Results are written before their end is: what has none with it was cut short.
     let mut strays: HashSet<Uuid> = files::ids(&results).map_err(&failed)?.into_iter().collect();
     let mut index = Index::default();
+    let kills = starts.kills();
+    let kills = |id| kills.get(&id).map_or(0, |kills| kills.count);
     for id in files::ids(&folder).map_err(&failed)? {
         let path = folder.join(format!("{id}.json"));
-        let bytes = fs::read(&path).map_err(&failed)?;
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            // One record that the disk does not give back must not keep all others from being served.
+            Err(error) => {
+                tracing::error!(
+                    path = %path.display(), %error,
+                    "a transcription's record cannot be read; it is left as it is and not served until a start can read it"
+                );
+                strays.remove(&id);
+                continue;
+            }
+        };
         if let Ok(Version { v }) = serde_json::from_slice(&bytes) {
             check_version(&path, v)?;
         }
@@ -154,7 +172,7 @@ fn rebuild(
                 strays.remove(&id);
                 // What has a file of its own is newer there.
                 ledger.settle(id);
-                restore(&mut index, id, head, size, shelf, rules);
+                restore(&mut index, id, head, (size, kills(id)), shelf, rules);
             }
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "a damaged transcription is set aside");
@@ -167,27 +185,32 @@ fn rebuild(
     for id in ledger.needed() {
         // That it can be read, and by this release, was seen when the ledger was opened.
         let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
-        restore(&mut index, id, head, 0, shelf, rules);
+        restore(&mut index, id, head, (0, kills(id)), shelf, rules);
     }
+    // What has ended since, or was removed, needs no count.
+    let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
+    let over = starts.kills().into_iter().filter(|(id, kills)| kills.work != Work::Delivery && !is_open(id));
+    over.for_each(|(id, _)| starts.forget(id));
     for id in strays {
         files::remove(&results.join(format!("{id}.json"))).map_err(&failed)?;
     }
     Ok(index)
 }
 
-fn restore(index: &mut Index, id: Uuid, head: Head, size: u64, shelf: &Shelf, rules: &Rules) {
+fn restore(index: &mut Index, id: Uuid, head: Head, (size, kills): (u64, u32), shelf: &Shelf, rules: &Rules) {
     let status = match &head.ended {
         None => Status::Queued,
         Some(Ended { failure: None, .. }) => Status::Done,
         Some(Ended { failure: Some(_), .. }) => Status::Error,
     };
     let upload = files::parse_id(&head.upload).unwrap_or_default();
-    let has_audio = shelf.remember(upload, head.ended.is_none());
+    let has_audio = shelf.remember(upload, head.ended.is_none() || head.set_aside);
     let waits = if head.source.is_some() && !has_audio { Waits::ToBeFetched } else { Waits::ToBeHeard };
     let owner = if head.owner == NOBODY { rules.first_owner } else { head.owner };
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
     let bytes = if ended.is_some() { size } else { 0 };
     shelf.add_records(bytes);
-    let entry = Entry { id, owner, upload, status, ended, metadata: head.metadata, bytes };
-    index.restore(head.created, entry, waits, &head.calls);
+    let (metadata, set_aside) = (head.metadata, head.set_aside);
+    let entry = Entry { id, owner, upload, status, ended, metadata, bytes, set_aside };
+    index.restore(head.created, entry, waits, &head.calls, kills);
 }

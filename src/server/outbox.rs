@@ -5,6 +5,8 @@ use crate::domain::names::Timestamp;
 use crate::server::calls;
 use crate::server::desk::{Call, Callee, Desk, Standing};
 use crate::server::index::{Due, NextCall};
+use crate::server::starts::{self, Underway, Work};
+use crate::server::streamed::Streamed;
 use crate::server::worker::AGAIN;
 use std::io;
 
@@ -16,7 +18,7 @@ pub struct Letter {
     /// The same at every attempt.
     pub name: String,
     /// JSON.
-    pub body: Vec<u8>,
+    pub body: Streamed,
 }
 
 impl Desk {
@@ -33,8 +35,38 @@ impl Desk {
         let Some(owner) = self.index().get(due.id).map(|entry| entry.owner) else { return Ok(None) };
         let Some(Standing { head, result, .. }) = self.read(due.id, &owner)? else { return Ok(None) };
         let (Some(ended), Some(call)) = (&head.ended, head.calls.get(due.number)) else { return Ok(None) };
-        let body = calls::body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())?;
+        // The webhook's body holds no result.
+        let result = result.filter(|_| call.to != Callee::Webhook);
+        let body = Streamed::of(result, |result| {
+            calls::body(&call.to, due.id, ended, result.as_deref(), head.metadata.as_deref())
+        })?;
         Ok(Some(Letter { to: call.to.clone(), name: calls::name(due.id, ended), body }))
+    }
+
+    /// Notes on the disk that an attempt of a call begins; if the service is killed before the answer is dropped,
+    /// the next start counts it as one that failed.
+    ///
+    /// # Errors
+    /// Those of the file system: then it must not begin.
+    pub fn begin_call(&self, due: Due) -> io::Result<Underway> {
+        self.starts.begin(starts::of_call(due.id, due.number), Work::Delivery)
+    }
+
+    /// Counts the attempts during which the service was killed: what kills it is not tried for ever.
+    pub(super) fn count_killed_calls(&self) {
+        let mut kills = self.starts.kills();
+        kills.retain(|_, kills| kills.work == Work::Delivery);
+        if kills.is_empty() {
+            return;
+        }
+        let due = self.index().due_calls();
+        for due in due.into_iter().filter(|due| kills.contains_key(&starts::of_call(due.id, due.number))) {
+            self.index().take_out_call(due);
+            if let Err(error) = self.settle(due, false) {
+                tracing::error!(id = %due.id, %error, "a call during which the service was killed cannot be counted; it is made after the next start");
+            }
+        }
+        kills.into_keys().for_each(|key| self.starts.forget(key));
     }
 
     /// Writes down how an attempt of a call went; whether there will be another one.

@@ -2,15 +2,18 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
-use crate::domain::transcript::{Transcript, Utterance};
+use crate::domain::transcript::Transcript;
 use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
 use crate::server::hearing::{Hearing, Wishes};
 use crate::server::recogniser::Term;
+use crate::server::wording::Grown;
 use crate::server::{undone, wording};
-use crate::wire::enrichment::{Either, Envelope, EnvelopeError, Sentence, Shapes, Translated};
+use crate::wire::enrichment::{Enrichments, Envelope, EnvelopeError, Shapes};
 use crate::wire::params::{Params, SubtitleFormat, SubtitleStyle, SubtitlesConfig, Vocabulary};
-use crate::wire::result::{ResultBody, ResultMetadata, Subtitles, Transcription};
+use crate::wire::result::ResultMetadata;
+use crate::wire::result_out::{Joined, ResultOut, SubtitlesOut, Texts, TranscriptionOut, TranslatedOut, Utterances};
 use serde_json::{Value, json};
+use std::io::{self, Write};
 use std::time::Duration;
 
 /// What the parameters ask of the ears.
@@ -40,41 +43,73 @@ pub struct Facts {
     pub shapes: Shapes,
 }
 
-/// The result of a transcription.
-pub fn result(params: &Params, hearing: Hearing, facts: Facts, clock: &dyn Clock) -> ResultBody {
-    let Hearing { mut transcript, channels, unknown } = hearing;
-    write_out(&mut transcript, params);
-    let mut transcription = Transcription::of(&transcript);
-    let mut enrichments = undone::envelopes(params, facts.shapes);
-    if params.subtitles == Some(true) {
-        transcription.subtitles = Some(subtitles(&transcript, params.subtitles_config.as_ref()));
+/// What is written as the result of a transcription.
+pub struct Outcome {
+    params: Params,
+    transcript: Transcript,
+    channels: u32,
+    facts: Facts,
+    enrichments: Enrichments,
+}
+
+impl Outcome {
+    /// Of what was heard.
+    pub fn of(params: Params, hearing: Hearing, facts: Facts) -> Self {
+        let Hearing { mut transcript, channels, unknown } = hearing;
+        let mut enrichments = undone::envelopes(&params, facts.shapes);
+        let mut fail = |name: &str, error| {
+            let envelope: Envelope<Value> = Envelope::failed(error);
+            enrichments.other.insert(name.to_owned(), json!(envelope));
+        };
+        if let Err(grown) = respell(&mut transcript, &params) {
+            fail("custom_spelling", not_respelt(&grown));
+        }
+        if params.punctuation_enhanced == Some(true) {
+            wording::punctuate(&mut transcript);
+        }
+        if !unknown.is_empty() {
+            fail("custom_vocabulary", unlearnt(&unknown));
+        }
+        Self { params, transcript, channels, facts, enrichments }
     }
-    if params.sentences == Some(true) {
-        let envelope = sentences(&transcript, clock);
-        transcription.sentences = Some(json!([envelope.clone()]));
-        enrichments.sentences = Some(Either::Known(envelope));
+
+    /// Writes it as JSON, piece by piece.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, to: &mut dyn Write, clock: &dyn Clock) -> io::Result<()> {
+        let (params, transcript) = (&self.params, &self.transcript);
+        let config = params.subtitles_config.clone().unwrap_or_default();
+        let complies = config.style == Some(SubtitleStyle::Compliance);
+        let cues = if params.subtitles == Some(true) { shown(transcript, &config, complies) } else { Vec::new() };
+        let (srt, vtt) = (|| as_srt(&cues, complies), || vtt(&cues, None));
+        let one = |format: &SubtitleFormat| match format {
+            SubtitleFormat::Srt => SubtitlesOut { format: "srt", subtitles: &srt },
+            SubtitleFormat::Vtt => SubtitlesOut { format: "vtt", subtitles: &vtt },
+        };
+        let sentences = (params.sentences == Some(true)).then(|| sentences(transcript, clock));
+        let transcription = TranscriptionOut {
+            sentences: sentences.clone().map(|envelope| [envelope]),
+            subtitles: (params.subtitles == Some(true)).then(|| formats(&config).iter().map(one).collect()),
+            ..TranscriptionOut::of(transcript)
+        };
+        let translation =
+            (params.translation == Some(true)).then(|| translation(params, transcript, &transcription, clock));
+        let took = self.facts.ended.since(self.facts.created);
+        let metadata = amounts(self.channels, self.facts.audio_duration, took);
+        let enrichments = self.enrichments.clone();
+        let result = ResultOut { metadata, transcription, enrichments, sentences, translation };
+        serde_json::to_writer(to, &result).map_err(io::Error::from)
     }
-    if params.translation == Some(true) {
-        enrichments.translation = Some(Either::Known(translation(params, &transcript, &transcription, clock)));
-    }
-    if !unknown.is_empty() {
-        let envelope: Envelope<Value> = Envelope::failed(unlearnt(&unknown));
-        enrichments.other.insert("custom_vocabulary".to_owned(), json!(envelope));
-    }
-    let took = facts.ended.since(facts.created);
-    let metadata = amounts(channels, facts.audio_duration, took);
-    ResultBody { metadata, transcription: Some(transcription), enrichments }
 }
 
 /// The spellings that were asked for go before the punctuation: they are what is punctuated.
-fn write_out(transcript: &mut Transcript, params: &Params) {
-    if params.custom_spelling == Some(true)
-        && let Some(config) = &params.custom_spelling_config
-    {
-        wording::respell(transcript, &config.spelling_dictionary);
-    }
-    if params.punctuation_enhanced == Some(true) {
-        wording::punctuate(transcript);
+fn respell(transcript: &mut Transcript, params: &Params) -> Result<(), Grown> {
+    match &params.custom_spelling_config {
+        Some(config) if params.custom_spelling == Some(true) => {
+            wording::respell(transcript, &config.spelling_dictionary)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -94,24 +129,27 @@ fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
 }
 
-fn subtitles(transcript: &Transcript, config: Option<&SubtitlesConfig>) -> Vec<Subtitles> {
-    let config = config.cloned().unwrap_or_default();
-    let mut cues = cues(transcript, &Layout::of(&config));
-    let complies = config.style == Some(SubtitleStyle::Compliance);
+/// Each format once: what an older release accepted may name one a thousand times.
+fn formats(config: &SubtitlesConfig) -> Vec<SubtitleFormat> {
+    let mut formats = Vec::new();
+    for format in config.formats.as_deref().unwrap_or(&[SubtitleFormat::Srt]) {
+        if !formats.contains(format) {
+            formats.push(*format);
+        }
+    }
+    formats
+}
+
+fn shown(transcript: &Transcript, config: &SubtitlesConfig, complies: bool) -> Vec<Cue> {
+    let mut cues = cues(transcript, &Layout::of(config));
     if complies {
         cues.iter_mut().for_each(without_markup);
     }
-    let formats = config.formats.unwrap_or_else(|| vec![SubtitleFormat::Srt]);
-    let write = |format| match format {
-        SubtitleFormat::Srt if complies => one("srt", srt(&cues).replace('\n', "\r\n")),
-        SubtitleFormat::Srt => one("srt", srt(&cues)),
-        SubtitleFormat::Vtt => one("vtt", vtt(&cues, None)),
-    };
-    formats.into_iter().map(write).collect()
+    cues
 }
 
-fn one(format: &str, subtitles: String) -> Subtitles {
-    Subtitles { format: format.to_owned(), subtitles }
+fn as_srt(cues: &[Cue], complies: bool) -> String {
+    if complies { srt(cues).replace('\n', "\r\n") } else { srt(cues) }
 }
 
 /// What players of plain SubRip might take for formatting goes.
@@ -125,12 +163,9 @@ fn without_markup(cue: &mut Cue) {
 ///
 /// Texts in either shape: the public service's own clients take them for texts, and make of an object a text
 /// of its source.
-fn sentences(transcript: &Transcript, clock: &dyn Clock) -> Envelope<Vec<Sentence>> {
-    let begun = clock.uptime();
-    let write = |utterance: &Utterance| Sentence::Text(utterance.text.clone());
-    let sentences: Vec<Sentence> = transcript.utterances.iter().map(write).collect();
-    let is_empty = sentences.is_empty();
-    Envelope::done(sentences, is_empty, seconds(clock, begun))
+fn sentences<'a>(transcript: &'a Transcript, clock: &dyn Clock) -> Envelope<Texts<'a>> {
+    let (begun, utterances) = (clock.uptime(), transcript.utterances.as_slice());
+    Envelope::done(Texts(utterances), utterances.is_empty(), seconds(clock, begun))
 }
 
 fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
@@ -139,37 +174,67 @@ fn seconds(clock: &dyn Clock, begun: Uptime) -> f64 {
 
 /// Into the language that is spoken a text is its own translation; into any other there is none here,
 /// and each says so.
-fn translation(
-    params: &Params,
-    transcript: &Transcript,
-    original: &Transcription,
+fn translation<'a>(
+    params: &'a Params,
+    transcript: &'a Transcript,
+    original: &TranscriptionOut<'a>,
     clock: &dyn Clock,
-) -> Envelope<Vec<Translated>> {
+) -> Envelope<Vec<TranslatedOut<'a>>> {
     let begun = clock.uptime();
-    let targets = params.translation_config.as_ref().map(|config| config.target_languages.clone()).unwrap_or_default();
-    let spoken = |target: &String| transcript.languages == [target.as_str()];
+    let mut targets: Vec<&str> = Vec::new();
+    for target in params.translation_config.iter().flat_map(|config| &config.target_languages) {
+        // Each once, as with the formats.
+        if !targets.contains(&target.as_str()) {
+            targets.push(target);
+        }
+    }
+    let spoken = |target: &&str| transcript.languages == [*target];
     let all = !targets.is_empty() && targets.iter().all(spoken);
-    let one = |target: String| match spoken(&target) {
-        true => Translated {
-            full_transcript: original.full_transcript.clone(),
-            utterances: original.utterances.clone(),
-            sentences: original.sentences.clone(),
-            subtitles: original.subtitles.clone(),
-            languages: vec![target],
-            ..Translated::default()
-        },
-        false => Translated {
-            error: Some(undone::not_done(&format!("translation into `{target}`"))),
-            languages: vec![target],
-            ..Translated::default()
-        },
+    let one = |target: &str| match spoken(&target) {
+        true => None,
+        false => Some(undone::not_done(&format!("translation into `{target}`"))),
     };
-    let results: Vec<Translated> = targets.into_iter().map(one).collect();
+    let results: Vec<TranslatedOut<'a>> =
+        targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {
-        return Envelope::done(results, original.utterances.is_empty(), seconds(clock, begun));
+        return Envelope::done(results, transcript.utterances.is_empty(), seconds(clock, begun));
     }
     let results = Some(results).filter(|results| !results.is_empty());
     Envelope { results, ..Envelope::failed(undone::not_done("translation")) }
+}
+
+/// The original, or nothing but why there is no translation.
+fn translated<'a>(original: &TranscriptionOut<'a>, target: &'a str, error: Option<EnvelopeError>) -> TranslatedOut<'a> {
+    let languages = [target];
+    match error {
+        None => TranslatedOut {
+            error,
+            full_transcript: original.full_transcript,
+            languages,
+            utterances: original.utterances,
+            sentences: original.sentences.clone(),
+            subtitles: original.subtitles.clone(),
+        },
+        Some(_) => TranslatedOut {
+            error,
+            full_transcript: Joined(&[]),
+            languages,
+            utterances: Utterances(&[]),
+            sentences: None,
+            subtitles: None,
+        },
+    }
+}
+
+fn not_respelt(Grown { bytes, most }: &Grown) -> EnvelopeError {
+    EnvelopeError {
+        status_code: 422,
+        exception: "ResultTooLarge".to_owned(),
+        message: format!(
+            "the words are written as they were recognised: `custom_spelling_config` would have added {bytes} bytes to \
+             the text, more than the {most} that this service adds; shorten the keys of `spelling_dictionary`"
+        ),
+    }
 }
 
 /// Words of a vocabulary named in an error at most.

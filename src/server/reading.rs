@@ -7,6 +7,7 @@ use crate::server::files;
 use crate::server::lists::{self, Kinds};
 use crate::server::refusal::Refusal;
 use crate::server::routes::{Caller, Id, Service, Shared, blocking};
+use crate::server::streamed::Streamed;
 use crate::wire::page::ListQuery;
 use crate::wire::record::OLD_PATH;
 use axum::body::{Body, Bytes};
@@ -21,7 +22,7 @@ use uuid::Uuid;
 /// `GET /v2/pre-recorded/{id}`; by the older path also of a live one.
 pub async fn read(Caller(owner): Caller, State(service): Shared, Id(id): Id, uri: Uri) -> Result<Response, Refusal> {
     if let Some(body) = recorded_one(&service, owner, &id).await? {
-        return Ok(json(body));
+        return Ok(body);
     }
     match uri.path().starts_with(OLD_PATH) {
         true => read_live(Caller(owner), State(service), Id(id)).await,
@@ -29,28 +30,33 @@ pub async fn read(Caller(owner): Caller, State(service): Shared, Id(id): Id, uri
     }
 }
 
-async fn recorded_one(service: &Arc<Service>, owner: Hash, id: &str) -> Result<Option<Bytes>, Refusal> {
+async fn recorded_one(service: &Arc<Service>, owner: Hash, id: &str) -> Result<Option<Response>, Refusal> {
     let Some(id) = files::parse_id(id) else { return Ok(None) };
     let Some((status, _)) = service.shelves.desk.status(id, &owner) else { return Ok(None) };
     if let Some(body) = service.rendered.get(id, &status) {
-        return Ok(Some(body));
+        return Ok(Some(json(body)));
     }
     let own = Arc::clone(service);
     let body = blocking(move || render(&own, id, &owner)).await?;
-    body.map_err(|error| Refusal::of_disk(&error))
+    let body = body.map_err(|error| Refusal::of_disk(&error))?;
+    Ok(body.map(|body| body.map_or_else(streamed, json)))
 }
 
-fn render(service: &Service, id: Uuid, owner: &Hash) -> io::Result<Option<Bytes>> {
+/// The body, or how it is streamed.
+fn render(service: &Service, id: Uuid, owner: &Hash) -> io::Result<Option<Result<Bytes, Streamed>>> {
     let Some(standing) = service.shelves.desk.read(id, owner)? else { return Ok(None) };
     let Standing { ref head, ref status, .. } = standing;
     // What is found in audio that is fetched comes to the record without another status.
     let lasts = head.source.is_none() || head.ended.is_some();
     let status = status.clone();
-    let body = Bytes::from(serde_json::to_vec(&answer::record(standing))?);
+    let body = match answer::record(standing)?.whole() {
+        Ok(body) => Bytes::from(body),
+        Err(streamed) => return Ok(Some(Err(streamed))),
+    };
     if lasts {
         service.rendered.put(id, status, body.clone());
     }
-    Ok(Some(body))
+    Ok(Some(Ok(body)))
 }
 
 /// `GET /v2/live/{id}`.
@@ -154,6 +160,12 @@ async fn audio(service: &Service, upload: Uuid, owner: &Hash) -> Result<Response
     let heads =
         [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
     Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
+}
+
+fn streamed(body: Streamed) -> Response {
+    let heads =
+        [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_LENGTH, body.len().to_string())];
+    (heads, Body::from_stream(body.stream())).into_response()
 }
 
 fn json(body: Bytes) -> Response {

@@ -3,11 +3,11 @@
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::desk::{Desk, Head, Taken};
 use crate::server::files;
+use crate::server::streamed::Stored;
 use crate::wire::page::ListQuery;
 use crate::wire::record::Status;
 use crate::wire::result::File;
 use serde_json::json;
-use serde_json::value::RawValue;
 use std::fs;
 use std::io;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ pub struct Standing {
     /// Where it is.
     pub status: Status,
     /// When it is done.
-    pub result: Option<Box<RawValue>>,
+    pub result: Option<Stored>,
 }
 
 impl Desk {
@@ -72,7 +72,8 @@ impl Desk {
         let file = self.shelf.file(upload).unwrap_or_default();
         let (source, ended, callback, calls, params) = (None, None, None, Vec::new(), json!({}));
         let upload = upload.to_string();
-        Ok(Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls })
+        let set_aside = false;
+        Ok(Head { v: 1, owner, upload, source, created, ended, file, params, metadata, callback, calls, set_aside })
     }
 
     /// A transcription of this owner; `None` when there is none.
@@ -104,7 +105,7 @@ impl Desk {
             _ => {}
         }
         let result = match status {
-            Status::Done => Some(serde_json::from_slice(&fs::read(self.result_path(id))?)?),
+            Status::Done => Some(Stored::open(fs::File::open(self.result_path(id))?)?),
             _ => None,
         };
         Ok(Standing { id, head, status, result })

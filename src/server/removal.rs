@@ -49,7 +49,10 @@ impl Desk {
         files::remove(&self.head_path(id))?;
         files::sync_folder(&self.root.join("transcriptions"))?;
         let gone = self.index().forget(id);
-        self.shelf.subtract_records(gone.map_or(0, |entry| entry.bytes));
+        self.shelf.subtract_records(gone.as_ref().map_or(0, |entry| entry.bytes));
+        if let Some(entry) = gone.filter(|entry| entry.set_aside) {
+            self.shelf.release(entry.upload);
+        }
         files::remove(&self.result_path(id))
     }
 

@@ -35,7 +35,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, Semaphore};
 use tower::Service as _;
 use uuid::Uuid;
 
@@ -64,6 +64,8 @@ pub struct Service {
     /// Held shared while a create becomes durable; a list waits for those that began before it. So
     /// a create that is on no list that began after it was never accepted.
     pub accepting: Arc<RwLock<()>>,
+    /// Held while a long body of JSON is read: in memory it is some twenty times as long.
+    pub long_bodies: Semaphore,
 }
 
 /// All that is answered, and what every answer has in common.
@@ -79,7 +81,8 @@ impl Front {
         let second = second(&service);
         // The first version reads the second's answers: they are finished for it.
         let own = Self { endpoints: second.clone(), service: Arc::clone(&service) };
-        let first = First { second: own, clock: Arc::clone(&service.clock) };
+        let long = Arc::new(Semaphore::new(first::LONG_ANSWERS));
+        let first = First { second: own, clock: Arc::clone(&service.clock), long };
         Self { endpoints: first::beside(openapi::beside(second, service.door.headers()), first), service }
     }
 

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::RwLock;
+use tokio::sync::{RwLock, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -128,6 +128,7 @@ pub async fn start(
         clock,
         address,
         accepting: Arc::new(RwLock::new(())),
+        long_bodies: Semaphore::new(LONG_BODIES),
     });
     let closing = CancellationToken::new();
     let front = Front::new(service);
@@ -167,9 +168,18 @@ fn begin(
     let courier = Courier::new(own_desk, webhook, reach, own_clock, own_untold)?;
     tasks.spawn(Arc::new(courier).run());
     let (own_desk, own_clock) = own();
+    tasks.spawn(async move {
+        own_clock.sleep(PROBATION).await;
+        own_desk.try_last();
+    });
+    let (own_desk, own_clock) = own();
     tasks.spawn(sweep(own_desk, Arc::clone(live), own_clock));
     Ok(tasks)
 }
+
+/// How long the service is up before it starts what would be set aside if it were killed once more: whoever
+/// kills it several times in a row, for whatever reason, condemns nothing.
+const PROBATION: Duration = Duration::from_secs(20);
 
 /// Whether this machine can transcribe: the recogniser's library and model, ffmpeg and ffprobe.
 /// Reads files and runs programs.
@@ -229,6 +239,9 @@ impl Drop for Running {
         self.serving.abort();
     }
 }
+
+/// Long bodies of creates that are read at once.
+const LONG_BODIES: usize = 4;
 
 /// How long requests that are being served may take to end.
 const CLOSING: Duration = Duration::from_secs(5);

@@ -95,11 +95,24 @@ pub struct Seen {
 /// Those of the file system.
 pub fn newest(desk: &Desk, owner: &Hash, status: Status, most: usize) -> io::Result<Vec<Seen>> {
     let listed: Vec<(Timestamp, Uuid)> = desk.list(owner, &only(status), most);
-    let read = |(_, id)| match desk.head(id) {
+    read(desk, listed.into_iter().map(|(_, id)| id))
+}
+
+/// An owner's records that were set aside, at most so many. Reads them from the disk.
+///
+/// # Errors
+/// Those of the file system.
+pub fn set_aside(desk: &Desk, owner: &Hash, most: usize) -> io::Result<Vec<Seen>> {
+    let ids: Vec<Uuid> = desk.index().set_aside(Some(owner)).take(most).collect();
+    read(desk, ids)
+}
+
+fn read(desk: &Desk, ids: impl IntoIterator<Item = Uuid>) -> io::Result<Vec<Seen>> {
+    let read = |id| match desk.head(id) {
         Ok(head) => Some(Ok(Seen { id, head })),
         // Deleted since.
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(Err(error)),
     };
-    listed.into_iter().filter_map(read).collect()
+    ids.into_iter().filter_map(read).collect()
 }

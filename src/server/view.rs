@@ -20,6 +20,8 @@ pub struct View {
     disk: Disk,
     recogniser: Recogniser,
     calls: usize,
+    /// What was set aside, of all keys.
+    set_aside: usize,
     own: Option<Own>,
 }
 
@@ -44,6 +46,8 @@ struct Recogniser {
 struct Own {
     counts: Counts,
     groups: Vec<Group>,
+    /// What of it is not started again, also where it is not among the newest.
+    set_aside: Vec<Row>,
 }
 
 #[derive(Debug, Serialize)]
@@ -79,6 +83,8 @@ impl View {
         let now = clock.now();
         // Imports count on the disk.
         service.shelves.live.refresh()?;
+        // On a line of its own: what holds the index must not hold it while the rest is looked up.
+        let set_aside = desk.index().set_aside(None).count();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
             now: iso::write(now).replace('T', " ").chars().take(19).collect(),
@@ -87,6 +93,7 @@ impl View {
             disk: disk(service),
             recogniser: recogniser(service.recogniser.look()),
             calls: service.untold.count(desk),
+            set_aside,
             own: owner.map(|owner| own(service, &owner, now)).transpose()?,
         })
     }
@@ -111,7 +118,9 @@ fn own(service: &Service, owner: &Hash, now: Timestamp) -> io::Result<Own> {
         Ok(Group { title, class, rows, more })
     };
     let groups: io::Result<Vec<Group>> = groups.into_iter().map(group).collect();
-    Ok(Own { counts, groups: groups?.into_iter().filter(|group| !group.rows.is_empty()).collect() })
+    let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
+    let set_aside = survey::set_aside(desk, owner, SHOWN)?.into_iter().map(|seen| row(seen, now)).collect();
+    Ok(Own { counts, groups, set_aside })
 }
 
 fn row(Seen { id, head }: Seen, now: Timestamp) -> Row {

@@ -3,34 +3,87 @@
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use std::collections::{BTreeMap, HashMap};
 
+/// What spellings would add to a text, where that is more than they may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Grown {
+    /// Bytes that they would add.
+    pub bytes: usize,
+    /// Bytes that they may.
+    pub most: usize,
+}
+
+/// Spellings may make a text so many times longer, and a little more: a short text may grow by a few long names.
+const TIMES: usize = 8;
+const A_LITTLE: usize = 1 << 20;
+
 /// Writes what the dictionary names by its keys: the key as it stands, for one word or several of an
 /// utterance, whatever their case and the punctuation around them.
-pub fn respell(transcript: &mut Transcript, dictionary: &BTreeMap<String, Vec<String>>) {
+///
+/// # Errors
+/// The text would grow beyond all measure: each occurrence is replaced, so that a long key multiplies. Then it
+/// stays as it is.
+pub fn respell(transcript: &mut Transcript, dictionary: &BTreeMap<String, Vec<String>>) -> Result<(), Grown> {
     let rules = rules(dictionary);
-    if rules.is_empty() {
-        return;
+    if rules.keys.is_empty() {
+        return Ok(());
+    }
+    let length: usize = transcript.utterances.iter().flat_map(|utterance| &utterance.words).map(|w| w.text.len()).sum();
+    let most = length.saturating_mul(TIMES).saturating_add(A_LITTLE);
+    let bytes =
+        transcript.utterances.iter().fold(0, |sum: usize, spoken| sum.saturating_add(added(&spoken.words, &rules)));
+    if bytes > most {
+        return Err(Grown { bytes, most });
     }
     for utterance in &mut transcript.utterances {
         utterance.words = respelt(&utterance.words, &rules);
         utterance.text = text(&utterance.words);
     }
+    Ok(())
 }
 
-/// Sequences of words to be replaced, by their first word, longest first.
-type Rules<'a> = HashMap<String, Vec<(Vec<String>, &'a str)>>;
+/// Sequences of words to be replaced.
+struct Rules<'a> {
+    /// What is written in place of words that are joined by blanks.
+    keys: HashMap<String, &'a str>,
+    /// By their first word how many words they have, most first.
+    lengths: HashMap<String, Vec<usize>>,
+}
+
+impl<'a> Rules<'a> {
+    /// The longest sequence that stands here: how many words, and what is written for them.
+    fn at(&self, plain: &[String]) -> Option<(usize, &'a str)> {
+        let lengths = self.lengths.get(plain.first()?)?;
+        lengths.iter().find_map(|length| Some((*length, *self.keys.get(&plain.get(..*length)?.join(" "))?)))
+    }
+}
 
 fn rules(dictionary: &BTreeMap<String, Vec<String>>) -> Rules<'_> {
-    let mut rules = Rules::new();
+    let mut rules = Rules { keys: HashMap::new(), lengths: HashMap::new() };
     for (key, values) in dictionary {
         for value in values {
             let words: Vec<String> = value.split_whitespace().map(bare).collect();
             if let Some(first) = words.first().filter(|first| !first.is_empty()) {
-                rules.entry(first.clone()).or_default().push((words, key));
+                let lengths = rules.lengths.entry(first.clone()).or_default();
+                if !lengths.contains(&words.len()) {
+                    lengths.push(words.len());
+                }
+                rules.keys.entry(words.join(" ")).or_insert(key);
             }
         }
     }
-    rules.values_mut().for_each(|of_word| of_word.sort_by_key(|(words, _)| std::cmp::Reverse(words.len())));
+    rules.lengths.values_mut().for_each(|lengths| lengths.sort_unstable_by_key(|length| std::cmp::Reverse(*length)));
     rules
+}
+
+/// Bytes of all that is written in place of words.
+fn added(words: &[Word], rules: &Rules<'_>) -> usize {
+    let plain: Vec<String> = words.iter().map(|word| bare(&word.text)).collect();
+    let (mut added, mut at) = (0_usize, 0);
+    while at < words.len() {
+        let (taken, key) = rules.at(&plain[at..]).unwrap_or((1, ""));
+        (added, at) = (added.saturating_add(key.len()), at + taken);
+    }
+    added
 }
 
 fn respelt(words: &[Word], rules: &Rules<'_>) -> Vec<Word> {
@@ -38,9 +91,8 @@ fn respelt(words: &[Word], rules: &Rules<'_>) -> Vec<Word> {
     let mut respelt = Vec::with_capacity(words.len());
     let mut at = 0;
     while at < words.len() {
-        let rule = rules.get(&plain[at]).and_then(|rules| rules.iter().find(|(said, _)| plain[at..].starts_with(said)));
-        let (taken, word) = match rule {
-            Some((said, key)) => (said.len(), joined(&words[at..at + said.len()], key)),
+        let (taken, word) = match rules.at(&plain[at..]) {
+            Some((taken, key)) => (taken, joined(&words[at..at + taken], key)),
             None => (1, words[at].clone()),
         };
         respelt.push(word);
@@ -191,8 +243,29 @@ mod tests {
         let pairs =
             pairs.iter().map(|(key, values)| ((*key).to_owned(), values.iter().map(|v| (*v).to_owned()).collect()));
         let mut transcript = said(words);
-        respell(&mut transcript, &pairs.collect());
+        respell(&mut transcript, &pairs.collect()).unwrap();
         transcript
+    }
+
+    #[test]
+    fn a_long_spelling_does_not_multiply_the_text() {
+        let key = "K".repeat(900_000);
+        let pairs = BTreeMap::from([(key, vec!["b".to_owned()])]);
+        let (few, many) = ("a b a", "a b ".repeat(10_000));
+        let mut transcript = said(few);
+        respell(&mut transcript, &pairs).unwrap();
+        assert!(transcript.text().len() > 900_000, "once it is what was asked for");
+        let mut transcript = said(many.trim());
+        let before = transcript.clone();
+        let grown = respell(&mut transcript, &pairs).unwrap_err();
+        assert_eq!((grown.bytes, transcript == before), (900_000 * 10_000, true));
+        assert!(grown.most < 2 << 20, "{grown:?}");
+    }
+
+    #[test]
+    fn of_two_sequences_the_longer_one_counts_and_of_two_keys_the_first() {
+        let pairs: &[(&str, &[&str])] = &[("AB", &["a b"]), ("ABC", &["a b c"]), ("X", &["a b c"])];
+        assert_eq!(respelling("a b c a b a", pairs).text(), "ABC AB a");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Takes what is queued, in order, and has it heard.
 
 use crate::clock::Clock;
+use crate::crash::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::media::decode::DecodeError;
 use crate::server::desk::{Desk, Ended, Failure, Head, Taken};
@@ -10,12 +11,17 @@ use crate::server::lazy::LazyRecogniser;
 use crate::server::outcome::{self, Facts};
 use crate::server::recogniser::RecogniserError;
 use crate::server::records::{LOST, is_lost};
+use crate::server::room::Bounded;
+use crate::server::starts::{Underway, Work};
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// What a worker needs.
 pub struct Worker {
@@ -44,8 +50,18 @@ impl Worker {
     }
 
     async fn see_to(&self, taken: Taken) {
-        match self.transcribe(&taken).await {
-            Ok(outcome) => self.end(taken, outcome).await,
+        let done = match self.begin(&taken).await {
+            Ok(underway) => {
+                crash::point(Point::Recognising);
+                self.transcribe(&taken).await.map(|outcome| (underway, outcome))
+            }
+            Err(unable) => Err(unable),
+        };
+        match done {
+            Ok((underway, outcome)) => {
+                self.end(taken, outcome).await;
+                underway.survived();
+            }
             // Nothing is wrong with the transcription: it waits for whoever runs the machine.
             Err(Unable(words)) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
@@ -53,6 +69,10 @@ impl Worker {
                 self.clock.sleep(AGAIN).await;
             }
         }
+    }
+
+    async fn begin(&self, taken: &Taken) -> Result<Underway, Unable> {
+        begin(&self.desk, taken, Work::Recognition).await.map_err(Unable::of)
     }
 
     async fn transcribe(&self, taken: &Taken) -> Result<Outcome, Unable> {
@@ -79,31 +99,99 @@ impl Worker {
         }
     }
 
+    /// Writes the result, however long the disk takes: what was heard is not thrown away.
     async fn write_up(&self, taken: &Taken, head: Head, params: Params, hearing: Hearing) -> Outcome {
-        let (at, shapes, clock) = (self.desk.ending(taken), self.shapes, Arc::clone(&self.clock));
+        let (at, shapes) = (self.desk.ending(taken), self.shapes);
         let audio_duration = head.file.audio_duration.unwrap_or(0.0);
         let facts = Facts { audio_duration, created: head.created, ended: at, shapes };
-        let result = guarded(blocking(move || {
-            serde_json::to_string(&outcome::result(&params, hearing, facts, &*clock)).unwrap_or_default()
-        }));
-        result.await.map_or_else(|Panic| Outcome::Failed(fault()), |result| Outcome::Done(at, result))
+        let made = guarded(blocking(move || Arc::new(outcome::Outcome::of(params, hearing, facts)))).await;
+        let Ok(made) = made else { return Outcome::Failed(fault()) };
+        let dropped = CancellationToken::new();
+        let _guard = dropped.clone().drop_guard();
+        loop {
+            let (desk, made, clock) = (Arc::clone(&self.desk), Arc::clone(&made), Arc::clone(&self.clock));
+            let (id, dropped) = (taken.id, dropped.clone());
+            let written = guarded(blocking(move || write(&desk, id, &made, &*clock, &dropped)));
+            match written.await {
+                Ok(Ok(true)) => return Outcome::Done(at),
+                Ok(Ok(false)) => return Outcome::Failed(too_large()),
+                Ok(Err(error)) => tracing::error!(id = %taken.id, %error, "a result cannot be written; trying again"),
+                Err(Panic) => return Outcome::Failed(fault()),
+            }
+            self.clock.sleep(AGAIN).await;
+        }
     }
 
     async fn end(&self, taken: Taken, outcome: Outcome) {
-        let (ended, result) = match outcome {
-            Outcome::Done(at, result) => (Ended { at, failure: None }, Some(result)),
-            Outcome::Failed(failure) => (Ended { at: self.desk.ending(&taken), failure: Some(failure) }, None),
+        let ended = match outcome {
+            Outcome::Done(at) => Ended { at, failure: None },
+            Outcome::Failed(failure) => Ended { at: self.desk.ending(&taken), failure: Some(failure) },
         };
-        write_end(&self.desk, &*self.clock, taken, ended, result).await;
+        write_end(&self.desk, &*self.clock, taken, ended).await;
     }
 }
 
+/// Notes that work begins.
+///
+/// # Errors
+/// Those of the file system: then it must not.
+pub async fn begin(desk: &Arc<Desk>, taken: &Taken, work: Work) -> io::Result<Underway> {
+    let (desk, taken) = (Arc::clone(desk), taken.clone());
+    guarded(blocking(move || desk.begin(&taken, work))).await.unwrap_or_else(|Panic| Err(io::Error::other("a fault")))
+}
+
+/// Bytes of the largest result that is kept: a million words with everything that can be asked for are a fifth.
+const LARGEST: u64 = 1 << 30;
+
+/// Whether the result was written; else it is too large. Stops when nobody waits for it any more.
+fn write(
+    desk: &Desk,
+    id: Uuid,
+    made: &outcome::Outcome,
+    clock: &dyn Clock,
+    dropped: &CancellationToken,
+) -> io::Result<bool> {
+    let mut is_over = false;
+    let written = desk.write_result(id, |to| {
+        let to = Wanted { to, dropped };
+        let mut to = Bounded { to, left: LARGEST, is_over: false };
+        let written = made.write(&mut to, clock);
+        is_over = to.is_over;
+        written
+    });
+    if is_over { Ok(false) } else { written.map(|()| true) }
+}
+
+/// A writer that fails when nobody wants what it writes any more.
+struct Wanted<'a> {
+    to: &'a mut dyn Write,
+    dropped: &'a CancellationToken,
+}
+
+impl Write for Wanted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.dropped.is_cancelled() {
+            return Err(io::Error::other("the service is being stopped"));
+        }
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+fn too_large() -> Failure {
+    let message = format!("the result would be larger than {LARGEST} bytes; split the recording, or ask for less");
+    Failure { code: 422, message }
+}
+
 /// Writes the end of a transcription, however long the disk takes: what was made is not thrown away.
-pub async fn write_end(desk: &Arc<Desk>, clock: &dyn Clock, taken: Taken, ended: Ended, result: Option<String>) {
-    let whole = Arc::new((taken, ended, result));
+pub async fn write_end(desk: &Arc<Desk>, clock: &dyn Clock, taken: Taken, ended: Ended) {
+    let whole = Arc::new((taken, ended));
     loop {
         let (desk, parts) = (Arc::clone(desk), Arc::clone(&whole));
-        let written = guarded(blocking(move || desk.end(&parts.0, parts.1.clone(), parts.2.as_deref())));
+        let written = guarded(blocking(move || desk.end(&parts.0, parts.1.clone(), None)));
         match written.await {
             Ok(Ok(())) => return,
             Ok(Err(error)) => tracing::error!(id = %whole.0.id, %error, "an end cannot be written; trying again"),
@@ -118,8 +206,8 @@ pub const AGAIN: Duration = Duration::from_secs(15);
 
 /// How a transcription came out.
 enum Outcome {
-    /// The moment that its times were taken from, and the result.
-    Done(Timestamp, String),
+    /// The moment that its times were taken from; the result is kept.
+    Done(Timestamp),
     Failed(Failure),
 }
 
@@ -139,6 +227,7 @@ pub struct Panic;
 fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
     use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, TooManyChannels, ToolMissing};
     let code = match error {
+        HearingError::TooLong | HearingError::TooManyWords => 422,
         HearingError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. } | TooManyChannels { .. }) => 422,
         HearingError::Decode(Io(_) | TimedOut { .. }) | HearingError::Stopped => 500,
         HearingError::Recogniser(RecogniserError::Recognition { .. }) => 500,

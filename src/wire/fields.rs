@@ -102,6 +102,9 @@ impl Complaint {
     }
 }
 
+/// Mistakes in a request that came in that are told, and unknown keys of it that are named in the log.
+const MOST_TOLD: usize = 100;
+
 struct Walk {
     side: Side,
     later: fn(&str) -> bool,
@@ -156,7 +159,16 @@ impl Walk {
         }
     }
 
+    /// Whether one more is kept: of a request that came in, enough to answer with. The sender could choose how
+    /// many there are.
+    fn may_tell(&self) -> bool {
+        self.side == Side::Client || self.found.complaints.len() < MOST_TOLD
+    }
+
     fn complain(&mut self, path: &str, kind: &Kind) {
+        if !self.may_tell() {
+            return;
+        }
         let known = if let Kind::Choice(values) = kind { values.to_vec() } else { Vec::new() };
         let field = if path.is_empty() { "body" } else { path };
         self.found.complaints.push(Complaint { known, ..Complaint::value(field, kind.must()) });
@@ -164,7 +176,10 @@ impl Walk {
 
     fn unknown(&mut self, field: String, fields: &[Field]) {
         if self.side == Side::Server {
-            return self.found.ignored.push(field);
+            if self.found.ignored.len() < MOST_TOLD {
+                self.found.ignored.push(field);
+            }
+            return;
         }
         let known = fields.iter().map(|field| field.name).collect();
         let must = "must not be given: the interface has no such parameter".to_owned();
@@ -172,6 +187,9 @@ impl Walk {
     }
 
     fn missing(&mut self, path: &str, name: &str, kind: &Kind) {
+        if !self.may_tell() {
+            return;
+        }
         let field = join(path, name);
         let must = format!("must be given, and {}", kind.must());
         self.found.complaints.push(Complaint { field, must, wrong: Wrong::Missing, known: Vec::new() });

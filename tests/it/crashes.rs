@@ -228,10 +228,12 @@ fn scenes_of(point: Point) -> &'static [usize] {
         P::Extracting | P::Extracted => &[4],
         P::Uploading | P::UploadAnswered | P::Intended | P::CreateAnswered | P::ResultKept => &[0, 4],
         P::ShelfNamed | P::ShelfKept | P::ShelfRemoving | P::WholeBegun | P::WholeNamed => &[2],
-        P::Accepting | P::Accepted | P::EndResult | P::EndWritten => &[2],
+        P::Accepting | P::Accepted | P::Recognising | P::EndResult | P::EndWritten => &[2],
         P::LedgerWritten | P::VolumeBegun => &[2],
         // Of a ledger that has seen more: `ledger.rs` kills there.
         P::VolumeRenewed | P::VolumeRemoved | P::Struck => &[],
+        // Of audio that lies elsewhere, and of callbacks: `set_aside.rs` kills there.
+        P::Fetching | P::Telling => &[],
         // Of a source with lists: `manifests.rs` kills there.
         P::ReceiptBegun | P::ReceiptNamed => &[],
         P::OutputBegun | P::OutputsSynced | P::OutputNamed | P::NamesSynced | P::ResultBegun => &[0, 3],

@@ -124,7 +124,7 @@ async fn what_has_ended_is_there_again_and_what_has_not_is_queued() {
     let desk = open(root.path(), 0).unwrap();
     assert_eq!(desk.id(), id);
     let standing = |n: usize| desk.read(ids[n], &OWNER).unwrap().unwrap();
-    assert_eq!(standing(0).result.unwrap().get(), "{\"a\": 1.0}");
+    assert_eq!(standing(0).result.unwrap().read().unwrap().get(), "{\"a\": 1.0}");
     assert_eq!(standing(1).head.ended.unwrap().failure, Some(failure));
     assert_eq!(standing(2).status.as_str(), "queued");
     assert!(desk.read(ids[0], &OTHER).unwrap().is_none(), "another owner's");
@@ -385,7 +385,10 @@ async fn a_desk_of_format_1() {
     }
     let desk = open(root.path(), DAY).unwrap();
     let standing = desk.read(ENDED.parse().unwrap(), &OWNER).unwrap().unwrap();
-    assert_eq!((standing.status.as_str(), standing.result.unwrap().get()), ("done", "{\"metadata\":{}}"));
+    assert_eq!(
+        (standing.status.as_str(), standing.result.unwrap().read().unwrap().get()),
+        ("done", "{\"metadata\":{}}")
+    );
     assert_eq!(desk.take().unwrap().id.to_string(), QUEUED);
 }
 

@@ -480,7 +480,20 @@ fn head() -> Head<Box<RawValue>> {
     let params = RawValue::from_string("{}".to_owned()).unwrap();
     let (source, ended, metadata, callback) = (None, None, None, None);
     let (created, file, calls) = (Timestamp(0), File::default(), Vec::new());
-    Head { v: 1, owner: OWNER, upload: String::new(), source, created, ended, file, params, metadata, callback, calls }
+    Head {
+        v: 1,
+        owner: OWNER,
+        upload: String::new(),
+        source,
+        created,
+        ended,
+        file,
+        params,
+        metadata,
+        callback,
+        calls,
+        set_aside: false,
+    }
 }
 
 /// Whether all is there that must be, and nothing that must not.

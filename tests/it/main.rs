@@ -24,6 +24,7 @@ mod fuzzed;
 #[path = "../support/fuzzing.rs"]
 mod fuzzing;
 mod glances;
+mod growth;
 mod harvest;
 mod hostile;
 mod human;
@@ -64,6 +65,7 @@ mod server;
 mod server_hostile;
 mod service;
 mod services;
+mod set_aside;
 mod sim;
 mod simulation;
 mod slots;

@@ -431,6 +431,25 @@ impl Service {
         drop(self.running.take());
     }
 
+    /// Starts it so that it is killed at a place (`src/crash.rs`).
+    pub fn revive_to_die_at(&mut self, place: &str) {
+        let mut command = self.bed.command(["serve", "--json"]);
+        command.env("SERVE_KEY", SERVICE_KEY).env("SCRIBED_CRASH_AT", place);
+        self.running = Some(Running::start(command));
+    }
+
+    /// What it said, once it has ended by itself.
+    pub fn end(&mut self) -> Ran {
+        self.running.take().unwrap().wait()
+    }
+
+    /// A file of its folder, given to it before it starts.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let path = self.data().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
     pub fn running(&self) -> &Running {
         self.running.as_ref().unwrap()
     }
