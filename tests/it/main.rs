@@ -57,6 +57,7 @@ mod remote;
 mod renamed;
 mod results;
 mod samples;
+mod saves;
 mod secrets;
 mod server;
 mod server_hostile;
