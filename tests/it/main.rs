@@ -55,6 +55,7 @@ mod reconcile;
 mod reload;
 mod remote;
 mod renamed;
+mod replaced;
 mod results;
 mod samples;
 mod saves;
