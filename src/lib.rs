@@ -241,6 +241,7 @@ pub mod output {
     pub mod syncing;
     pub mod table;
     mod temporary;
+    pub mod writable;
 }
 
 /// The way of a job: the engine and one file per move.
@@ -264,6 +265,7 @@ pub mod pipeline {
     pub mod medium;
     pub mod ordered;
     pub mod outcome;
+    pub mod output_folders;
     pub mod probe;
     pub mod purse;
     pub mod remaking;

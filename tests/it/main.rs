@@ -75,6 +75,7 @@ mod systemd;
 mod urls;
 mod walking;
 mod windows;
+mod writable;
 
 use support::scripted;
 
