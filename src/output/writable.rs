@@ -44,7 +44,7 @@ pub enum Unwritable {
         left: Option<(u64, u64)>,
     },
     /// Anything else that the system said.
-    #[error("outputs cannot be written to {}: {source}", folder.display())]
+    #[error("cannot write outputs to {}: {source}", folder.display())]
     Io {
         /// It, or the folder that it would be made in.
         folder: PathBuf,

@@ -259,7 +259,7 @@ fn is_refusal(error: &io::Error) -> bool {
 fn of_bucket(bucket: &Path, error: &io::Error) -> String {
     let shown = bucket.display();
     format!(
-        "outputs cannot be written to {shown}: {error}; give the bucket's key the right to put objects; {NOTHING_YET}"
+        "no permission to put outputs into {shown}: {error}; give the bucket's key the right to put objects; {NOTHING_YET}"
     )
 }
 

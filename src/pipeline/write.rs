@@ -172,10 +172,11 @@ async fn announce<N>(store: &dyn Store, lease: &Lease, job: &Job, wanted: &[Want
     Ok(placing)
 }
 
-/// Whether another job has bought it: then it costs nothing, and `existing` says whether it is written. What a job
-/// has paid for itself is written in every case.
+/// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
+/// written. What a job has paid for itself is written in every case.
 async fn is_another_ones(store: &dyn Store, job: &Job, order: &Order) -> Result<bool, StoreError> {
-    Ok(store.bought(order).await?.and_then(|bought| bought.by).is_some_and(|by| by != job.id))
+    let Some(bought) = store.bought(order).await? else { return Ok(false) };
+    Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }
 
 fn unreadable(error: &OpenError, now: Timestamp) -> Fault {

@@ -224,4 +224,9 @@ fn a_queue_that_was_lost_knows_its_own_subtitles_by_what_is_in_them() {
     assert_eq!((bed.outputs().len(), asked(&stub, Endpoint::Create)), (2, 1));
     let outputs = |name: &str| bed.jobs()[name]["outputs"] != Value::Null;
     assert!(outputs("talk.wav") && outputs("copy.wav"));
+    fs::remove_dir_all(bed.path("state")).unwrap();
+    fs::write(bed.path("inbox/copy.en.srt"), THEIRS).unwrap();
+    let sum = bed.once(0);
+    assert_eq!((&sum["done"], &sum["skipped"]), (&json!(1), &json!(1)), "{sum} {:?}", bed.jobs());
+    assert_eq!((bed.outputs().len(), asked(&stub, Endpoint::Create)), (2, 1));
 }
