@@ -3,6 +3,7 @@
 //!
 //! `SCRIBED_CRASH_AT=intent-written` kills at the first passage of that place, `intent-written:3` at the
 //! third. With any other text nothing is killed, and each passage is told in the log at the debug level.
+//! `SCRIBED_STOP_AT=replacing` stops the process there once, as SIGSTOP does, so that a test can act in between.
 
 use crate::domain::stage::StageKind;
 
@@ -65,6 +66,10 @@ pub enum Point {
     OutputNamed,
     /// The names are on the disk too.
     NamesSynced,
+    /// An older output of ours is about to be replaced; it was looked at.
+    Replacing,
+    /// It is swapped with the new one, and was not looked at again.
+    Replaced,
     /// A purchase that was found at the service is about to be written down.
     Sighting,
     /// It is written down.
@@ -130,6 +135,7 @@ impl Point {
         all.extend([P::Recognising, P::Fetching, P::Telling]);
         all.extend([P::LedgerWritten, P::VolumeBegun, P::VolumeRenewed, P::VolumeRemoved, P::Struck]);
         all.extend([P::ReceiptBegun, P::ReceiptNamed, P::ShelfRemoving, P::WholeBegun, P::WholeNamed]);
+        all.extend([P::Replacing, P::Replaced]);
         all
     }
 
@@ -163,6 +169,9 @@ pub fn point(_point: Point) {}
 /// Ends the process here, as `kill -9` does, if that was asked for. Nothing in a release build.
 #[cfg(debug_assertions)]
 pub fn point(point: Point) {
+    if std::env::var("SCRIBED_STOP_AT").is_ok_and(|asked| asked == point.name()) {
+        armed::stop_once();
+    }
     let Ok(asked) = std::env::var("SCRIBED_CRASH_AT") else { return };
     let (name, turn) = asked.split_once(':').unwrap_or((&asked, "1"));
     let passed = point.name();
@@ -175,9 +184,20 @@ pub fn point(point: Point) {
 /// The only state of a process that is nobody's: debug builds count how often they came by.
 #[cfg(debug_assertions)]
 mod armed {
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use rustix::process::{Signal, getpid, kill_process};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     static PASSAGES: AtomicU32 = AtomicU32::new(0);
+    static STOPPED: AtomicBool = AtomicBool::new(false);
+
+    /// The whole process stands still until it is told to go on.
+    pub fn stop_once() {
+        if !STOPPED.swap(true, Ordering::Relaxed) {
+            let _ = kill_process(getpid(), Signal::STOP);
+            // The kernel stops the threads in its own time: this one must not pass before.
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+    }
 
     /// Passages of the place that was asked for, this one included.
     pub fn passages() -> u32 {
@@ -186,8 +206,7 @@ mod armed {
 
     /// No thread of this process does anything more.
     pub fn die() -> ! {
-        let own = rustix::process::getpid();
-        let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        let _ = kill_process(getpid(), Signal::KILL);
         std::process::abort() // the kernel does not let it come to this
     }
 }

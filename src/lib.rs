@@ -35,7 +35,7 @@
 //! 4. Moves do not call moves, except to ask what another one knows of the file.
 //! 5. Only `daemon.rs` constructs adapters.
 //! 6. Only `wire/` knows the interface's field names.
-//! 7. There is no `static` state, but for a count in `crash.rs` that release builds lack.
+//! 7. There is no `static` state, but for what `crash.rs` counts, which release builds lack.
 //! 8. Nothing that costs money happens before its intent is durable, and no layer repeats a create.
 //! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
 //! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
@@ -229,6 +229,7 @@ pub mod media {
 
 /// Files written for a job: what is in them, what they are called, how they get into their place.
 pub mod output {
+    mod exchange;
     pub mod formats;
     pub mod naming;
     mod pieces;
@@ -240,6 +241,7 @@ pub mod output {
     pub mod syncing;
     pub mod table;
     mod temporary;
+    pub mod writable;
 }
 
 /// The way of a job: the engine and one file per move.
@@ -265,6 +267,7 @@ pub mod pipeline {
     pub mod medium;
     pub mod ordered;
     pub mod outcome;
+    pub mod output_folders;
     pub mod probe;
     pub mod purse;
     pub mod remaking;

@@ -405,6 +405,8 @@ impl Stage {
 
             // Ends.
             (S::Found | S::Settled | S::Probed { .. } | S::Uploaded { .. }, E::Skipped { why }) => S::Skipped { why },
+            // What another job has bought is not written beside a subtitle by someone else.
+            (S::Fetched { .. }, E::Skipped { why: Skip::Subtitled }) => S::Skipped { why: Skip::Subtitled },
             (from, E::Failed { fault }) if !from.is_end() && from.kind() != StageKind::Submitting => {
                 S::Failed { from: Box::new(from), fault }
             }

@@ -1,14 +1,15 @@
 //! Puts a job's outputs into a folder: each whole or not at all, none over another's work.
 
+use super::exchange::{self, Replaced, read_hash};
 use super::syncing::{Batch, Syncs};
 use super::temporary::{self, Folder, Temporary};
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -140,7 +141,8 @@ pub fn place<N: Names>(
 }
 
 /// Removes what a killed process left half-written in `folder`, and says how many files that were.
-/// Takes only regular files with exactly our temporary name that no living process is writing.
+/// Takes only regular files with exactly our temporary name that no living process is writing. What another program
+/// had saved in the moment in which that process replaced it is put back, and never removed.
 /// Blocks.
 pub fn sweep(folder: &Path) -> io::Result<usize> {
     temporary::remove_leftovers(folder)
@@ -180,7 +182,8 @@ enum Found {
     Nothing,
     /// What is wanted there: the open file.
     Same(File),
-    Ours,
+    /// By this content.
+    Ours(Hash),
     Foreign,
 }
 
@@ -193,7 +196,7 @@ impl<'a> Place<'a> {
                 Found::Foreign => continue,
                 Found::Same(_) => break,
                 Found::Nothing => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, false)?),
-                Found::Ours => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, true)?),
+                Found::Ours(_) => ready.temporary = Some(self.write(&ready.wanted.bytes, &name, true)?),
             }
             break;
         }
@@ -234,23 +237,28 @@ impl<'a> Place<'a> {
 
     /// False when the name is another file's: then `ready` keeps its own.
     fn try_name<N>(&self, ready: &mut Ready<'a, N>, name: &OsStr, named: &mut Batch) -> Result<bool, PlaceError> {
-        let replace = match self.find(name, ready)? {
+        let old = match self.find(name, ready)? {
             Found::Same(file) => {
-                // A killed process may have placed it, and synced nothing.
+                // A killed process may have placed it, and synced nothing; or it had swapped out another one's.
+                if self.is_recovered(name, ready)? {
+                    return self.try_name(ready, name, named);
+                }
                 named.push(Arc::new(file));
                 return Ok(true);
             }
             Found::Foreign => return Ok(false),
-            Found::Ours => true,
-            Found::Nothing => false,
+            Found::Ours(old) => Some(old),
+            Found::Nothing => None,
         };
         let mut temporary = match ready.temporary.take() {
-            Some(temporary) if temporary.name().is_some() || !replace => temporary,
+            Some(temporary) if temporary.name().is_some() || old.is_none() => temporary,
             // Since it was prepared something came or went there.
-            _ => return self.try_anew(ready, name, replace, named),
+            _ => return self.try_anew(ready, name, old.is_some(), named),
         };
-        let shown = if replace { temporary.publish_over(name) } else { temporary.publish_new(name) };
-        match shown {
+        if let Some(old) = old {
+            return self.replace(ready, temporary, (name, old), named);
+        }
+        match temporary.publish_new(name) {
             Ok(()) => {
                 named.push(temporary.file());
                 Ok(true)
@@ -268,6 +276,43 @@ impl<'a> Place<'a> {
             }
             Err(error) => Err(self.error(name, error.into())),
         }
+    }
+
+    /// In the place of an older one of ours.
+    fn replace<N>(
+        &self,
+        ready: &mut Ready<'a, N>,
+        mut temporary: Temporary<'a>,
+        (name, old): (&OsStr, Hash),
+        named: &mut Batch,
+    ) -> Result<bool, PlaceError> {
+        let is_ours = |hash: &Hash| self.hashes_for(name).any(|known| known == *hash);
+        let replaced = exchange::replace(self.open, &mut temporary, name, (&ready.hash, &old), &is_ours);
+        match replaced.map_err(|error| self.error(name, error))? {
+            Replaced::Done => {
+                named.push(temporary.file());
+                Ok(true)
+            }
+            Replaced::NotOurs => {
+                // Where it has no name any more it is written again.
+                ready.temporary = Some(temporary).filter(|temporary| temporary.name().is_some());
+                Ok(false)
+            }
+            Replaced::LookAgain => {
+                ready.temporary = Some(temporary);
+                self.try_name(ready, name, named)
+            }
+        }
+    }
+
+    /// Whether a process died in the middle of placing this; what it had swapped out is dealt with now.
+    fn is_recovered<N>(&self, name: &OsStr, ready: &Ready<N>) -> Result<bool, PlaceError> {
+        let mut recovered = false;
+        for old in self.hashes_for(name) {
+            let one = exchange::recover_of(self.open, name, &ready.hash, &old);
+            recovered |= one.map_err(|error| self.error(name, error))?;
+        }
+        Ok(recovered)
     }
 
     /// Writes it once more, with a name if it may have to replace another; then looks again, since that took
@@ -310,7 +355,7 @@ impl<'a> Place<'a> {
         // What cannot be read cannot be known as ours.
         Ok(match read_hash(self.open, name) {
             Ok((hash, file)) if hash == ready.hash => Found::Same(file),
-            Ok((hash, _)) if known.contains(&hash) => Found::Ours,
+            Ok((hash, _)) if known.contains(&hash) => Found::Ours(hash),
             _ => Found::Foreign,
         })
     }
@@ -332,23 +377,10 @@ fn is_plain(name: &OsStr) -> bool {
     matches!(first, Some(std::path::Component::Normal(only)) if only == name) && components.next().is_none()
 }
 
-/// A regular file and its hash, read in small parts.
-fn read_hash(folder: &Folder, name: &OsStr) -> io::Result<(Hash, File)> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
-    let mut hasher = blake3::Hasher::new();
-    let mut part = [0; 16 * 1024];
-    loop {
-        match file.read(&mut part)? {
-            0 => return Ok((Hash(*hasher.finalize().as_bytes()), file)),
-            length => hasher.update(&part[..length]),
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::Mode;
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -553,8 +585,11 @@ mod tests {
         let living = Temporary::write_named(&fd, b"still being written", 0o666).unwrap();
         let digits = "0123456789abcdef".repeat(2);
         let leftover = format!(".{digits}.scribed-tmp");
-        let spared =
-            [format!("{digits}.scribed-tmp"), ".talk.scribed-tmp".into(), living.name().unwrap_or_default().into()];
+        let spared = [
+            format!("{digits}.scribed-tmp"),
+            ".talk.scribed-tmp".into(),
+            living.name().unwrap().to_str().unwrap().into(),
+        ];
         for name in spared.iter().take(2).chain([&leftover]) {
             fs::write(folder.path().join(name), b"half").unwrap();
         }

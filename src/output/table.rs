@@ -1,15 +1,15 @@
 //! A table that is written row by row and appears whole or not at all, in the place of what we wrote there
 //! before; never in that of anybody else's.
 
+use super::exchange::{self, Replaced, read_hash};
 use super::placing::PlaceError;
 use super::temporary::{Folder, Temporary};
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,23 +55,59 @@ pub fn write_table(
     temporary.file().sync_all().map_err(failed)?;
     (keeper.announce)(hash).map_err(failed)?;
     for name in keeper.names {
-        let shown = match found(&open, name).map_err(failed)? {
-            Some(Found::File(there)) if there == hash => return Ok(None),
-            Some(Found::File(there)) if (keeper.is_ours)(&there) => temporary.publish_over(name),
-            Some(_) => continue,
-            None => temporary.publish_new(name),
-        };
-        match shown {
-            Ok(()) => {
+        match show(&open, &mut temporary, name, hash, keeper).map_err(failed)? {
+            Shown::Now => {
                 crash::point(Point::ReceiptNamed);
                 open.file().sync_all().map_err(failed)?;
                 return Ok(Some(name.clone()));
             }
-            Err(Errno::EXIST) => continue,
-            Err(error) => return Err(failed(error.into())),
+            Shown::Already => return Ok(None),
+            Shown::Not => {}
         }
     }
     Err(PlaceError::NoFreeName { file: folder.join(keeper.names.first().map_or(OsStr::new(""), |name| name)) })
+}
+
+/// What became of a table under one name.
+enum Shown {
+    Now,
+    /// It was there before.
+    Already,
+    /// Somebody else's has the name.
+    Not,
+}
+
+/// A name that changes hands while it is looked at is looked at so often.
+const LOOKS: usize = 3;
+
+fn show(
+    open: &Folder,
+    temporary: &mut Temporary<'_>,
+    name: &OsStr,
+    hash: Hash,
+    keeper: &Keeper<'_>,
+) -> io::Result<Shown> {
+    for _ in 0..LOOKS {
+        let replaced = match found(open, name)? {
+            Some(Found::File(there)) if there == hash => return Ok(Shown::Already),
+            Some(Found::File(there)) if (keeper.is_ours)(&there) => {
+                exchange::replace(open, temporary, name, (&hash, &there), keeper.is_ours)?
+            }
+            Some(_) => return Ok(Shown::Not),
+            None => match temporary.publish_new(name) {
+                Ok(()) => Replaced::Done,
+                Err(Errno::EXIST) => Replaced::LookAgain,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        match replaced {
+            Replaced::Done => return Ok(Shown::Now),
+            Replaced::NotOurs if temporary.name().is_none() => break, // the next pass writes it again
+            Replaced::NotOurs => return Ok(Shown::Not),
+            Replaced::LookAgain => {}
+        }
+    }
+    Err(io::Error::other("another program works on it"))
 }
 
 fn fill(temporary: &Temporary<'_>, next: &mut impl FnMut() -> Piece) -> io::Result<Option<Hash>> {
@@ -100,23 +136,15 @@ enum Found {
 
 /// What stands under a name, without following a symlink.
 fn found(folder: &Folder, name: &OsStr) -> io::Result<Option<Found>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
-        Ok(fd) => File::from(fd),
-        Err(Errno::NOENT) => return Ok(None),
-        // It is somebody's, whatever it is.
-        Err(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::ISDIR) => return Ok(Some(Found::Other)),
-        Err(error) => return Err(error.into()),
-    };
-    if !file.metadata()?.is_file() {
-        return Ok(Some(Found::Other));
-    }
-    let (mut hasher, mut piece, mut file) = (blake3::Hasher::new(), vec![0; 1 << 16], file);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(Some(Found::File(Hash(*hasher.finalize().as_bytes())))),
-            n => hasher.update(&piece[..n]),
-        };
+    match read_hash(folder, name) {
+        Ok((hash, _)) => Ok(Some(Found::File(hash))),
+        // No file, or one that is being written: it is somebody's, whatever it is.
+        Err(error) if error.raw_os_error().is_none() => Ok(Some(Found::Other)),
+        Err(error) => match Errno::from_io_error(&error) {
+            Some(Errno::NOENT) => Ok(None),
+            Some(Errno::LOOP | Errno::ACCESS | Errno::PERM | Errno::NXIO | Errno::ISDIR) => Ok(Some(Found::Other)),
+            _ => Err(error),
+        },
     }
 }
 

@@ -1,9 +1,10 @@
 //! A file that is not yet an output: under a name of its own until it is whole.
 
+use super::exchange;
 use super::syncing::can_sync_whole;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub struct Temporary<'a> {
     folder: &'a Folder,
     /// `None` while it has no name at all.
-    name: Option<String>,
+    name: Option<OsString>,
     /// Kept open for its lock and its sync.
     file: Arc<File>,
 }
@@ -45,10 +46,10 @@ impl<'a> Temporary<'a> {
         let file = File::from(rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(mode))?);
         // A file system without locks only loses the removal of leftovers.
         let _ = file.try_lock();
-        Self::fill(folder, Some(name), file, bytes)
+        Self::fill(folder, Some(name.into()), file, bytes)
     }
 
-    fn fill(folder: &'a Folder, name: Option<String>, file: File, bytes: &[u8]) -> io::Result<Self> {
+    fn fill(folder: &'a Folder, name: Option<OsString>, file: File, bytes: &[u8]) -> io::Result<Self> {
         let temporary = Self { folder, name, file: Arc::new(file) };
         (&*temporary.file).write_all(bytes)?;
         Ok(temporary)
@@ -60,7 +61,7 @@ impl<'a> Temporary<'a> {
     }
 
     /// Its name, if it has one: only then can it take another one's place.
-    pub fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&OsStr> {
         self.name.as_deref()
     }
 
@@ -68,11 +69,27 @@ impl<'a> Temporary<'a> {
     pub fn publish_new(&mut self, name: &OsStr) -> rustix::io::Result<()> {
         match &self.name {
             None => link(self.folder, &self.file, name),
-            Some(own) => rename_to_new(self.folder, own.as_ref(), name).map(|()| self.name = None),
+            Some(own) => rename_to_new(self.folder, own, name).map(|()| self.name = None),
         }
     }
 
-    /// Puts it in another one's place. Only for one that has a name.
+    /// Gives it another temporary name that nothing has; otherwise `EXIST`. Only for one that has a name.
+    pub(super) fn rename_own(&mut self, to: &OsStr) -> rustix::io::Result<()> {
+        let own = self.name.as_ref().ok_or(Errno::INVAL)?;
+        rename_to_new(self.folder, own, to).map(|()| self.name = Some(to.to_owned()))
+    }
+
+    /// Another file has its name now.
+    pub(super) fn give_up_name(&mut self) {
+        self.name = None;
+    }
+
+    /// It has this name again.
+    pub(super) fn take_name(&mut self, name: OsString) {
+        self.name = Some(name);
+    }
+
+    /// Puts it in another one's place, whatever that is. Only for one that has a name.
     pub fn publish_over(&mut self, name: &OsStr) -> rustix::io::Result<()> {
         let own = self.name.as_ref().ok_or(Errno::INVAL)?;
         rustix::fs::renameat(self.folder, own, self.folder, name).map(|()| self.name = None)
@@ -106,6 +123,7 @@ fn link_by_proc(folder: &Folder, file: &File, name: &OsStr) -> rustix::io::Resul
 pub struct Folder {
     file: Arc<File>,
     takes_nameless: bool,
+    exchanges: bool,
 }
 
 impl Folder {
@@ -116,12 +134,27 @@ impl Folder {
         // A name given later is a change of the file too, which must be synced once more: where a
         // whole file system can be synced, that costs nothing.
         let takes_nameless = can_sync_whole(&file);
-        Ok(Self { file: Arc::new(file), takes_nameless })
+        Ok(Self { file: Arc::new(file), takes_nameless, exchanges: true })
     }
 
     /// It, open, to be synced.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
+    }
+
+    /// Whether it is tried that two files change places.
+    pub(super) fn exchanges(&self) -> bool {
+        self.exchanges
+    }
+
+    #[cfg(test)]
+    pub(super) fn exchanging(self, exchanges: bool) -> Self {
+        Self { exchanges, ..self }
+    }
+
+    /// Renames only if nothing has the name; otherwise `EXIST`.
+    pub(super) fn rename_to_new(&self, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+        rename_to_new(self, from, to)
     }
 }
 
@@ -131,12 +164,17 @@ impl AsFd for Folder {
     }
 }
 
-/// Removes the temporary files in `folder` whose writer is dead, and says how many there were.
+/// Removes the temporary files in `folder` whose writer is dead, and says how many there were. What such a writer had
+/// swapped out is put back, or kept, unless it is ours.
 pub fn remove_leftovers(folder: &Path) -> io::Result<usize> {
     let fd = Folder::open(folder)?;
     let mut removed = 0;
     for entry in std::fs::read_dir(folder)? {
         let name = entry?.file_name();
+        if exchange::is_swapped(&name) {
+            // While somebody is at it, or where it cannot be done, it is for the next sweep.
+            let _ = exchange::recover(&fd, &name);
+        }
         if is_temporary(&name) && is_abandoned(&fd, &name) {
             removed += usize::from(rustix::fs::unlinkat(&fd, &name, AtFlags::empty()).is_ok());
         }

@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 mod bearing;
 mod claiming;
 mod creates;
+mod ended;
 mod glance;
 mod gone;
 mod headroom;

@@ -17,11 +17,13 @@ use crate::pipeline::making::{self, Around};
 use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
+use crate::source::disk::Disk;
 use crate::source::mount::Mount;
 use crate::source::place::{full_path, outputs_beside};
 use crate::source::stamp::{Look, look};
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -187,6 +189,70 @@ async fn made(
     Ok(Ok((params, Some(Box::new(made.making)))))
 }
 
+/// Subtitles beside a recording that no job of this queue wrote.
+pub struct Others {
+    /// Of a bucket's source its address.
+    folder: PathBuf,
+    /// As paths below it.
+    paths: Vec<RelPath>,
+}
+
+impl Others {
+    /// Whether each of them has one of these contents. What cannot be read has none.
+    pub async fn all_are(&self, mount: &Mount, contents: &BTreeSet<Hash>) -> bool {
+        for path in &self.paths {
+            let medium = match mount.bucket() {
+                Some(_) => Medium::below(mount, path),
+                None => Medium::File { path: full_path(&self.folder, path), disk: Disk::Remote },
+            };
+            if !medium.hash().await.is_ok_and(|hash| contents.contains(&hash)) {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The subtitles by someone else beside a job's recording, where its source minds them (`existing`) and there are
+/// any. Those that say that scribed made them do not count.
+///
+/// # Errors
+/// A fault where nobody can tell.
+pub async fn subtitles_by_others(
+    store: &dyn Store,
+    mount: &Arc<Mount>,
+    job: &Job,
+    now: Timestamp,
+) -> Result<Option<Others>, Fault> {
+    let subtitles = Subtitles::look(mount, job).await;
+    by_others(store, mount, job, subtitles, now).await
+}
+
+async fn by_others(
+    store: &dyn Store,
+    mount: &Mount,
+    job: &Job,
+    subtitles: Option<Subtitles>,
+    now: Timestamp,
+) -> Result<Option<Others>, Fault> {
+    let Some(Subtitles { folder, found }) = subtitles else { return Ok(None) };
+    let found = match found {
+        Ok(found) => found,
+        // It is made when something is written into it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder != mount.source().folder => return Ok(None),
+        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
+    };
+    let mut paths = Vec::new();
+    for path in found {
+        let key = JobKey { path: named_beside(job, &path), ..job.key.clone() };
+        if !store.wrote(&key).await.map_err(|error| store_fault(&error, now))? {
+            paths.push(path);
+        }
+    }
+    let none = paths.is_empty() || say_they_are_ours(mount, &folder, paths.clone()).await;
+    Ok((!none).then_some(Others { folder, paths }))
+}
+
 /// A subtitle by someone else is there already (`existing`). Ours does not count; a queue that was lost
 /// knows its own only when the service's list has been walked.
 async fn subtitled(
@@ -198,25 +264,8 @@ async fn subtitled(
     subtitles: Option<Subtitles>,
     now: Timestamp,
 ) -> Result<Option<Outcome>, Fault> {
-    let Some(Subtitles { folder, found }) = subtitles else { return Ok(None) };
     let fault = |error| store_fault(&error, now);
-    let found = match found {
-        Ok(found) => found,
-        // It is made when something is written into it.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && folder != mount.source().folder => return Ok(None),
-        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
-    };
-    let mut foreign = Vec::new();
-    for path in found {
-        let key = JobKey { path: named_beside(job, &path), ..job.key.clone() };
-        if !store.wrote(&key).await.map_err(fault)? {
-            foreign.push(path);
-        }
-    }
-    if foreign.is_empty() {
-        return Ok(None);
-    }
-    if say_they_are_ours(mount, &folder, foreign).await {
+    if by_others(store, mount, job, subtitles, now).await?.is_none() {
         return Ok(None);
     }
     if store.suspect(service).await.map_err(fault)? {
@@ -226,7 +275,7 @@ async fn subtitled(
     if let Some(order) = order
         && store.bought(order).await.map_err(fault)?.is_some()
     {
-        return Ok(None); // it costs nothing, and may well be ours
+        return Ok(None); // it costs nothing, and may well be ours: the write compares them
     }
     Ok(Some(Outcome::Step(Event::Skipped { why: Skip::Subtitled })))
 }

@@ -14,6 +14,7 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::making::look_around;
 use crate::pipeline::medium::Medium;
 use crate::pipeline::outcome::{Outcome, Stop};
+use crate::pipeline::output_folders::OutputFolders;
 use crate::pipeline::purse::{Purse, Rest};
 use crate::pipeline::remaking::{kept, remade};
 use crate::pipeline::remote::{self, hushed};
@@ -64,12 +65,14 @@ pub struct Doors<'a> {
     pub purse: &'a Purse,
     /// Where the service is to call.
     pub callbacks: Option<&'a Callbacks>,
+    /// Whether outputs can be written.
+    pub folders: &'a OutputFolders,
 }
 
 /// Buys, unless it is bought already or the file has changed.
 pub async fn run(
     doors: &Doors<'_>,
-    mount: &Mount,
+    mount: &Arc<Mount>,
     lease: &Lease,
     job: &Job,
     order: &Order,
@@ -87,6 +90,14 @@ pub async fn run(
     }
     if let Some(outcome) = without_buying(doors.store, order, job, now).await? {
         return Ok(Submission::Unsent(outcome));
+    }
+    let hindered = tokio::select! {
+        biased;
+        hindered = doors.folders.hindered(doors.store, doors.clock, mount, job) => hindered,
+        away = mount.lost() => Err(folder_away(&away, now)),
+    };
+    if let Some(Rest { until, fault }) = hindered? {
+        return Ok(Submission::Unsent(Outcome::Rest(until, fault)));
     }
     let token = Token::new(order, job.key.tag(), job.round);
     let request = request(doors, mount, job, order, upload, &token, now).await?;

@@ -9,7 +9,7 @@ use crate::domain::job::{Job, JobKey, Output};
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::sent::Sent;
-use crate::domain::stage::Event;
+use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::{candidates, language};
@@ -21,13 +21,14 @@ use crate::output::syncing::Syncs;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::deposit;
 use crate::pipeline::outcome::{Outcome, Stop};
-use crate::pipeline::probe::store_fault;
+use crate::pipeline::output_folders::OutputFolders;
+use crate::pipeline::probe::{store_fault, subtitles_by_others};
 use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::mount::Mount;
 use crate::source::place::{Recording, full_path, make_folder, outputs_beside, recording};
-use crate::store::contract::{Hold, Lease, Store};
+use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
@@ -58,7 +59,11 @@ pub struct Doors<'a> {
 /// Jobs whose outputs are being placed. A write that is given up, because its right was taken away or its
 /// folder went, goes on in its thread; a second one for the same job would take its names for others'.
 #[derive(Default)]
-pub struct Writing(Mutex<HashSet<JobId>>);
+pub struct Writing {
+    jobs: Mutex<HashSet<JobId>>,
+    /// Whether outputs can be written where they go.
+    pub folders: OutputFolders,
+}
 
 /// While this lives, the job's outputs are being placed.
 struct Placing {
@@ -68,14 +73,14 @@ struct Placing {
 
 impl Writing {
     fn begin(self: &Arc<Self>, job: JobId) -> Option<Placing> {
-        let is_first = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
+        let is_first = self.jobs.lock().unwrap_or_else(PoisonError::into_inner).insert(job);
         is_first.then(|| Placing { writing: Arc::clone(self), job })
     }
 }
 
 impl Drop for Placing {
     fn drop(&mut self) {
-        self.writing.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
+        self.writing.jobs.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.job);
     }
 }
 
@@ -100,6 +105,14 @@ pub async fn run(
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
+    if is_another_ones(doors.store, job, order).await.map_err(Stop::Store)?
+        && let Some(others) = subtitles_by_others(doors.store, mount, job, now).await?
+    {
+        let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied());
+        if !others.all_are(mount, &hashes.collect()).await {
+            return Ok(Outcome::Step(Event::Skipped { why: Skip::Subtitled }));
+        }
+    }
     let placing = announce(doors.store, lease, job, &wanted).await?;
     let ours = Ours { placed, placing };
     if let Some(bucket) = mount.bucket() {
@@ -157,6 +170,13 @@ async fn announce<N>(store: &dyn Store, lease: &Lease, job: &Job, wanted: &[Want
         crash::point(Point::Announced);
     }
     Ok(placing)
+}
+
+/// Whether another job has bought it, or an earlier queue: then it costs nothing now, and `existing` says whether it is
+/// written. What a job has paid for itself is written in every case.
+async fn is_another_ones(store: &dyn Store, job: &Job, order: &Order) -> Result<bool, StoreError> {
+    let Some(bought) = store.bought(order).await? else { return Ok(false) };
+    Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }
 
 fn unreadable(error: &OpenError, now: Timestamp) -> Fault {

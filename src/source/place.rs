@@ -71,20 +71,22 @@ fn of_row(root: &Path, row: &Row) -> PathBuf {
     }
 }
 
-/// Makes the folder that outputs go to, where it is one that may be made: below the source's folder, which is
-/// known to be there, or in the bag of the recording. One elsewhere may be the mount point of a share that is away.
-/// Blocks.
+/// Makes the folder that outputs go to, where it is one that may be made. Blocks.
 ///
 /// # Errors
 /// What the file system says.
 pub fn make_folder(source: &Source, recording: Option<&Path>, folder: &Path) -> io::Result<()> {
+    if may_be_made(source, recording, folder) { std::fs::create_dir_all(folder) } else { Ok(()) }
+}
+
+/// Whether a folder that outputs go to may be made: it is below the source's folder, which is known to be there, or in
+/// the bag of the recording. One elsewhere may be the mount point of a share that is away. Blocks where the recording
+/// may lie in a bag.
+pub fn may_be_made(source: &Source, recording: Option<&Path>, folder: &Path) -> bool {
     let is_placed = source.place.as_ref().is_some_and(|place| folder.starts_with(place));
     let is_ours = is_placed || folder.starts_with(&source.folder) && folder != source.folder;
     let in_bag = || recording.and_then(bag::bag_of).is_some_and(|bag| folder.starts_with(bag));
-    match is_ours || in_bag() {
-        true => std::fs::create_dir_all(folder),
-        false => Ok(()),
-    }
+    is_ours || in_bag()
 }
 
 #[cfg(test)]

@@ -236,6 +236,8 @@ fn scenes_of(point: Point) -> &'static [usize] {
         P::Fetching | P::Telling => &[],
         // Of a source with lists: `manifests.rs` kills there.
         P::ReceiptBegun | P::ReceiptNamed => &[],
+        // Of a recording that was transcribed before: `saves.rs` kills there.
+        P::Replacing | P::Replaced => &[],
         P::OutputBegun | P::OutputsSynced | P::OutputNamed | P::NamesSynced | P::ResultBegun => &[0, 3],
         _ => &[0],
     }

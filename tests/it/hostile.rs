@@ -1,6 +1,6 @@
 //! What folders really hold, and disks really do (design, section 7), by the real binary.
 
-use crate::support::bed::{Bed, OUTPUTS, QUICK, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
+use crate::support::bed::{Bed, OUTPUTS, QUICK, Ran, Running, SmallDisk, eventually, ffmpeg, raw, set_mode, speech};
 use scribed::domain::names::{Hash, Timestamp};
 use scribed::domain::stage::StageKind;
 use scribed::store::contract::{ALL, Hold, Store};
@@ -109,7 +109,11 @@ fn what_may_not_be_read_or_written_waits_with_its_reason_and_goes_on_when_it_may
     let summary = bed.once(1);
     assert_eq!(summary["done"], 1, "{summary} {:?}", bed.jobs());
     let jobs = bed.jobs();
-    assert_eq!(jobs["shelf/talk.wav"]["stage"], "fetched", "the result is kept");
+    assert_eq!(
+        (&jobs["shelf/talk.wav"]["stage"], bed.desk().bought()),
+        (&json!("probed"), 1),
+        "nothing is bought for it"
+    );
     let reason = |name: &str| jobs[name]["reason"].as_str().unwrap().to_owned();
     assert!(reason("shelf/talk.wav").contains("permission"), "{}", reason("shelf/talk.wav"));
     assert!(reason("secret.wav").contains("ermission"), "{}", reason("secret.wav"));
@@ -121,14 +125,25 @@ fn what_may_not_be_read_or_written_waits_with_its_reason_and_goes_on_when_it_may
     assert_eq!(bed.desk().bought() as u64, bed.jobs().values().filter(|job| job["stage"] == "written").count() as u64);
 }
 
+/// A pass whose disk is filled up after it has bought. Returns what it came to, and what fills the disk.
+fn filled_after_the_purchase(bed: &Bed, disk: &SmallDisk) -> (Ran, std::path::PathBuf) {
+    let mut command = bed.command(["once", "--json"]);
+    command.env("SCRIBED_STOP_AT", "committed-submitted");
+    let running = Running::start(command);
+    running.stands_still();
+    let filler = disk.fill();
+    running.goes_on();
+    (running.wait(), filler)
+}
+
 #[test]
 fn a_full_disk_keeps_the_result_and_the_next_pass_writes_it_without_buying() {
     let bed = Bed::new(QUICK);
     let disk = SmallDisk::mount(&bed.path("inbox"), 256);
     bed.drop_in(0, "talk.wav");
-    let filler = disk.fill();
-    let summary = bed.once(1);
-    assert_eq!((&summary["done"], &summary["waiting_for"]), (&json!(0), &json!({"disk": 1})));
+    let (ran, filler) = filled_after_the_purchase(&bed, &disk);
+    let summary = ran.last_object();
+    assert_eq!((ran.code, &summary["done"], &summary["waiting_for"]), (1, &json!(0), &json!({"disk": 1})));
     let row = &bed.jobs()["talk.wav"];
     assert_eq!(row["stage"], "fetched");
     assert!(row["reason"].as_str().unwrap().contains("no space left"), "{row}");
@@ -160,8 +175,7 @@ fn what_is_about_to_be_shown_is_known_as_ours_before_it_is() {
     let bed = Bed::new(QUICK);
     let disk = SmallDisk::mount(&bed.path("inbox"), 256);
     bed.drop_in(0, "talk.wav");
-    let filler = disk.fill();
-    bed.once(1);
+    let (_, filler) = filled_after_the_purchase(&bed, &disk);
     let older = b"as a release that rendered otherwise placed it, and was killed";
     let announced = announce(&bed, Hash::of(older));
     fs::remove_file(filler).unwrap();

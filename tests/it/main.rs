@@ -58,8 +58,10 @@ mod reconcile;
 mod reload;
 mod remote;
 mod renamed;
+mod replaced;
 mod results;
 mod samples;
+mod saves;
 mod secrets;
 mod server;
 mod server_hostile;
@@ -76,6 +78,7 @@ mod storms;
 mod systemd;
 mod urls;
 mod windows;
+mod writable;
 
 use support::scripted;
 

@@ -5,6 +5,7 @@ use crate::client::contract::Client;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
+use crate::domain::pick::Pick;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
@@ -68,7 +69,7 @@ impl Engine {
     async fn make_move(&self, lease: &Lease, job: &Job) -> Result<Moved, Stop> {
         // The same ones to its end, whatever is configured meanwhile.
         let parts = &*self.parts();
-        let Parts { store, client, clock, results, params, syncs, purse, .. } = parts;
+        let Parts { store, client, clock, results, params, syncs, purse, writing, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         let outcome = match &job.stage {
             Stage::Found => {
@@ -83,7 +84,7 @@ impl Engine {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
                 Self::stays_here(parts, mount, job)?;
                 if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
-                    let reserving = purse.before_upload((store, clock), mount, lease, (job, None), self.service());
+                    let reserving = self.reserved(parts, mount, lease, (job, None));
                     let known = (*params, *content);
                     let fetched = remote::run(store, clock, self.service(), job, known, reserving).await?;
                     return Ok(Moved::Outcome(fetched.into()));
@@ -99,7 +100,7 @@ impl Engine {
                 }
                 mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let callbacks = parts.callbacks.as_ref();
-                let doors = Doors { store, client, clock, params, purse, callbacks };
+                let doors = Doors { store, client, clock, params, purse, callbacks, folders: &writing.folders };
                 let on_its_way = self.on_its_way(job.id);
                 let submission = submit::run(&doors, mount, lease, job, order, upload).await;
                 drop(on_its_way);
@@ -122,7 +123,7 @@ impl Engine {
                 }
             }
             Stage::Fetched { order, transcription, .. } => {
-                let (mount, writing) = (parts.mount(job)?, &parts.writing);
+                let mount = parts.mount(job)?;
                 let doors = write::Doors { store, clock, results, params, syncs, writing };
                 self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await?
             }
@@ -154,16 +155,31 @@ impl Engine {
         job: &Job,
         known: (Hash, Option<Hash>),
     ) -> Result<Outcome, Fault> {
-        let Parts { store, client, clock, params, purse, .. } = parts;
+        let Parts { store, client, clock, params, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         if let Some(outcome) = remaking::rested(params, mount, clock, (job, &known.0)).await? {
             return Ok(outcome);
         }
         let (_, pick) = remaking::kept(params, &known.0, clock.now())?;
         let (of, extractor) = ((job, pick.as_ref()), self.extractor());
-        let reserving = purse.before_upload((store, clock), mount, lease, of, self.service());
+        let reserving = self.reserved(parts, mount, lease, of);
         upload::run(store, client, clock, mount, job, known, reserving, (&extractor, pick.as_ref(), &self.sent_bytes))
             .await
+    }
+
+    /// What is asked before anything is sent: whether its outputs can be written, and whether it fits into a budget.
+    async fn reserved(
+        &self,
+        parts: &Parts,
+        mount: &Arc<Mount>,
+        lease: &Lease,
+        of: (&Job, Option<&Pick>),
+    ) -> Result<Option<Rest>, Fault> {
+        let (store, clock) = (&*parts.store, &*parts.clock);
+        if let Some(rest) = parts.writing.folders.hindered(store, clock, mount, of.0).await? {
+            return Ok(Some(rest));
+        }
+        parts.purse.before_upload((store, clock), mount, lease, of, self.service()).await
     }
 
     /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A

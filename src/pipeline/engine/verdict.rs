@@ -199,7 +199,7 @@ impl Engine {
             // Who waited for it may be another engine's.
             self.parts().passing.pass();
         }
-        Ok(())
+        if kind.is_end() { self.look_at_the_end(job).await } else { Ok(()) }
     }
 
     /// What these stages leave behind may have been more than was needed.

@@ -264,6 +264,19 @@ impl Running {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Returns when it stands still: `SCRIBED_STOP_AT` says where.
+    pub fn stands_still(&self) {
+        let stat = format!("/proc/{}/stat", self.pid());
+        eventually("the process stands still", || {
+            fs::read_to_string(&stat).is_ok_and(|stat| stat.rsplit(") ").next().unwrap().starts_with('T'))
+        });
+    }
+
+    /// Lets it go on.
+    pub fn goes_on(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
     /// Ends it at once, as `kill -9` does, unless it has ended.
     pub fn kill(mut self) -> Ran {
         self.child.kill().unwrap();

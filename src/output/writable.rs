@@ -1,0 +1,124 @@
+//! Whether outputs can be written into a folder, tried as a write does it: before anything is bought for them.
+
+use super::temporary::{Folder, Temporary};
+use rustix::io::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// So much has to be free, in bytes …
+const LEAST: u64 = 16 << 20;
+
+/// … or, on a small file system, this part of it.
+const PART: u64 = 16;
+
+/// Bytes that are written, and thrown away: a user's quota says no only then.
+const SAMPLE: usize = 4096;
+
+/// Why outputs cannot be written into a folder.
+#[derive(Debug, thiserror::Error)]
+pub enum Unwritable {
+    /// It is not there, and is none that scribed makes.
+    #[error("the folder {} for its outputs is not there, and scribed makes none outside of the source's: make or mount it", folder.display())]
+    Missing {
+        /// It.
+        folder: PathBuf,
+    },
+    /// This user may not write there.
+    #[error("no permission to write outputs in {}; give this user the right to write there", folder.display())]
+    NoPermission {
+        /// It, or the folder that it would be made in.
+        folder: PathBuf,
+    },
+    /// The file system is mounted read-only.
+    #[error("the file system of {} is read-only; remount it so that outputs can be written", folder.display())]
+    ReadOnly {
+        /// It, or the folder that it would be made in.
+        folder: PathBuf,
+    },
+    /// The disk, its inodes or the user's quota are used up.
+    #[error("no space left for outputs in {}{}; free some", folder.display(), shown(*left))]
+    NoSpace {
+        /// It, or the folder that it would be made in.
+        folder: PathBuf,
+        /// What is free and what has to be, in bytes, where that is known.
+        left: Option<(u64, u64)>,
+    },
+    /// Anything else that the system said.
+    #[error("cannot write outputs to {}: {source}", folder.display())]
+    Io {
+        /// It, or the folder that it would be made in.
+        folder: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+fn shown(left: Option<(u64, u64)>) -> String {
+    let Some((left, least)) = left else { return String::new() };
+    format!(" ({} KiB are free, and {} KiB have to be)", left >> 10, least >> 10)
+}
+
+/// Tries whether outputs can be written into `folder`; where it is not there yet and `may_be_made`, into the folder
+/// that it would be made in. Leaves nothing. Blocks.
+///
+/// # Errors
+/// [`Unwritable`].
+pub fn try_folder(folder: &Path, may_be_made: bool) -> Result<(), Unwritable> {
+    let mut at = folder;
+    let open = loop {
+        match (Folder::open(at), at.parent()) {
+            (Ok(open), _) => break open,
+            (Err(error), Some(parent)) if may_be_made && error.kind() == io::ErrorKind::NotFound => at = parent,
+            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Unwritable::Missing { folder: folder.to_owned() });
+            }
+            (Err(error), _) => return Err(of(at, error)),
+        }
+    };
+    try_write(&open).map_err(|error| of(at, error))?;
+    match room(&open).map_err(|error| of(at, error))? {
+        Some((left, least)) if left < least => {
+            Err(Unwritable::NoSpace { folder: at.to_owned(), left: Some((left, least)) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn try_write(open: &Folder) -> io::Result<()> {
+    Temporary::write(open, &[0; SAMPLE], 0o600).map(drop)
+}
+
+/// What is free, and what has to be. `None`: the file system does not say.
+fn room(open: &Folder) -> io::Result<Option<(u64, u64)>> {
+    let disk = rustix::fs::fstatvfs(open)?;
+    let [left, all] = [disk.f_bavail, disk.f_blocks].map(|blocks| blocks.saturating_mul(disk.f_frsize));
+    Ok((all > 0).then(|| (left, LEAST.min(all / PART))))
+}
+
+fn of(folder: &Path, source: io::Error) -> Unwritable {
+    let folder = folder.to_owned();
+    match Errno::from_io_error(&source) {
+        Some(Errno::NOSPC | Errno::DQUOT) => Unwritable::NoSpace { folder, left: None },
+        Some(Errno::ROFS) => Unwritable::ReadOnly { folder },
+        Some(Errno::ACCESS | Errno::PERM) => Unwritable::NoPermission { folder },
+        _ => Unwritable::Io { folder, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_folder_is_tried_and_nothing_is_left_in_it() {
+        let top = tempfile::tempdir().unwrap();
+        try_folder(top.path(), false).unwrap();
+        let deep = top.path().join("a/b/c");
+        try_folder(&deep, true).unwrap();
+        assert!(matches!(try_folder(&deep, false), Err(Unwritable::Missing { folder }) if folder == deep));
+        assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
+        fs::write(top.path().join("a"), "a file").unwrap();
+        assert!(matches!(try_folder(&deep, true), Err(Unwritable::Io { .. })));
+    }
+}

@@ -1,0 +1,286 @@
+//! Whether a job's outputs can be written, asked before anything is sent or bought for it. What was found out of a
+//! folder holds for a while, so that a folder of a million recordings is not tried a million times.
+
+use crate::clock::{Clock, Uptime};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::stage::StageKind;
+use crate::output::writable::{Unwritable, try_folder};
+use crate::pipeline::blocking::{blocking, within};
+use crate::pipeline::probe::store_fault;
+use crate::pipeline::purse::Rest;
+use crate::source::mount::Mount;
+use crate::source::place::{Recording, may_be_made, outputs_beside, recording};
+use crate::store::contract::{Filter, Store, StoreError};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What was found out of a folder holds for so long.
+pub const FRESH: Duration = Duration::from_secs(5);
+
+/// The same for a bucket that may be put to: each question is a request, and may cost.
+const BUCKET_FRESH: Duration = Duration::from_secs(600);
+
+/// A folder that does not answer for so long cannot be written.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+
+/// So many of the jobs that wait for a folder ask soon whether it can be written again, by the policy of retries …
+const SCOUTS: usize = 32;
+
+/// … and all others only after so long: they are woken when it can. There may be a million of them.
+const OTHERS_ASK: Duration = Duration::from_secs(3600);
+
+/// Folders that are remembered at most. One that is forgotten is tried again.
+const MOST: usize = 10_000;
+
+/// So many folders that cannot be written at once are named in the log; more of them say nothing new.
+const NAMED: usize = 20;
+
+/// Jobs that are looked at in one go.
+const PAGE: usize = 1_000;
+
+/// Behind every reason.
+const NOTHING_YET: &str = "nothing is sent or bought for it until then";
+
+/// The folders that outputs go to, as they were last tried. One for all engines of a process.
+#[derive(Default)]
+pub struct OutputFolders {
+    tried: Mutex<Tried>,
+    turns: Mutex<HashMap<SourceName, Arc<tokio::sync::Mutex<()>>>>,
+    /// Those of which a try did not come back.
+    hang: Arc<Mutex<HashSet<PathBuf>>>,
+}
+
+#[derive(Default)]
+struct Tried {
+    folders: HashMap<PathBuf, Known>,
+    /// Sources of which a folder could be written since the process began: jobs of an earlier one were woken.
+    woken: BTreeSet<SourceName>,
+}
+
+struct Known {
+    /// It is tried again then.
+    until: Uptime,
+    trouble: Option<Trouble>,
+}
+
+/// Why a folder cannot be written, and who asks soon whether it can.
+struct Trouble {
+    words: String,
+    scouts: BTreeSet<JobId>,
+    /// Whether it was named in the log.
+    is_named: bool,
+}
+
+type Turn = tokio::sync::OwnedMutexGuard<()>;
+
+/// What is known of a folder without trying it.
+enum Recent {
+    Nothing,
+    Writable,
+    Not(String),
+}
+
+impl OutputFolders {
+    /// `None` where the outputs of this job can be written as far as can be told now; else it waits.
+    ///
+    /// # Errors
+    /// A fault, to be met again by the policy of retries.
+    pub async fn hindered(
+        &self,
+        store: &dyn Store,
+        clock: &dyn Clock,
+        mount: &Arc<Mount>,
+        job: &Job,
+    ) -> Result<Option<Rest>, Fault> {
+        let folder = self.folder(mount, job).await;
+        let words = match self.recent_in_turn(clock, mount, &folder).await {
+            (Recent::Writable, _) => return Ok(None),
+            (Recent::Not(words), _) => words,
+            (Recent::Nothing, _turn) => match self.tried(clock, mount, job, &folder).await {
+                Ok(()) => {
+                    let was_not = self.note(mount, &folder, clock, None);
+                    if was_not {
+                        let woken = wake(store, &mount.source().name, clock.now()).await;
+                        woken.map_err(|error| store_fault(&error, clock.now()))?;
+                    }
+                    return Ok(None);
+                }
+                Err(words) => {
+                    self.note(mount, &folder, clock, Some(words.clone()));
+                    words
+                }
+            },
+        };
+        let now = clock.now();
+        let fault = Fault::new(FaultKind::Unwritable, words, now);
+        match self.is_scout(&folder, job.id) {
+            true => Err(fault),
+            false => Ok(Some(Rest { until: Some(now.after(OTHERS_ASK)), fault })),
+        }
+    }
+
+    /// Of a bucket's source its address.
+    async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> PathBuf {
+        if mount.bucket().is_some() {
+            return mount.source().folder.clone();
+        }
+        let (mount, job) = (Arc::clone(mount), job.clone());
+        // It may look for the bag that the recording lies in.
+        let beside = blocking(move || outputs_beside(mount.source(), &job)).await;
+        beside.parent().unwrap_or(Path::new(".")).to_owned()
+    }
+
+    /// What is known; where that is nothing, with the turn to try it: one folder of a source at a time.
+    async fn recent_in_turn(&self, clock: &dyn Clock, mount: &Mount, folder: &Path) -> (Recent, Option<Turn>) {
+        let known = self.recent(folder, clock.uptime());
+        if !matches!(known, Recent::Nothing) {
+            return (known, None);
+        }
+        let turn = Arc::clone(lock(&self.turns).entry(mount.source().name.clone()).or_default());
+        let turn = turn.lock_owned().await;
+        // Whoever had the turn before may have tried it.
+        (self.recent(folder, clock.uptime()), Some(turn))
+    }
+
+    fn recent(&self, folder: &Path, now: Uptime) -> Recent {
+        match self.lock().folders.get(folder).filter(|known| known.until > now) {
+            None => Recent::Nothing,
+            Some(Known { trouble: None, .. }) => Recent::Writable,
+            Some(Known { trouble: Some(trouble), .. }) => Recent::Not(trouble.words.clone()),
+        }
+    }
+
+    /// Tries it. In words, why outputs cannot be written there.
+    async fn tried(&self, clock: &dyn Clock, mount: &Arc<Mount>, job: &Job, folder: &Path) -> Result<(), String> {
+        if let Some(bucket) = mount.bucket() {
+            let put = tokio::select! {
+                biased;
+                put = bucket.may_write() => put,
+                () = clock.sleep(ANSWERS_WITHIN) => return Ok(()),
+            };
+            return match put {
+                Err(error) if is_refusal(&error) => Err(of_bucket(folder, &error)),
+                // No answer, or one that passes, is no refusal: the write meets it again, and waits.
+                _ => Ok(()),
+            };
+        }
+        let hangs = || {
+            format!(
+                "the folder {} does not answer within {} s; {NOTHING_YET}",
+                folder.display(),
+                ANSWERS_WITHIN.as_secs()
+            )
+        };
+        // One that hangs is not followed by another.
+        if !lock(&self.hang).insert(folder.to_owned()) {
+            return Err(hangs());
+        }
+        let (hang, mount, job, of) = (Arc::clone(&self.hang), Arc::clone(mount), job.clone(), folder.to_owned());
+        let tried = within(clock, ANSWERS_WITHIN, move || {
+            let tried = try_here(&mount, &job, &of);
+            lock(&hang).remove(&of);
+            tried
+        });
+        tried.await.unwrap_or_else(|| Err(hangs()))
+    }
+
+    /// Writes down what was found out, and says what is new. Returns whether jobs may wait for what can be written
+    /// now.
+    fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> bool {
+        let now = clock.uptime();
+        let (source, is_bucket) = (&mount.source().name, mount.bucket().is_some());
+        let fresh = if is_bucket && words.is_none() { BUCKET_FRESH } else { FRESH };
+        let mut tried = self.lock();
+        if tried.folders.len() >= MOST {
+            tried.folders.retain(|_, known| known.trouble.is_some());
+        }
+        let before = tried.folders.remove(folder).and_then(|known| known.trouble);
+        let others = tried.folders.values().filter(|known| known.trouble.is_some()).count();
+        let was_not = before.is_some();
+        let (is_named, scouts) =
+            before.map_or((others < NAMED, BTreeSet::new()), |before| (before.is_named, before.scouts));
+        let trouble = words.map(|words| Trouble { words, scouts, is_named });
+        match &trouble {
+            Some(trouble) if !was_not && is_named => {
+                tracing::warn!(%source, folder = %folder.display(), reason = %trouble.words, "outputs cannot be written; nothing is bought for what would go there");
+            }
+            None if was_not && is_named => {
+                tracing::info!(%source, folder = %folder.display(), "outputs can be written again");
+            }
+            _ => {}
+        }
+        let is_writable = trouble.is_none();
+        if tried.folders.len() < MOST {
+            tried.folders.insert(folder.to_owned(), Known { until: now.after(fresh), trouble });
+        }
+        let is_first = is_writable && tried.woken.insert(source.clone());
+        is_writable && was_not || is_first
+    }
+
+    /// Whether this job is one of the few that ask soon.
+    fn is_scout(&self, folder: &Path, job: JobId) -> bool {
+        let mut tried = self.lock();
+        let Some(trouble) = tried.folders.get_mut(folder).and_then(|known| known.trouble.as_mut()) else { return true };
+        trouble.scouts.contains(&job) || trouble.scouts.len() < SCOUTS && trouble.scouts.insert(job)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Tried> {
+        lock(&self.tried)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries a folder of this machine, or of a share that is mounted here. Blocks.
+fn try_here(mount: &Mount, job: &Job, folder: &Path) -> Result<(), String> {
+    let source = mount.source();
+    if job.row.is_none() && source.place.is_some() {
+        mount.place_ready().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
+    }
+    let file = match recording(source, job) {
+        Recording::File(path) => Some(path),
+        Recording::Remote(_) => None,
+    };
+    let may_be_made = may_be_made(source, file.as_deref(), folder);
+    try_folder(folder, may_be_made).map_err(|error: Unwritable| format!("{error}; {NOTHING_YET}"))
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound)
+}
+
+fn of_bucket(bucket: &Path, error: &io::Error) -> String {
+    let shown = bucket.display();
+    format!(
+        "no permission to put outputs into {shown}: {error}; give the bucket's key the right to put objects; {NOTHING_YET}"
+    )
+}
+
+/// What waits before its create for a folder that can be written looks again.
+async fn wake(store: &dyn Store, source: &SourceName, now: Timestamp) -> Result<(), StoreError> {
+    let stages = [StageKind::Probed, StageKind::Uploaded];
+    let waits = |job: &Job| {
+        let is_unwritable = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Unwritable);
+        is_unwritable && job.key.source == *source && stages.contains(&job.stage.kind())
+    };
+    // Mostly nobody waits, and the rows of a backlog need not be read for that.
+    if !store.waiting().await?.iter().any(|alike| waits(&alike.one)) {
+        return Ok(());
+    }
+    let mut filter = Filter { stages: stages.to_vec(), limit: PAGE, ..Filter::default() };
+    loop {
+        let jobs = store.page(&filter).await?;
+        let Some(last) = jobs.last() else { return Ok(()) };
+        filter.after = Some(last.id);
+        for job in jobs.iter().filter(|job| waits(job)) {
+            store.look_again(job.id, now).await?;
+        }
+    }
+}
