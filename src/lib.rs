@@ -398,9 +398,11 @@ pub mod store {
     pub mod gate;
     pub mod index;
     pub mod journal;
+    pub mod large;
     pub mod memory;
     pub mod ordered;
     pub mod params;
+    pub mod parts;
     pub mod queue;
     pub mod roll;
     pub mod sled;

@@ -70,6 +70,11 @@ impl Engine {
         let parts = &*self.parts();
         let Parts { store, client, clock, results, params, syncs, purse, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
+        // What is being bought is waited for and kept all the same.
+        let is_bought = matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
+        if let Some(row) = job.row.as_ref().filter(|row| row.lost && !is_bought) {
+            return Err(Stop::Fault(row.unknown(clock.now())));
+        }
         let outcome = match &job.stage {
             Stage::Found => {
                 let mount = parts.mount(job)?;
