@@ -177,6 +177,7 @@ pub mod domain {
     pub mod charge;
     pub mod checksum;
     pub mod cron_line;
+    pub mod due_limit;
     pub mod fault;
     pub mod finish;
     pub mod format;

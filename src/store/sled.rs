@@ -85,25 +85,33 @@ const META_PAUSES: &[u8] = b"m/pauses";
 /// as it was written (then [`open_rebuilt`] is the way out), [`StoreError::Unwritable`] where the disk
 /// or its permissions do not allow it.
 pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
+    open_at(dir, None)
+}
+
+/// The same; with the time, so that waits can be limited without reading every row once more.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
     let gate = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
-    open_inside(dir, &gate)
+    open_inside(dir, &gate, now)
 }
 
 fn enter(dir: &Path) -> Result<Arc<Gate>, Flaw> {
     Ok(Arc::new(Gate::enter(dir)?))
 }
 
-fn open_inside(dir: &Path, gate: &Arc<Gate>) -> Result<QueueStore, StoreError> {
+fn open_inside(dir: &Path, gate: &Arc<Gate>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
-    match patiently(|| open_guarded(dir, gate, Trust::AsItSays)) {
+    match patiently(|| open_guarded(dir, gate, Trust::AsItSays, now)) {
         Err(Flaw::Damaged(what)) => {
             if !set_snapshots_aside(&queue) {
                 return Err(Flaw::Damaged(what).told(&queue));
             }
             tracing::warn!(dir = %queue.display(), what, "the queue's snapshot was set aside, opening without it");
-            patiently(|| open_guarded(dir, gate, Trust::Repaired)).map_err(|flaw| flaw.told(&queue))
+            patiently(|| open_guarded(dir, gate, Trust::Repaired, now)).map_err(|flaw| flaw.told(&queue))
         }
         opened => opened.map_err(|flaw| flaw.told(&queue)),
     }
@@ -157,7 +165,7 @@ pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError
     let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
     set_aside(dir, &aside).map_err(|error| unwritable(&aside, &error))?;
     make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
-    open_inside(dir, &gate)
+    open_inside(dir, &gate, Some(now))
 }
 
 fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
@@ -206,8 +214,8 @@ enum Trust {
 }
 
 /// sled answers some kinds of damage with a panic.
-fn open_guarded(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, Flaw> {
-    catch_unwind(|| open_once(dir, gate, trust))
+fn open_guarded(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
+    catch_unwind(|| open_once(dir, gate, trust, now))
         .unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
 }
 
@@ -216,7 +224,7 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
 }
 
-fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, Flaw> {
+fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
@@ -239,7 +247,7 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, F
         SledRows { db: db.clone(), health: Arc::clone(&health), large: Arc::clone(&large), named: Arc::clone(&named) };
     rows.pauses()?;
     let committer = Committer::start(db, file, health)?;
-    let store = QueueStore::open(Box::new(rows), journal, Box::new(committer))?;
+    let store = QueueStore::open_at(now, Box::new(rows), journal, Box::new(committer))?;
     let named = named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
     if let Err(error) = large.sweep(&named) {
         tracing::warn!(%error, "large values that no job needs any more cannot be removed; they only take up space");
