@@ -188,6 +188,7 @@ pub mod domain {
     pub mod names;
     pub mod nearest;
     pub mod path;
+    pub mod pattern;
     pub mod pause;
     pub mod pick;
     pub mod reason;
