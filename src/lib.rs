@@ -424,12 +424,14 @@ pub mod wire {
     pub mod iso;
     pub mod languages;
     pub mod live;
+    pub mod modest;
     pub mod old_result;
     pub mod page;
     pub mod params;
     pub mod published;
     pub mod record;
     pub mod result;
+    pub mod said;
     pub mod schema;
     pub mod shorthand;
     mod table;
