@@ -22,6 +22,7 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
+use crate::pipeline::in_progress::InProgress;
 use crate::pipeline::lists::{self, Lists};
 use crate::pipeline::purse::{Measure, Purse};
 use crate::pipeline::windows;
@@ -122,6 +123,7 @@ struct Ground {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     params: Arc<ParamFiles>,
+    in_progress: Arc<InProgress>,
     spool: Arc<Spool>,
     syncs: Arc<Syncs>,
     writing: Arc<Writing>,
@@ -143,6 +145,7 @@ impl Ground {
             purse: Arc::clone(&setup.purse),
             writing: Arc::clone(&self.writing),
             passing: Arc::clone(&self.passing),
+            in_progress: Arc::clone(&self.in_progress),
             spool: Arc::clone(&self.spool),
             mounts: setup.mounts.clone(),
             terms: *setup.config.services.get(service)?.terms(),
@@ -212,8 +215,12 @@ impl House {
         drop(tokio::task::spawn_blocking(move || sweep_places(&places)));
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Passing>::default());
         let engines_pass = Arc::clone(&passing);
+        let dir = config.state.join("in-progress");
+        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir)).await;
+        let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
-        let ground = Ground { store: of_ground, clock: clock_of_ground, params, spool, syncs, writing, passing, calls };
+        let ground =
+            Ground { store: of_ground, clock: clock_of_ground, params, in_progress, spool, syncs, writing, passing, calls };
         let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
         let engines = Engines::new(engines, engines_pass);
         let receiving = ear.map(|ear| ear.start(&engines));

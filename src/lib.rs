@@ -258,6 +258,7 @@ pub mod pipeline {
     pub mod follow;
     pub mod gone;
     pub mod hold;
+    pub mod in_progress;
     pub mod limit;
     pub mod line;
     pub mod lists;

@@ -13,6 +13,7 @@ mod commands;
 mod counted;
 mod crashes;
 mod daemon;
+mod deadly_work;
 mod desk;
 mod document;
 mod elsewhere;
@@ -32,6 +33,7 @@ mod jobs;
 mod kill;
 mod killed;
 mod lanes;
+mod large_records;
 mod laws;
 mod ledger;
 mod lengths;
@@ -73,6 +75,7 @@ mod systemd;
 mod urls;
 mod walking;
 mod windows;
+mod wrong_clock;
 
 use support::scripted;
 

@@ -6,6 +6,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::stage::{Event, Stage, StageKind};
+use crate::pipeline::in_progress::Work;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::folder_away;
@@ -82,7 +83,10 @@ impl Engine {
             }
             Stage::Settled => {
                 let (mount, service) = (parts.mount(job)?, &client.identity().service);
-                self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await?
+                let under_way = parts.in_progress.begin(job.id, Work::Probe, clock.now()).await?;
+                let probed = self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await;
+                under_way.ended();
+                probed?
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
@@ -129,7 +133,10 @@ impl Engine {
             Stage::Fetched { order, transcription, .. } => {
                 let (mount, writing) = (parts.mount(job)?, &parts.writing);
                 let doors = write::Doors { store, clock, results, params, syncs, writing };
-                self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await?
+                let under_way = parts.in_progress.begin(job.id, Work::Render, clock.now()).await?;
+                let written = self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await;
+                under_way.ended();
+                written?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. }
