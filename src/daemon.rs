@@ -205,7 +205,10 @@ impl House {
         let now = clock.now();
         let ahead = store.limit_waits(now, &waits(config)).await?;
         if ahead > 0 {
-            tracing::debug!(jobs = ahead, "waits that were longer than their kind allows are limited: the clock was ahead");
+            tracing::debug!(
+                jobs = ahead,
+                "waits that were longer than their kind allows are limited: the clock was ahead"
+            );
         }
         store.begin_run(now).await?;
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
@@ -219,8 +222,17 @@ impl House {
         let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir)).await;
         let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
-        let ground =
-            Ground { store: of_ground, clock: clock_of_ground, params, in_progress, spool, syncs, writing, passing, calls };
+        let ground = Ground {
+            store: of_ground,
+            clock: clock_of_ground,
+            params,
+            in_progress,
+            spool,
+            syncs,
+            writing,
+            passing,
+            calls,
+        };
         let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
         let engines = Engines::new(engines, engines_pass);
         let receiving = ear.map(|ear| ear.start(&engines));
@@ -530,16 +542,19 @@ async fn sweep(folders: BTreeSet<PathBuf>) {
 /// # Errors
 /// [`StoreError::Locked`] where another scribed has it.
 pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<impl Store + use<>, StoreError> {
-    if rebuild { sled::open_rebuilt(&config.state, clock.now()) } else { sled::open_at(&config.state, Some(clock.now())) }
+    if rebuild {
+        sled::open_rebuilt(&config.state, clock.now())
+    } else {
+        sled::open_at(&config.state, Some(clock.now()))
+    }
 }
 
 /// The longest waits that this configuration knows.
 fn waits(config: &Config) -> Waits {
     let (terms, sources) = (config.services.values().map(|service| service.terms()), &config.sources);
     let of_services = terms.map(|terms| (terms.poll.max, terms.lag));
-    let (poll, lag) = of_services.fold(Default::default(), |(poll, lag): (Duration, Duration), (p, l)| {
-        (poll.max(p), lag.max(l))
-    });
+    let (poll, lag) =
+        of_services.fold(Default::default(), |(poll, lag): (Duration, Duration), (p, l)| (poll.max(p), lag.max(l)));
     Waits {
         retry: config.retry.max,
         poll,

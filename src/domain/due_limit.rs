@@ -10,14 +10,17 @@ use super::retry::LONGEST_RETRY_AFTER;
 use super::stage::StageKind;
 use std::time::Duration;
 
+/// What is added to a wait so that many look at once, or that none looks a moment too early.
+const SLACK: Duration = Duration::from_secs(5);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A budget opens again with the next month at the latest.
 const LONGEST_MONTH: Duration = Duration::from_secs(32 * 86_400);
 
-/// A transcription whose end is to be told by a callback is asked for so many times more rarely.
-const RARELY: u32 = 11;
+/// A transcription is asked for after so many times `poll.max` at the latest: that long where a callback is to come or
+/// it is overdue, a tenth more by chance, and half as much again so that many are asked for together.
+const RARELY: u32 = 17;
 
 /// The longest waits that the configuration knows; where they differ by source or service, the longest of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,10 +40,12 @@ pub struct Waits {
 /// How long a job may wait for its next step by itself, whatever it waits for.
 pub fn longest_wait(job: &Job, waits: &Waits) -> Duration {
     let of_stage = match job.stage.kind() {
-        StageKind::Submitting => waits.retry.max(waits.lag) + MINUTE,
-        StageKind::Submitted => waits.retry.max(waits.lag).max(waits.poll.saturating_mul(RARELY)) + MINUTE,
+        StageKind::Submitting | StageKind::Uploaded => waits.retry.max(waits.lag),
+        StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(RARELY)),
         StageKind::Following => HOUR,
-        _ => waits.settle.max(MINUTE),
+        // A queue that is not trusted yet is looked at again so late.
+        StageKind::Settled => waits.settle.max(MINUTE),
+        _ => waits.settle,
     };
     let of_fault = job.fault.as_ref().map(|fault| match fault.kind {
         FaultKind::Throttled { .. } => fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER),
@@ -49,7 +54,7 @@ pub fn longest_wait(job: &Job, waits: &Waits) -> Duration {
         FaultKind::Budget => LONGEST_MONTH,
         _ => Duration::ZERO,
     });
-    of_fault.map_or(of_stage, |of_fault| of_stage.max(of_fault).max(waits.retry))
+    of_fault.map_or(of_stage, |of_fault| of_stage.max(of_fault).max(waits.retry)) + SLACK
 }
 
 /// The job with every stored moment limited; `None` where none lies too far ahead. No moment becomes later by it.
@@ -181,7 +186,7 @@ mod tests {
         let submitted = Stage::Submitted { order: order(), transcription: TranscriptionId::new("t") };
         let throttled = |ms| FaultKind::Throttled { retry_after_ms: Some(ms) };
         let cases = [
-            (Stage::Found, None, 60),
+            (Stage::Found, None, 10),
             (Stage::Found, Some(FaultKind::Held), 86_400),
             (Stage::Found, Some(FaultKind::FolderAway), 3_600),
             (Stage::Found, Some(FaultKind::Awaited), 3_600),
@@ -189,20 +194,20 @@ mod tests {
             (Stage::Settled, Some(FaultKind::Unreachable), 600),
             (Stage::Settled, Some(throttled(1_800_000)), 1_800),
             (Stage::Settled, Some(throttled(u64::MAX)), 86_400),
-            (submitted.clone(), None, 720),
-            (submitted, Some(FaultKind::Stuck), 720),
+            (submitted.clone(), None, 1_020),
+            (submitted, Some(FaultKind::Stuck), 1_020),
             (Stage::Following { order: order(), owner: JobId(2) }, None, 3_600),
         ];
         for (stage, kind, seconds) in cases {
             for ahead in [365 * DAY, DAY + 7_200_000] {
                 let old = job(stage.clone(), kind.clone(), Some(ahead), ahead);
                 let new = limited(&old, NOW, &waits()).unwrap();
-                assert_eq!(new.due, Some(Timestamp(NOW.0 + seconds * 1_000)), "{stage:?} {kind:?}");
+                assert_eq!(new.due, Some(Timestamp(NOW.0 + seconds * 1_000).after(SLACK)), "{stage:?} {kind:?}");
                 assert_eq!(new.since, NOW);
             }
         }
         let two_hours = limited(&job(Stage::Found, None, Some(7_200_000), 7_200_000), NOW, &waits()).unwrap();
-        assert_eq!(two_hours.due, Some(NOW.after(MINUTE)));
+        assert_eq!(two_hours.due, Some(NOW.after(waits().settle + SLACK)));
     }
 
     #[test]

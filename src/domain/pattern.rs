@@ -32,7 +32,9 @@ mod tests {
 
     #[test]
     fn what_people_write_is_within_the_limits_and_what_would_overflow_is_not() {
-        for pattern in ["**/*.{mp4,wav}", "a{b{c,d},e}", r"\{\{\{\{\{\{\{\{\{\{\{\{x", "", "{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}{k}{l}"] {
+        for pattern in
+            ["**/*.{mp4,wav}", "a{b{c,d},e}", r"\{\{\{\{\{\{\{\{\{\{\{\{x", "", "{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}{k}{l}"]
+        {
             assert_eq!(excess(pattern), None, "{pattern}");
         }
         assert!(excess(&"{".repeat(60_000)).unwrap().contains("longer"));

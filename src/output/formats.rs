@@ -183,7 +183,8 @@ fn note(made_by: &Provenance) -> String {
 /// The service's answer, every byte of it as it is kept, with one more key at its end: `scribed`, the
 /// provenance. It is not laid out anew, so that numbers, order and unknown fields stay the same.
 fn json(raw: Vec<u8>, made_by: &Provenance) -> String {
-    let mut answer = String::from_utf8(raw).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+    let mut answer =
+        String::from_utf8(raw).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     let provenance = as_json(made_by);
     let Ok(Fields { any, free_key }) = serde_json::from_str::<Fields>(&answer) else {
         return not_an_object(&answer, &provenance);

@@ -13,12 +13,15 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+/// An answer as JSON, and as it was read.
+pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, Modest>);
+
 /// An answer in the time of its recording, and read. By how much it is later than what was sent stands behind the
 /// token of the transcription, whoever bought it; where the service does not give that back, the `own` cut says it.
 ///
 /// # Errors
 /// It is not as the interface has it.
-pub fn in_time(raw: Cow<'_, [u8]>, own: Option<Cut>) -> serde_json::Result<(Cow<'_, [u8]>, Record<Spoken, Modest>)> {
+pub fn in_time(raw: Cow<'_, [u8]>, own: Option<Cut>) -> serde_json::Result<InTime<'_>> {
     let carried = {
         let as_sent: Record<IgnoredAny, Modest> = serde_json::from_slice(&raw)?;
         as_sent.told_text(RESERVED_KEY).and_then(Token::parse_carrying)

@@ -37,7 +37,9 @@ impl Work {
     fn words(self) -> &'static str {
         match self {
             Self::Probe => "reading the recording's headers",
-            Self::Render => "making outputs of the service's answer, which is kept in the folder `results` of the state directory",
+            Self::Render => {
+                "making outputs of the service's answer, which is kept in the folder `results` of the state directory"
+            }
         }
     }
 }
@@ -108,7 +110,8 @@ impl InProgress {
             fs::read(&suspects_file).ok().and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default();
         let mut suspects: BTreeMap<JobId, Suspect> = known.into_iter().collect();
         let left = fs::read(&path).unwrap_or_default();
-        let entries: Vec<Entry> = left.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        let entries: Vec<Entry> =
+            left.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
         for Entry { job, work, .. } in &entries {
             let suspect = suspects.entry(*job).or_insert(Suspect { work: *work, ends: 0 });
             (suspect.work, suspect.ends) = (*work, suspect.ends + 1);

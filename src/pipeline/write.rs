@@ -218,7 +218,12 @@ fn not_rendered(job: &Job, error: &serde_json::Error) -> String {
     )
 }
 
-fn provenance(record: &Record<Spoken, Modest>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {
+fn provenance(
+    record: &Record<Spoken, Modest>,
+    job: &Job,
+    order: &Order,
+    transcription: &TranscriptionId,
+) -> Provenance {
     Provenance {
         service: order.service.to_string(),
         transcription_id: transcription.to_string(),

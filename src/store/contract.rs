@@ -13,8 +13,8 @@
 //! [`Store::trust`], for each service: it does not know what was bought there before it.
 
 use crate::domain::budget::{Limit, Over};
-use crate::domain::due_limit::Waits;
 use crate::domain::charge::{Charge, Sighted};
+use crate::domain::due_limit::Waits;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};

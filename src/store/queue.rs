@@ -113,11 +113,7 @@ struct Queue {
 }
 
 impl Queue {
-    fn open(
-        rows: Box<dyn Rows>,
-        journal: Arc<dyn Journal>,
-        now: Option<Timestamp>,
-    ) -> Result<Self, StoreError> {
+    fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, now: Option<Timestamp>) -> Result<Self, StoreError> {
         let mut index = Index::default();
         let mut ahead = now.map(|_| Vec::new());
         rows.each(&mut |job| {

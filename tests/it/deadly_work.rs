@@ -42,7 +42,9 @@ fn most_memory(answer: String) -> (Bed, u64) {
     let bed = bed(&stub);
     fs::write(bed.path("inbox/talk.wav"), "talk").unwrap();
     let daemon = Running::start(bed.command(["run"]));
-    eventually("its outputs are there", || bed.path("inbox/talk.en.json").exists() && bed.path("inbox/talk.en.srt").exists());
+    eventually("its outputs are there", || {
+        bed.path("inbox/talk.en.json").exists() && bed.path("inbox/talk.en.srt").exists()
+    });
     let status = fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.wait().code, 0);
