@@ -8,6 +8,7 @@ use crate::config::meant::{Callback, Config, Source};
 use crate::control::hands::{self, Hands, KeptOf};
 use crate::control::plan_run::{self, LeftOut, Listed, RunError};
 use crate::control::reloading::Orders;
+use crate::domain::due_limit::Waits;
 use crate::domain::hint::Seals;
 use crate::domain::home::Homes;
 use crate::domain::job::Job;
@@ -21,12 +22,14 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
 use crate::pipeline::engines::Engines;
+use crate::pipeline::in_progress::InProgress;
 use crate::pipeline::lists::{self, Lists};
 use crate::pipeline::purse::{Measure, Purse};
 use crate::pipeline::windows;
 use crate::pipeline::write::Writing;
 use crate::server::auth;
 use crate::server::service::StartError;
+use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::ignore::is_leftover;
 use crate::source::intake::{self, Intake};
@@ -43,6 +46,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
@@ -119,6 +123,7 @@ struct Ground {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     params: Arc<ParamFiles>,
+    in_progress: Arc<InProgress>,
     spool: Arc<Spool>,
     syncs: Arc<Syncs>,
     writing: Arc<Writing>,
@@ -140,6 +145,7 @@ impl Ground {
             purse: Arc::clone(&setup.purse),
             writing: Arc::clone(&self.writing),
             passing: Arc::clone(&self.passing),
+            in_progress: Arc::clone(&self.in_progress),
             spool: Arc::clone(&self.spool),
             mounts: setup.mounts.clone(),
             terms: *setup.config.services.get(service)?.terms(),
@@ -196,7 +202,15 @@ impl House {
         let half = Arc::clone(&params);
         // Before the work, which keeps new ones. What cannot be removed does no harm.
         tokio::task::spawn_blocking(move || half.sweep().ok()).await.ok();
-        store.begin_run(clock.now()).await?;
+        let now = clock.now();
+        let ahead = store.limit_waits(now, &waits(config)).await?;
+        if ahead > 0 {
+            tracing::debug!(
+                jobs = ahead,
+                "waits that were longer than their kind allows are limited: the clock was ahead"
+            );
+        }
+        store.begin_run(now).await?;
         let spool = Arc::new(Spool::new(config.state.join("spool"), config.spool));
         let unsent = Arc::clone(&spool);
         tokio::task::spawn_blocking(move || unsent.sweep().ok()).await.ok();
@@ -204,8 +218,21 @@ impl House {
         drop(tokio::task::spawn_blocking(move || sweep_places(&places)));
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Passing>::default());
         let engines_pass = Arc::clone(&passing);
+        let dir = config.state.join("in-progress");
+        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir)).await;
+        let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
-        let ground = Ground { store: of_ground, clock: clock_of_ground, params, spool, syncs, writing, passing, calls };
+        let ground = Ground {
+            store: of_ground,
+            clock: clock_of_ground,
+            params,
+            in_progress,
+            spool,
+            syncs,
+            writing,
+            passing,
+            calls,
+        };
         let engines = setup.ways.keys().filter_map(|service| ground.engine(&setup, service));
         let engines = Engines::new(engines, engines_pass);
         let receiving = ear.map(|ear| ear.start(&engines));
@@ -515,7 +542,26 @@ async fn sweep(folders: BTreeSet<PathBuf>) {
 /// # Errors
 /// [`StoreError::Locked`] where another scribed has it.
 pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<impl Store + use<>, StoreError> {
-    if rebuild { sled::open_rebuilt(&config.state, clock.now()) } else { sled::open(&config.state) }
+    if rebuild {
+        sled::open_rebuilt(&config.state, clock.now())
+    } else {
+        sled::open_at(&config.state, Some(clock.now()))
+    }
+}
+
+/// The longest waits that this configuration knows.
+fn waits(config: &Config) -> Waits {
+    let (terms, sources) = (config.services.values().map(|service| service.terms()), &config.sources);
+    let of_services = terms.map(|terms| (terms.poll.max, terms.lag));
+    let (poll, lag) =
+        of_services.fold(Default::default(), |(poll, lag): (Duration, Duration), (p, l)| (poll.max(p), lag.max(l)));
+    Waits {
+        retry: config.retry.max,
+        poll,
+        lag,
+        settle: sources.iter().map(|source| source.settle.unwrap_or(NETWORK_SETTLE)).max().unwrap_or_default(),
+        hold: sources.iter().map(|source| source.hold).max().unwrap_or_default(),
+    }
 }
 
 /// The kept results of a service, without what was left half-written.

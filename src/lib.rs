@@ -177,6 +177,7 @@ pub mod domain {
     pub mod charge;
     pub mod checksum;
     pub mod cron_line;
+    pub mod due_limit;
     pub mod fault;
     pub mod finish;
     pub mod format;
@@ -187,6 +188,7 @@ pub mod domain {
     pub mod names;
     pub mod nearest;
     pub mod path;
+    pub mod pattern;
     pub mod pause;
     pub mod pick;
     pub mod reason;
@@ -259,6 +261,7 @@ pub mod pipeline {
     pub mod follow;
     pub mod gone;
     pub mod hold;
+    pub mod in_progress;
     pub mod limit;
     pub mod line;
     pub mod list_scan;
@@ -404,9 +407,11 @@ pub mod store {
     pub mod gate;
     pub mod index;
     pub mod journal;
+    pub mod large;
     pub mod memory;
     pub mod ordered;
     pub mod params;
+    pub mod parts;
     pub mod queue;
     pub mod roll;
     pub mod sled;
@@ -426,6 +431,7 @@ pub mod wire {
     pub mod iso;
     pub mod languages;
     pub mod live;
+    pub mod modest;
     pub mod old_result;
     pub mod page;
     pub mod params;
@@ -433,6 +439,7 @@ pub mod wire {
     pub mod record;
     pub mod result;
     pub mod result_out;
+    pub mod said;
     pub mod schema;
     pub mod shorthand;
     mod table;

@@ -16,6 +16,7 @@ use crate::wire::record::{Created, Record, Status};
 use crate::wire::result::{ResultBill, ResultHead, millis};
 use crate::wire::upload::Uploaded;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -198,7 +199,7 @@ enum Read {
 }
 
 fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read, String> {
-    let record: Record<ResultHead> = parse(body)?;
+    let record: Record<ResultHead, IgnoredAny> = parse(body)?;
     if !record.id.is_empty() && !record.id.eq_ignore_ascii_case(id.as_str()) {
         return Err(format!("it is about another transcription, {}", printable(record.id.as_bytes(), 100)));
     }
@@ -211,14 +212,14 @@ fn read_record(id: &TranscriptionId, body: &[u8], at: Timestamp) -> Result<Read,
 }
 
 /// From its acceptance to its end, where the service says both.
-fn took<R>(record: &Record<R>) -> Option<Duration> {
+fn took<R, M>(record: &Record<R, M>) -> Option<Duration> {
     let date = |text: &Option<String>| text.as_deref().and_then(iso::read);
     let (created, completed) = (date(&record.created_at)?, date(&record.completed_at)?);
     (created <= completed).then(|| completed.since(created))
 }
 
 /// The interface's `error_code` is 400 to 599; 500 where it is absent or anything else.
-fn dead<R>(id: &TranscriptionId, record: &Record<R>, at: Timestamp) -> Fault {
+fn dead<R, M>(id: &TranscriptionId, record: &Record<R, M>, at: Timestamp) -> Fault {
     let code = record.error_code.filter(|code| (400..=599).contains(code)).unwrap_or(500);
     let request_id = record.request_id.as_deref().map(|id| printable(id.as_bytes(), 100));
     let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
@@ -300,11 +301,12 @@ pub fn whole_page(body: &[u8]) -> Result<WholePage, String> {
 /// # Errors
 /// Why it cannot be used, in words.
 pub fn whole(raw: &[u8]) -> Result<Whole, String> {
-    let record: Record<ResultHead> = parse(raw)?;
+    let record: Record<ResultHead, IgnoredAny> = parse(raw)?;
     let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
     let created = record.created_at.as_deref().and_then(iso::read);
     let has_result = record.result.is_some();
-    let has_token = record.metadata_text(RESERVED_KEY).and_then(Token::parse).is_some();
+    let metadata = metadata(&parse(raw)?).unwrap_or_default();
+    let has_token = metadata.get(RESERVED_KEY).and_then(Value::as_str).and_then(Token::parse).is_some();
     Ok(Whole { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
 }
 

@@ -3,6 +3,7 @@
 use super::values::values;
 use super::written::{Refusal, Section, refusal, text};
 use crate::domain::names::Hash;
+use crate::domain::pattern::excess;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::Path;
 
@@ -36,6 +37,9 @@ pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec
 pub(super) fn glob(pattern: &str) -> Result<Glob, Refusal> {
     if pattern.starts_with('/') || pattern.starts_with("./") || pattern.starts_with("../") {
         return Err(refusal("must be relative to the source's folder", "write it like \"**/*.mp4\" or \"2024/**\""));
+    }
+    if let Some(why) = excess(pattern) {
+        return Err(refusal(why, "write several shorter patterns"));
     }
     let built = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
     built.map_err(|error| refusal(format!("is no pattern: {}", error.kind()), "write it like \"**/*.mp4\""))

@@ -43,6 +43,9 @@ pub struct Row {
     /// The free columns, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, String>,
+    /// Whether what it says was lost with a file of the store: nothing is done by it until its list is read again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
 }
 
 /// What a row names.
@@ -101,6 +104,7 @@ impl Row {
             checksum: None,
             billed: None,
             columns: BTreeMap::new(),
+            lost: false,
         }
     }
 
@@ -125,6 +129,16 @@ impl Row {
             true => "the order by `scribed add`".to_owned(),
             false => format!("row {} of {}", self.number, self.manifest),
         }
+    }
+
+    /// What its job waits for where what the row says was lost.
+    pub fn unknown(&self, now: Timestamp) -> Fault {
+        let words = format!(
+            "what {} says was lost with a file of the state directory; nothing is done for it until that list is read \
+             again (a change of the list, or a restart)",
+            self.place()
+        );
+        Fault::new(FaultKind::Asks, words, now)
     }
 
     /// What its job waits for while nothing is there: a person ordered it, and its file may still come.

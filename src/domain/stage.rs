@@ -348,6 +348,39 @@ pub struct IllegalMove {
 }
 
 impl Stage {
+    /// The latest moment that it knows of.
+    pub fn latest_moment(&self) -> Option<Timestamp> {
+        let of_upload = |upload: &AudioAt| match upload {
+            AudioAt::Upload(upload) => upload.at,
+            AudioAt::Remote { remote_since } => *remote_since,
+        };
+        match self {
+            Self::Uploaded { upload, .. } => Some(of_upload(upload)),
+            Self::Submitting { upload, intent, .. } => Some(of_upload(upload).max(intent.sent_at)),
+            Self::Failed { fault, .. } => Some(fault.at),
+            _ => None,
+        }
+    }
+
+    /// The same stage with no moment of it later than `now`: one that a clock wrote which was ahead.
+    #[must_use]
+    pub fn not_after(mut self, now: Timestamp) -> Self {
+        let of_upload = |upload: &mut AudioAt| match upload {
+            AudioAt::Upload(upload) => upload.at = upload.at.min(now),
+            AudioAt::Remote { remote_since } => *remote_since = (*remote_since).min(now),
+        };
+        match &mut self {
+            Self::Uploaded { upload, .. } => of_upload(upload),
+            Self::Submitting { upload, intent, .. } => {
+                of_upload(upload);
+                intent.sent_at = intent.sent_at.min(now);
+            }
+            Self::Failed { fault, .. } => fault.at = fault.at.min(now),
+            _ => {}
+        }
+        self
+    }
+
     /// The stage after `event`. Pure and total; nothing else makes a stage out of a stage.
     ///
     /// # Errors

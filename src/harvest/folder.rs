@@ -12,9 +12,11 @@ use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
+use crate::wire::modest::Modest;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -91,7 +93,7 @@ impl Folder {
     /// See [`PutError`].
     pub fn put(&self, whole: &Whole, formats: &[Format]) -> Result<Vec<String>, PutError> {
         fs::create_dir_all(&self.to).map_err(|error| PutError::disk(&self.to, &error))?;
-        let (raw, record) = in_time(&whole.raw, None)
+        let (raw, record) = in_time(Cow::Borrowed(&whole.raw), None)
             .map_err(|error| PutError::Record(format!("its result is not as the interface has it: {error}")))?;
         let wordless = record.result.as_ref().is_none_or(|result| result.transcription.is_none());
         let formats: Vec<Format> =
@@ -110,7 +112,7 @@ impl Folder {
     fn wanted(
         &self,
         (whole, raw): (&Whole, &[u8]),
-        record: Record<Spoken>,
+        record: Record<Spoken, Modest>,
         formats: &[Format],
     ) -> Vec<Wanted<impl Names + use<>>> {
         let called = recording(whole, &record, self.name_by.as_deref());
@@ -118,16 +120,16 @@ impl Folder {
         let layout = layout(&record);
         let transcription = record.result.unwrap_or_default().transcription.unwrap_or_default();
         let (transcript, subtitles) = (transcription.transcript(), transcription.own_subtitles());
-        let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
+        let finished = Finished { transcript, subtitles, raw, made_by: &made_by, layout };
         let one = |format: &Format| Wanted {
-            candidates: names(&called, whole.id.as_str(), language(&transcript), *format),
+            candidates: names(&called, whole.id.as_str(), language(transcript), *format),
             bytes: render(*format, &finished),
         };
         formats.iter().map(one).collect()
     }
 
-    fn provenance(&self, whole: &Whole, record: &Record<Spoken>, called: &str) -> Provenance {
-        let content = record.metadata_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
+    fn provenance(&self, whole: &Whole, record: &Record<Spoken, Modest>, called: &str) -> Provenance {
+        let content = record.told_text(RESERVED_KEY).and_then(Token::parse).map(|token| token.content.to_string());
         Provenance {
             service: self.service.to_string(),
             transcription_id: whole.id.to_string(),
@@ -167,7 +169,7 @@ impl Folder {
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.
-fn layout(record: &Record<Spoken>) -> Layout {
+fn layout(record: &Record<Spoken, Modest>) -> Layout {
     let config = record.request_params.as_ref().and_then(|params| params.get("subtitles_config")).cloned();
     config
         .and_then(|config| serde_json::from_value(config).ok())

@@ -4,9 +4,12 @@
 use super::subtitles::{self, Layout};
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance};
-use serde::Serialize;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::fmt;
 
 /// All that outputs are made from.
 #[derive(Debug, Clone, Copy)]
@@ -54,9 +57,14 @@ pub fn render(format: Format, result: &Finished) -> Vec<u8> {
         Format::Txt => txt(result.transcript),
         Format::Srt => srt(result),
         Format::Vtt => vtt(result),
-        Format::Json => json(result.raw, result.made_by),
+        Format::Json => json(result.raw.to_vec(), result.made_by),
     }
     .into_bytes()
+}
+
+/// The JSON output of an answer that is not needed afterwards: without another copy of it in memory.
+pub fn render_json(raw: Vec<u8>, made_by: &Provenance) -> Vec<u8> {
+    json(raw, made_by).into_bytes()
 }
 
 /// An utterance a line; where speakers are known, a line `Speaker 1:` at each change of speaker,
@@ -174,24 +182,54 @@ fn note(made_by: &Provenance) -> String {
 
 /// The service's answer, every byte of it as it is kept, with one more key at its end: `scribed`, the
 /// provenance. It is not laid out anew, so that numbers, order and unknown fields stay the same.
-fn json(raw: &[u8], made_by: &Provenance) -> String {
-    let answer = String::from_utf8_lossy(raw);
+fn json(raw: Vec<u8>, made_by: &Provenance) -> String {
+    let mut answer =
+        String::from_utf8(raw).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     let provenance = as_json(made_by);
-    let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(&answer) else {
+    let Ok(Fields { any, free_key }) = serde_json::from_str::<Fields>(&answer) else {
         return not_an_object(&answer, &provenance);
     };
-    let open = answer.trim_end().strip_suffix('}').unwrap_or(&answer).trim_end();
-    let comma = if fields.is_empty() { "" } else { "," };
-    format!("{open}{comma}\"{}\":{provenance}}}\n", free_key(&fields))
+    let open = answer.trim_end();
+    answer.truncate(open.strip_suffix('}').unwrap_or(open).trim_end().len());
+    let comma = if any { "," } else { "" };
+    answer.extend([comma, "\"", &free_key, "\":", &provenance, "}\n"]);
+    answer
 }
 
-/// `scribed`, unless the service should have a field of that name.
-fn free_key(fields: &BTreeMap<String, &RawValue>) -> String {
-    let mut key = String::from("scribed");
-    while fields.contains_key(&key) {
-        key.push('_');
+/// The fields of an object, without what they hold.
+struct Fields {
+    any: bool,
+    /// `scribed`, unless the service should have a field of that name.
+    free_key: String,
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_map(FieldsVisitor)
     }
-    key
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        const OURS: &str = "scribed";
+        let (mut any, mut taken) = (false, BTreeSet::new());
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            let underscores = key.strip_prefix(OURS).filter(|rest| rest.bytes().all(|byte| byte == b'_'));
+            taken.extend(underscores.map(str::len));
+            map.next_value::<IgnoredAny>()?;
+            any = true;
+        }
+        let free = (0..).find(|length| !taken.contains(length)).unwrap_or_default();
+        Ok(Fields { any, free_key: format!("{OURS}{}", "_".repeat(free)) })
+    }
 }
 
 fn not_an_object(answer: &str, provenance: &str) -> String {
@@ -439,11 +477,11 @@ mod tests {
     #[test]
     fn the_answer_is_kept_to_the_byte_and_gains_one_key() {
         let answer = "{ \"b\": 1.10, \"a\": 1e400,\n \"new\": [12345678901234567890123] }\n";
-        insta::assert_snapshot!(json(answer.as_bytes(), &made_by()), @r#"
+        insta::assert_snapshot!(json(answer.as_bytes().to_vec(), &made_by()), @r#"
         { "b": 1.10, "a": 1e400,
          "new": [12345678901234567890123],"scribed":{"program":"scribed 0.1.0","service":"default","transcription_id":"50812c03-b4c1-4d55-9550-f06163325f99","request_id":"G-50812c03","source_name":"interviews","source_path":"/srv/media/talk.wav","content_hash":"af1349b9af1349b9af1349b9af1349b9af1349b9af1349b9af1349b9af1349b9","created":"2023-12-18T14:18:50.222Z"}}
         "#);
-        let whole = json(CAPTURED.as_bytes(), &made_by());
+        let whole = json(CAPTURED.as_bytes().to_vec(), &made_by());
         let untouched = CAPTURED.trim_end().strip_suffix('}').unwrap().trim_end();
         assert!(whole.starts_with(untouched));
         let read: Value = serde_json::from_str(&whole).unwrap();
@@ -454,11 +492,11 @@ mod tests {
     fn every_answer_gives_valid_json() {
         let answers = ["{}", "[1]", "no json", "{\"scribed\": 1}", "", "\u{feff}{}"];
         for answer in answers {
-            let whole = json(answer.as_bytes(), &made_by());
-            let read: BTreeMap<String, Value> = serde_json::from_str(&whole).unwrap();
+            let whole = json(answer.as_bytes().to_vec(), &made_by());
+            let read: std::collections::BTreeMap<String, Value> = serde_json::from_str(&whole).unwrap();
             assert!(read.keys().any(|key| key.starts_with("scribed")), "{answer}");
         }
-        assert!(json(b"{\"scribed\": 1}", &made_by()).contains("\"scribed_\":"));
+        assert!(json(b"{\"scribed\": 1}".to_vec(), &made_by()).contains("\"scribed_\":"));
     }
 
     #[test]

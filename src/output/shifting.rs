@@ -5,27 +5,42 @@
 
 use crate::domain::sent::Cut;
 use crate::domain::token::{RESERVED_KEY, Token};
+use crate::wire::modest::Modest;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+
+/// An answer as JSON, and as it was read.
+pub type InTime<'a> = (Cow<'a, [u8]>, Record<Spoken, Modest>);
 
 /// An answer in the time of its recording, and read. By how much it is later than what was sent stands behind the
 /// token of the transcription, whoever bought it; where the service does not give that back, the `own` cut says it.
 ///
 /// # Errors
 /// It is not as the interface has it.
-pub fn in_time(raw: &[u8], own: Option<Cut>) -> serde_json::Result<(Cow<'_, [u8]>, Record<Spoken>)> {
-    let as_sent: Record<Spoken> = serde_json::from_slice(raw)?;
-    let carried = as_sent.metadata_text(RESERVED_KEY).and_then(Token::parse_carrying);
+pub fn in_time(raw: Cow<'_, [u8]>, own: Option<Cut>) -> serde_json::Result<InTime<'_>> {
+    let carried = {
+        let as_sent: Record<IgnoredAny, Modest> = serde_json::from_slice(&raw)?;
+        as_sent.told_text(RESERVED_KEY).and_then(Token::parse_carrying)
+    };
     let late_ms = carried.map_or(own, |(_, cut)| cut).map_or(0, |cut| cut.start_ms);
-    if late_ms == 0 {
-        return Ok((Cow::Borrowed(raw), as_sent));
-    }
-    let raw = later(raw, late_ms);
+    let shifted = match later(&raw, late_ms) {
+        Cow::Owned(shifted) => Some(shifted),
+        Cow::Borrowed(_) => None,
+    };
+    let raw = shifted.map_or(raw, Cow::Owned);
     let record = serde_json::from_slice(&raw)?;
     Ok((raw, record))
+}
+
+/// Of an answer, what holds times.
+#[derive(Deserialize)]
+struct Parts<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
 }
 
 /// The whole answer with every time of its `result` later by `late_ms` milliseconds: the numbers under
@@ -33,8 +48,8 @@ pub fn in_time(raw: &[u8], own: Option<Cut>) -> serde_json::Result<(Cow<'_, [u8]
 /// is given back as it is.
 pub fn later(raw: &[u8], late_ms: u64) -> Cow<'_, [u8]> {
     let shifted = std::str::from_utf8(raw).ok().filter(|_| late_ms > 0).and_then(|answer| {
-        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(answer).ok()?;
-        let result = fields.get("result")?.get();
+        let Parts { result } = serde_json::from_str(answer).ok()?;
+        let result = result?.get();
         let begin = result.as_ptr().addr().checked_sub(answer.as_ptr().addr())?;
         let (before, after) = (answer.get(..begin)?, answer.get(begin + result.len()..)?);
         Some(format!("{before}{}{after}", of_json(result, late_ms)))

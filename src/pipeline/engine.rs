@@ -15,6 +15,7 @@ use crate::output::syncing::Syncs;
 use crate::pipeline::asking::Asking;
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::extract::Extractor;
+use crate::pipeline::in_progress::InProgress;
 use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
 use crate::pipeline::purse::Purse;
@@ -83,6 +84,8 @@ pub struct Parts {
     pub passing: Arc<Passing>,
     /// The names that are being written, by any engine.
     pub writing: Arc<Writing>,
+    /// What could end the process; one for all engines.
+    pub in_progress: Arc<InProgress>,
     /// Where sound tracks wait to be sent.
     pub spool: Arc<Spool>,
     /// The sources by name, and whether their folders are there.

@@ -134,7 +134,8 @@ async fn kept(results: &Arc<Results>, id: &TranscriptionId) -> Option<Audio> {
     }
     let (files, id) = (Arc::clone(results), id.clone());
     let raw = blocking(move || files.open(&id, RESULT_LIMIT)).await.ok()?;
-    let record: crate::wire::record::Record<crate::wire::result::ResultHead> = serde_json::from_slice(&raw).ok()?;
+    let record: crate::wire::record::Record<crate::wire::result::ResultHead, serde::de::IgnoredAny> =
+        serde_json::from_slice(&raw).ok()?;
     Some(record.result?.audio())
 }
 

@@ -11,7 +11,7 @@ use crate::domain::path::RelPath;
 use crate::domain::sent::Sent;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
-use crate::output::formats::{Finished, Provenance, render};
+use crate::output::formats::{Finished, Provenance, render, render_json};
 use crate::output::naming::{candidates, language};
 use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
@@ -30,8 +30,10 @@ use crate::source::mount::Mount;
 use crate::source::place::{Recording, full_path, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
+use crate::wire::modest::Modest;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -146,7 +148,7 @@ async fn rendered(
     blocking(move || match results.open(&transcription, RESULT_LIMIT) {
         Ok(raw) => {
             let layout = layout(&params, &order);
-            wanted(&raw, layout, &source, &job, &order, &transcription, now).map(Some)
+            wanted(raw, layout, &source, &job, &order, &transcription, now).map(Some)
         }
         Err(OpenError::NotKept { .. } | OpenError::Damaged { .. }) => Ok(None),
         Err(error) => Err(unreadable(&error, now)),
@@ -192,7 +194,7 @@ fn layout(params: &ParamFiles, order: &Order) -> Layout {
 }
 
 fn wanted(
-    raw: &[u8],
+    raw: Vec<u8>,
     layout: Layout,
     source: &Source,
     job: &Job,
@@ -200,29 +202,48 @@ fn wanted(
     transcription: &TranscriptionId,
     now: Timestamp,
 ) -> Result<Rendered<impl Names + use<>>, Fault> {
-    let in_time = in_time(raw, job.sent.as_ref().and_then(Sent::cut));
-    let (raw, record) =
-        in_time.map_err(|error| Fault::new(FaultKind::Bug, format!("the kept result does not parse: {error}"), now))?;
-    let raw = &*raw;
+    let (raw, record) = in_time(Cow::Owned(raw), job.sent.as_ref().and_then(Sent::cut))
+        .map_err(|error| Fault::new(FaultKind::Asks, not_rendered(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
-    let body = record.result.unwrap_or_default();
-    let transcription = body.transcription.unwrap_or_default();
-    let transcript = transcription.transcript();
-    let subtitles = transcription.own_subtitles();
-    let finished = Finished { transcript: &transcript, subtitles: &subtitles, raw, made_by: &made_by, layout };
+    let said = record.result.unwrap_or_default().transcription.unwrap_or_default();
+    let language = language(said.transcript()).map(str::to_owned);
+    let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
+    // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
+    let bytes: Vec<Option<Vec<u8>>> = {
+        let (transcript, subtitles) = (said.transcript(), said.own_subtitles());
+        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout };
+        let others = outputs.iter().map(|format| (*format != Format::Json).then(|| render(*format, &finished)));
+        others.collect()
+    };
+    drop(said);
+    let mut raw = Some(raw.into_owned());
     let path = outputs_beside(source, job);
     let vars = vars::of_outputs(source, job, &path);
-    let one = |format: &Format| {
-        let name = source.name_as.render(&vars::of_output(&vars, language(&transcript), *format));
+    let one = |(format, bytes): (&Format, Option<Vec<u8>>)| {
+        let name = source.name_as.render(&vars::of_output(&vars, language.as_deref(), *format));
         let name = name.map_err(|problem| Fault::new(FaultKind::Template, problem.to_string(), now))?;
-        Ok(Wanted { candidates: candidates(&path, &name), bytes: render(*format, &finished) })
+        let bytes = bytes.unwrap_or_else(|| render_json(raw.take().unwrap_or_default(), &made_by));
+        Ok(Wanted { candidates: candidates(&path, &name), bytes })
     };
-    let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
-    let wanted = outputs.iter().map(one).collect::<Result<_, Fault>>()?;
-    Ok((wanted, language(&transcript).map(str::to_owned)))
+    let wanted = outputs.iter().zip(bytes).map(one).collect::<Result<_, Fault>>()?;
+    Ok((wanted, language))
 }
 
-fn provenance(record: &Record<Spoken>, job: &Job, order: &Order, transcription: &TranscriptionId) -> Provenance {
+/// What was paid for stays where it is, whatever is wrong with it.
+fn not_rendered(job: &Job, error: &serde_json::Error) -> String {
+    format!(
+        "no outputs can be made of the service's answer: {error}. The answer is kept as it came, in the folder `results` \
+         of the state directory; nothing is bought again. `scribed retry {}` tries once more, with a later release perhaps",
+        job.id
+    )
+}
+
+fn provenance(
+    record: &Record<Spoken, Modest>,
+    job: &Job,
+    order: &Order,
+    transcription: &TranscriptionId,
+) -> Provenance {
     Provenance {
         service: order.service.to_string(),
         transcription_id: transcription.to_string(),

@@ -2,6 +2,7 @@
 //! speaks for all that lies below, and the nearest has the last word.
 
 use crate::domain::path::RelPath;
+use crate::domain::pattern::excess;
 use crate::source::choice::Rule;
 use crate::source::small::read;
 use ignore::Match;
@@ -12,6 +13,9 @@ use std::path::{Path, PathBuf};
 /// Its name.
 pub const IGNORE_FILE: &str = ".scribedignore";
 
+/// More patterns of one file are not read: each is compiled.
+const MOST_PATTERNS: usize = 5_000;
+
 /// The files of one way down a tree, read when they are first asked for and forgotten when the way leads
 /// elsewhere: whoever walks a tree in order reads each once, and holds as many as the tree is deep.
 #[derive(Debug)]
@@ -19,7 +23,7 @@ pub struct Ignoring {
     root: PathBuf,
     /// From the top down: each folder of the way last asked for, relative to the root.
     way: Vec<(PathBuf, Lines)>,
-    /// What is wrong with a line, since it was last asked for.
+    /// Which files cannot be used, since it was last asked for.
     troubles: Vec<String>,
 }
 
@@ -72,7 +76,7 @@ impl Ignoring {
         self.rule(path, is_folder)
     }
 
-    /// Lines that say nothing, since they are wrong; told once.
+    /// Files that cannot be read or have a line that cannot be understood; told once.
     pub fn troubles(&mut self) -> Vec<String> {
         std::mem::take(&mut self.troubles)
     }
@@ -94,25 +98,40 @@ impl Ignoring {
     }
 
     fn lines(&mut self, folder: &Path) -> Lines {
-        let text = match read(&self.root.join(folder).join(IGNORE_FILE)) {
+        let read = match read(&self.root.join(folder).join(IGNORE_FILE)) {
             Ok(None) => return Lines::None,
-            Ok(Some(file)) => file.text,
-            Err(why) => return Lines::Unread(why),
+            Ok(Some(file)) => compiled(folder, &file.text),
+            Err(why) => Err(why),
         };
-        let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).shown();
-        // Paths are asked for as they lie below the source's folder.
-        let mut builder = GitignoreBuilder::new(folder);
-        for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let at = PathBuf::from((number + 1).to_string());
-            if let Err(error) = builder.add_line(Some(at), line) {
-                self.troubles.push(format!("{shown}, line {}: this pattern says nothing: {error}", number + 1));
-            }
-        }
-        match builder.build() {
-            Ok(lines) => Lines::Some(lines),
-            Err(error) => Lines::Unread(format!("cannot be understood: {error}")),
-        }
+        read.map_or_else(|why| self.unread(folder, why), Lines::Some)
     }
+
+    /// A file that is not understood whole may be meant to keep out anything: nothing below it is taken.
+    fn unread(&mut self, folder: &Path, why: String) -> Lines {
+        let shown = RelPath::new(folder.join(IGNORE_FILE).as_os_str().as_bytes()).shown();
+        self.troubles.push(format!("{shown} {why}; no recording of its folder is taken until that is corrected"));
+        Lines::Unread(why)
+    }
+}
+
+/// The patterns of a file; or why they cannot be used, in words that stand after its path.
+fn compiled(folder: &Path, text: &str) -> Result<Gitignore, String> {
+    let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let patterns = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
+    // Paths are asked for as they lie below the source's folder.
+    let mut builder = GitignoreBuilder::new(folder);
+    for (count, (number, line)) in patterns.enumerate() {
+        let number = number + 1;
+        if count == MOST_PATTERNS {
+            return Err(format!("has more than {MOST_PATTERNS} patterns (line {number})"));
+        }
+        if let Some(why) = excess(line) {
+            return Err(format!("cannot be used: its line {number} {why}"));
+        }
+        let added = builder.add_line(Some(PathBuf::from(number.to_string())), line);
+        added.map_err(|error| format!("cannot be used: its line {number} is no pattern: {error}"))?;
+    }
+    builder.build().map_err(|error| format!("cannot be used: {error}"))
 }
 
 #[cfg(test)]
@@ -153,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_passes_over_all_of_its_folder_and_a_wrong_line_is_told() {
+    fn what_cannot_be_read_or_understood_passes_over_all_of_its_folder_and_is_told() {
         let root = tempfile::TempDir::new().unwrap();
         fs::create_dir(root.path().join("a")).unwrap();
         std::os::unix::fs::symlink("elsewhere", root.path().join("a/.scribedignore")).unwrap();
@@ -162,7 +181,25 @@ mod tests {
         fs::write(root.path().join(IGNORE_FILE), "*.mov\na{b\n").unwrap();
         let mut ignoring = Ignoring::new(root.path());
         assert!(ignoring.rule(Path::new("x.mov"), false).is_some());
-        assert!(ignoring.troubles()[0].starts_with(".scribedignore, line 2: this pattern says nothing"));
+        let trouble = ignoring.troubles().remove(0);
+        assert!(trouble.starts_with(".scribedignore cannot be used: its line 2 is no pattern"), "{trouble}");
+        assert!(told(root.path(), "talk.wav", false).contains("line 2"), "it may be meant to keep out anything");
+    }
+
+    #[test]
+    fn a_hostile_file_is_told_by_its_line_and_crashes_nothing() {
+        let root = tempfile::TempDir::new().unwrap();
+        let deep = format!("# x\n{}\n", "{".repeat(64_000));
+        let nested = format!("{}a{}", "{a,".repeat(1_300), "}".repeat(1_300).get(..100).unwrap());
+        let many = "*a*b?c[x-z]*\n".repeat(5_001);
+        let cases = [(deep, "line 2 is longer"), (nested, "line 1 has braces"), (many, "more than 5000 patterns")];
+        for (text, words) in cases {
+            fs::write(root.path().join(IGNORE_FILE), text).unwrap();
+            let told = told(root.path(), "talk.wav", false);
+            assert!(told.contains(words), "{words}: {told}");
+        }
+        fs::write(root.path().join(IGNORE_FILE), "*a*b?c[x-z]*\n".repeat(5_000)).unwrap();
+        assert_eq!(told(root.path(), "talk.wav", false), "taken", "as many as are read");
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 use crate::domain::budget::{Limit, Over};
 use crate::domain::charge::{Charge, Sighted};
+use crate::domain::due_limit::Waits;
 use crate::domain::home::Group;
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -396,6 +397,10 @@ pub trait Store: Send + Sync {
     /// A run begins: what is reserved from now on counts in it, and what rests on what is configured (a budget,
     /// a key, the address of its service) is due now.
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Limits every stored moment that lies ahead to what its kind of wait allows from now (`domain/due_limit.rs`):
+    /// it was written by a clock that was ahead. How many jobs that were. For whoever has just opened the queue.
+    async fn limit_waits(&self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError>;
 
     /// The configuration is another one: what rests on it (as after [`Store::begin_run`]) is due now.
     async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError>;

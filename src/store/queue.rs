@@ -2,6 +2,7 @@
 
 use crate::domain::budget::{Limit, Over, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
+use crate::domain::due_limit::{Waits, is_ahead, limited, limited_pause};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -112,7 +113,20 @@ impl QueueStore {
     /// # Errors
     /// [`StoreError::Damaged`] where a row cannot be read.
     pub fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, barrier: Box<dyn Barrier>) -> Result<Self, StoreError> {
-        let queue = Queue::open(rows, Arc::clone(&journal))?;
+        Self::open_at(None, rows, journal, barrier)
+    }
+
+    /// The same; with the time, so that [`Store::limit_waits`] need not read all rows once more.
+    ///
+    /// # Errors
+    /// As [`QueueStore::open`].
+    pub fn open_at(
+        now: Option<Timestamp>,
+        rows: Box<dyn Rows>,
+        journal: Arc<dyn Journal>,
+        barrier: Box<dyn Barrier>,
+    ) -> Result<Self, StoreError> {
+        let queue = Queue::open(rows, Arc::clone(&journal), now)?;
         Ok(Self { queue: Mutex::new(queue), journal, barrier })
     }
 
@@ -156,16 +170,26 @@ struct Queue {
     rows: Box<dyn Rows>,
     journal: Arc<dyn Journal>,
     index: Index,
+    /// The jobs with a moment ahead of the time at which the queue was opened; `None` where that is not known.
+    ahead: Option<Vec<JobId>>,
 }
 
 impl Queue {
-    fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>) -> Result<Self, StoreError> {
+    fn open(rows: Box<dyn Rows>, journal: Arc<dyn Journal>, now: Option<Timestamp>) -> Result<Self, StoreError> {
         let mut index = Index::default();
-        rows.each(&mut |job| index.add(&job))?;
+        let mut ahead = now.map(|_| Vec::new());
+        rows.each(&mut |job| {
+            if let (Some(now), Some(ahead)) = (now, &mut ahead)
+                && is_ahead(&job, now)
+            {
+                ahead.push(job.id);
+            }
+            index.add(&job);
+        })?;
         if rows.has_sightings()? {
             rows.each_bought(&mut |bought| index.spending.sight(bought))?;
         }
-        Ok(Self { rows, journal, index })
+        Ok(Self { rows, journal, index, ahead })
     }
 
     fn load(&self, id: JobId) -> Result<Job, StoreError> {
@@ -209,6 +233,27 @@ impl Queue {
     fn begin_run(&mut self, now: Timestamp) -> Result<(), StoreError> {
         self.index.spending.begin_run(now);
         self.configured_anew(now)
+    }
+
+    fn limit_waits(&mut self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError> {
+        let ids = match self.ahead.take() {
+            Some(ids) => ids,
+            None => self.rows.scan(None).map(|job| job.map(|job| job.id)).collect::<Result<_, _>>()?,
+        };
+        let mut count = 0;
+        for id in ids {
+            let old = self.load(id)?;
+            if let Some(new) = limited(&old, now, waits) {
+                self.replace(Some(&old), &new)?;
+                count += 1;
+            }
+        }
+        let pauses = self.rows.pauses()?;
+        let limited = pauses.clone().each(|pause| limited_pause(pause, now));
+        if limited != pauses {
+            self.rows.set_pauses(&limited)?;
+        }
+        Ok(count)
     }
 
     fn configured_anew(&mut self, now: Timestamp) -> Result<(), StoreError> {
@@ -798,6 +843,10 @@ impl Store for QueueStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.queue().begin_run(now)
+    }
+
+    async fn limit_waits(&self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError> {
+        self.queue().limit_waits(now, waits)
     }
 
     async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! <dir>/queue/     sled: `j` + number -> job, `b` + hash of the order -> purchase, `m/…` -> what is true of the store
+//! <dir>/queue/large/  see `store/large.rs`
 //! <dir>/history/   see `store/journal.rs`
 //! <dir>/queue.lock  see `store/gate.rs`
 //! ```
@@ -19,7 +20,7 @@
 //! sled. So every value carries a checksum and its own key, and the numbers of jobs have no gaps.
 
 use crate::domain::job::Job;
-use crate::domain::names::{JobId, ServiceName, Timestamp};
+use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
 use crate::store::contract::{Bought, StoreError};
@@ -28,31 +29,41 @@ use crate::store::decode::in_order;
 use crate::store::gate::{Gate, Shut};
 use crate::store::index::order_hash;
 use crate::store::journal::Journal;
+use crate::store::large::{self, LargeValues};
+use crate::store::parts::{self, Divided};
 use crate::store::queue::{Barrier, QueueStore, Rows};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// Of the values and of what they are kept under. Every release reads all formats up to its own.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = DIVIDED;
+/// A value that is whole.
+const WHOLE: u8 = 1;
+/// A value of which a part is kept in files (`store/large.rs`). Releases that know no such values refuse the queue
+/// while it has one.
+const DIVIDED: u8 = 2;
 
 const CACHE_BYTES: u64 = 4 << 20;
 /// With sled's pages of up to 17 values, far from the 128 KiB at which it would leave its file.
 const LARGEST_VALUE: usize = 7 << 10;
 /// A longer record (long path, many outputs) is compressed.
 const LARGEST_PLAIN: usize = 2 << 10;
+/// A longer record is divided, even where it could be compressed to less.
+const LARGEST_PACKED: usize = 64 << 10;
 /// Nothing of ours unpacks to more.
-const LARGEST_UNPACKED: u64 = 1 << 20;
+const LARGEST_UNPACKED: u64 = 64 << 20;
 /// So many may wait to be told that their step is durable before the next has to wait in line.
 const WAITING: usize = 1024;
 
@@ -74,25 +85,33 @@ const META_PAUSES: &[u8] = b"m/pauses";
 /// as it was written (then [`open_rebuilt`] is the way out), [`StoreError::Unwritable`] where the disk
 /// or its permissions do not allow it.
 pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
+    open_at(dir, None)
+}
+
+/// The same; with the time, so that waits can be limited without reading every row once more.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
     make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
     let gate = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
-    open_inside(dir, &gate)
+    open_inside(dir, &gate, now)
 }
 
 fn enter(dir: &Path) -> Result<Arc<Gate>, Flaw> {
     Ok(Arc::new(Gate::enter(dir)?))
 }
 
-fn open_inside(dir: &Path, gate: &Arc<Gate>) -> Result<QueueStore, StoreError> {
+fn open_inside(dir: &Path, gate: &Arc<Gate>, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
-    match patiently(|| open_guarded(dir, gate, Trust::AsItSays)) {
+    match patiently(|| open_guarded(dir, gate, Trust::AsItSays, now)) {
         Err(Flaw::Damaged(what)) => {
             if !set_snapshots_aside(&queue) {
                 return Err(Flaw::Damaged(what).told(&queue));
             }
             tracing::warn!(dir = %queue.display(), what, "the queue's snapshot was set aside, opening without it");
-            patiently(|| open_guarded(dir, gate, Trust::Repaired)).map_err(|flaw| flaw.told(&queue))
+            patiently(|| open_guarded(dir, gate, Trust::Repaired, now)).map_err(|flaw| flaw.told(&queue))
         }
         opened => opened.map_err(|flaw| flaw.told(&queue)),
     }
@@ -146,7 +165,7 @@ pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError
     let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
     set_aside(dir, &aside).map_err(|error| unwritable(&aside, &error))?;
     make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
-    open_inside(dir, &gate)
+    open_inside(dir, &gate, Some(now))
 }
 
 fn set_aside(dir: &Path, aside: &Path) -> io::Result<()> {
@@ -195,8 +214,8 @@ enum Trust {
 }
 
 /// sled answers some kinds of damage with a panic.
-fn open_guarded(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, Flaw> {
-    catch_unwind(|| open_once(dir, gate, trust))
+fn open_guarded(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
+    catch_unwind(|| open_once(dir, gate, trust, now))
         .unwrap_or_else(|panic| Err(Flaw::Damaged(panic_words(panic.as_ref()).to_owned())))
 }
 
@@ -205,7 +224,7 @@ fn panic_words(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("sled panicked")
 }
 
-fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, Flaw> {
+fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>) -> Result<QueueStore, Flaw> {
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
@@ -220,9 +239,17 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust) -> Result<QueueStore, F
 
     let health = Arc::new(Health { dir: queue, failed: OnceLock::new(), _gate: Arc::clone(gate) });
     let journal = Arc::new(Journal::open(dir.join("history"))?);
-    let rows = SledRows { db: db.clone(), health: Arc::clone(&health) };
+    let large = Arc::new(LargeValues::new(health.dir.join(large::FOLDER)));
+    let named = Arc::new(Mutex::new(Some(HashSet::new())));
+    let rows =
+        SledRows { db: db.clone(), health: Arc::clone(&health), large: Arc::clone(&large), named: Arc::clone(&named) };
+    rows.pauses()?;
     let committer = Committer::start(db.clone(), file, health)?;
-    let store = QueueStore::open(Box::new(rows), Arc::<Journal>::clone(&journal), Box::new(committer))?;
+    let store = QueueStore::open_at(now, Box::new(rows), Arc::<Journal>::clone(&journal), Box::new(committer))?;
+    let named = named.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default();
+    if let Err(error) = large.sweep(&named) {
+        tracing::warn!(%error, "large values that no job needs any more cannot be removed; they only take up space");
+    }
     if let Some(why) = store.outdated(&journal.purchases()?, &journal.last_lines()?)? {
         tracing::warn!(dir = %dir.display(), why, "the queue is older than it was (restored from a backup, or damaged): nothing is bought before the lists of the services are scanned");
         forget_trust(&db)?;
@@ -251,7 +278,7 @@ fn greet(db: &::sled::Db) -> Result<(), Flaw> {
         let (key, _) = first?;
         return Err(Flaw::Damaged(format!("there are rows ({}) but no format", key.escape_ascii())));
     }
-    db.insert(META_FORMAT, seal(&FORMAT)?)?;
+    db.insert(META_FORMAT, seal(&WHOLE)?)?;
     Ok(())
 }
 
@@ -428,26 +455,34 @@ struct Purchase {
 struct SledRows {
     db: ::sled::Db,
     health: Arc<Health>,
+    large: Arc<LargeValues>,
+    /// The large values that the records name, while they are all read once.
+    named: Arc<Mutex<Option<HashSet<Hash>>>>,
 }
 
 impl SledRows {
+    fn told(&self, flaw: Flaw) -> StoreError {
+        flaw.told(&self.health.dir)
+    }
+
     fn read<T: DeserializeOwned>(&self, key: &[u8]) -> Result<Option<T>, StoreError> {
-        let told = |flaw: Flaw| flaw.told(&self.health.dir);
-        let value = self.db.get(key).map_err(|error| told(error.into()))?;
-        value.map(|value| unseal(&value).map_err(told)).transpose()
+        let value = self.db.get(key).map_err(|error| self.told(error.into()))?;
+        value.map(|value| unseal(&value).map_err(|flaw| self.told(flaw))).transpose()
     }
 
     fn write(&self, key: &[u8], value: &impl Serialize) -> Result<(), StoreError> {
-        self.health.check()?;
-        let value = seal(value).map_err(|flaw| flaw.told(&self.health.dir))?;
-        if value.len() > LARGEST_VALUE {
-            let (len, max) = (value.len(), LARGEST_VALUE);
-            return Err(StoreError::Unwritable(format!(
-                "a job's record has {len} bytes and may have {max}: its path is too long for the queue. Shorten it."
-            )));
+        let sealed = seal(value).map_err(|flaw| self.told(flaw))?;
+        if !fits(&sealed) {
+            let (len, max) = (sealed.len(), LARGEST_VALUE);
+            return Err(StoreError::Unwritable(format!("a value has {len} bytes, and the queue takes {max}")));
         }
+        self.put(key, sealed)
+    }
+
+    fn put(&self, key: &[u8], sealed: Vec<u8>) -> Result<(), StoreError> {
+        self.health.check()?;
         // Every insert is a step of its own in sled's log, and the log comes back in order.
-        self.db.insert(key, value).map(drop).map_err(|error| self.health.fail(error.into()))
+        self.db.insert(key, sealed).map(drop).map_err(|error| self.health.fail(error.into()))
     }
 
     fn remove(&self, key: &[u8]) -> Result<(), StoreError> {
@@ -458,28 +493,78 @@ impl SledRows {
     fn flagged(&self, key: &[u8]) -> Result<bool, StoreError> {
         Ok(self.read(key)?.unwrap_or(false))
     }
+
+    /// A value as it is put into the database: its largest fields become files until the rest fits.
+    fn divided(&self, value: &impl Serialize, groups: &[&[&str]]) -> Result<Vec<u8>, Flaw> {
+        let payload = serde_json::to_vec(value).map_err(|error| Flaw::Damaged(error.to_string()))?;
+        if payload.len() <= LARGEST_PACKED {
+            let sealed = sealed(WHOLE, payload)?;
+            if fits(&sealed) {
+                return Ok(sealed);
+            }
+        }
+        let value = serde_json::to_value(value).map_err(|error| Flaw::Damaged(error.to_string()))?;
+        let mut divided = Divided::whole(value);
+        while let Some(part) = divided.largest(groups) {
+            let hash = self.large.keep(&part.json).map_err(Flaw::Io)?;
+            divided.took(part, hash);
+            let sealed = seal_as(DIVIDED, &divided)?;
+            if fits(&sealed) {
+                return Ok(sealed);
+            }
+        }
+        // Nothing is left in it that could be long.
+        seal_as(DIVIDED, &divided)
+    }
+
+    /// The job of a record, whose large values may be lost: then it waits, and says so.
+    fn job(&self, sealed: &[u8]) -> Result<Job, Flaw> {
+        if sealed.first() != Some(&DIVIDED) {
+            return unseal(sealed);
+        }
+        let divided: Divided = unseal(sealed)?;
+        if let Some(named) = &mut *self.named.lock().unwrap_or_else(PoisonError::into_inner) {
+            named.extend(divided.files.values());
+        }
+        parts::job(divided, &self.large).map_err(Flaw::Damaged)
+    }
+
+    fn expected(&self, row: ::sled::Result<(::sled::IVec, ::sled::IVec)>, id: JobId) -> Result<Job, Flaw> {
+        let (key, value) = row?;
+        if *key != job_key(id) {
+            return Err(Flaw::Damaged(format!("the row of job {id} is missing")));
+        }
+        in_its_place(id, self.job(&value)?)
+    }
+}
+
+fn fits(sealed: &[u8]) -> bool {
+    sealed.len() <= LARGEST_VALUE
 }
 
 impl Rows for SledRows {
     fn load(&self, id: JobId) -> Result<Option<Job>, StoreError> {
-        let job = self.read(&job_key(id))?;
-        job.map(|job| in_its_place(id, job).map_err(|flaw| flaw.told(&self.health.dir))).transpose()
+        let value = self.db.get(job_key(id)).map_err(|error| self.told(error.into()))?;
+        let job = value.map(|value| self.job(&value).and_then(|job| in_its_place(id, job)));
+        job.transpose().map_err(|flaw| self.told(flaw))
     }
 
     fn save(&mut self, job: &Job) -> Result<(), StoreError> {
-        self.write(&job_key(job.id), job)
+        self.health.check()?;
+        let sealed = self.divided(job, &parts::OF_A_JOB).map_err(|flaw| self.told(flaw))?;
+        self.put(&job_key(job.id), sealed)
     }
 
     fn each(&self, take: &mut (dyn FnMut(Job) + Send)) -> Result<(), StoreError> {
         let rows = self.db.range([JOB].as_slice()..&[JOB + 1]).zip(1..);
-        let jobs = in_order(rows, |(row, id)| expected(row, JobId(id)), take);
+        let jobs = in_order(rows, |(row, id)| self.expected(row, JobId(id)), take);
         jobs.map_err(|flaw| flaw.told(&self.health.dir))
     }
 
     fn scan(&self, after: Option<JobId>) -> Box<dyn Iterator<Item = Result<Job, StoreError>> + '_> {
         let first = after.map_or(1, |id| id.0.saturating_add(1));
         let rows = self.db.range(job_key(JobId(first)).as_slice()..&[JOB + 1]);
-        let jobs = rows.zip(first..).map(|(row, id)| expected(row, JobId(id)));
+        let jobs = rows.zip(first..).map(|(row, id)| self.expected(row, JobId(id)));
         Box::new(jobs.map(|job| job.map_err(|flaw| flaw.told(&self.health.dir))))
     }
 
@@ -526,15 +611,26 @@ impl Rows for SledRows {
     }
 
     fn pauses(&self) -> Result<Pauses, StoreError> {
-        match self.read(META_PAUSES)? {
-            Some(pauses) => Ok(pauses),
+        let stored = self.db.get(META_PAUSES).map_err(|error| self.told(error.into()))?;
+        match stored {
+            Some(sealed) if sealed.first() == Some(&DIVIDED) => {
+                let divided: Divided = unseal(&sealed).map_err(|flaw| self.told(flaw))?;
+                if let Some(named) = &mut *self.named.lock().unwrap_or_else(PoisonError::into_inner) {
+                    named.extend(divided.files.values());
+                }
+                // Where nobody knows what is paused, nothing is bought until a person says so.
+                Ok(parts::value(divided, &self.large).unwrap_or_else(|| Pauses::everything(Timestamp(0))))
+            }
+            Some(sealed) => unseal(&sealed).map_err(|flaw| self.told(flaw)),
             None if self.flagged(META_PAUSED)? => Ok(Pauses::everything(Timestamp(0))),
             None => Ok(Pauses::default()),
         }
     }
 
     fn set_pauses(&mut self, pauses: &Pauses) -> Result<(), StoreError> {
-        self.write(META_PAUSES, pauses)
+        self.health.check()?;
+        let sealed = self.divided(pauses, &[&["sources"]]).map_err(|flaw| self.told(flaw))?;
+        self.put(META_PAUSES, sealed)
     }
 }
 
@@ -547,15 +643,7 @@ fn trusted_key(service: &ServiceName) -> Vec<u8> {
     key
 }
 
-/// Jobs are numbered from 1 without gaps and never removed: what is not there was lost.
-fn expected(row: ::sled::Result<(::sled::IVec, ::sled::IVec)>, id: JobId) -> Result<Job, Flaw> {
-    let (key, value) = row?;
-    if *key != job_key(id) {
-        return Err(Flaw::Damaged(format!("the row of job {id} is missing")));
-    }
-    in_its_place(id, unseal(&value)?)
-}
-
+/// Jobs are numbered from 1 without gaps and never removed: what is not in its place was lost.
 fn in_its_place(id: JobId, job: Job) -> Result<Job, Flaw> {
     let other = job.id;
     if other == id { Ok(job) } else { Err(Flaw::Damaged(format!("job {other} stands where job {id} should"))) }
@@ -577,13 +665,20 @@ fn bought_key(order: &Order) -> [u8; 17] {
 /// The format, a checksum of what follows, and JSON, compressed where it is long. JSON never begins as
 /// a compressed stream does.
 fn seal(value: &impl Serialize) -> Result<Vec<u8>, Flaw> {
-    let mut payload = serde_json::to_vec(value).map_err(|error| Flaw::Damaged(error.to_string()))?;
+    seal_as(WHOLE, value)
+}
+
+fn seal_as(format: u8, value: &impl Serialize) -> Result<Vec<u8>, Flaw> {
+    sealed(format, serde_json::to_vec(value).map_err(|error| Flaw::Damaged(error.to_string()))?)
+}
+
+fn sealed(format: u8, mut payload: Vec<u8>) -> Result<Vec<u8>, Flaw> {
     if payload.len() > LARGEST_PLAIN {
         let mut packed = Vec::new();
         ZlibEncoder::new(payload.as_slice(), Compression::default()).read_to_end(&mut packed)?;
         payload = packed;
     }
-    let mut sealed = vec![FORMAT];
+    let mut sealed = vec![format];
     sealed.extend_from_slice(&checksum(&payload));
     sealed.append(&mut payload);
     Ok(sealed)
@@ -844,7 +939,7 @@ mod tests {
         with_jobs(dir.path(), 1);
         let db = raw(dir.path());
         let mut value = db.get(job_key(JobId(1))).unwrap().unwrap().to_vec();
-        value[0] = 2;
+        value[0] = 3;
         db.insert(job_key(JobId(1)), value.clone()).unwrap();
         drop(db);
         let words = complaint(dir.path());

@@ -2,6 +2,7 @@
 //! create's answer. What is read may lack anything or hold more; what is written is whole.
 
 use crate::wire::fields::METADATA;
+use crate::wire::modest::Modest;
 use crate::wire::params::CallbackConfig;
 use crate::wire::result::File;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -164,8 +165,8 @@ pub struct Record<R, M = Value> {
 /// What decides nothing may be of any shape: a result that was paid for, or a walk of the list, must
 /// not fail because of it.
 fn any_shape<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    let value = Value::deserialize(from)?;
-    Ok(serde_json::from_value(value).unwrap_or_default())
+    let Modest(value) = Modest::deserialize(from)?;
+    Ok(value.and_then(|value| serde_json::from_value(value).ok()).flatten())
 }
 
 impl<R, M> Record<R, M> {
@@ -174,6 +175,13 @@ impl<R, M> Record<R, M> {
         let own = || self.post_session_metadata.as_ref()?.get("error")?.as_str();
         let theirs = || self.error.as_ref()?.get("message")?.as_str();
         own().or_else(theirs).or(self.error_message.as_deref())
+    }
+}
+
+impl<R> Record<R, Modest> {
+    /// The text under a key of the custom metadata.
+    pub fn told_text(&self, key: &str) -> Option<&str> {
+        self.custom_metadata.as_ref()?.get(key)?.as_str()
     }
 }
 

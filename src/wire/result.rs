@@ -4,6 +4,8 @@ use crate::domain::format::Format;
 use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
+use crate::wire::modest::Modest;
+use crate::wire::said::Said;
 use schemars::JsonSchema;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -45,14 +47,14 @@ pub struct ResultBody {
 #[serde(default)]
 pub struct Spoken {
     /// Some answers hold their metadata alone.
-    pub transcription: Option<Transcription>,
+    pub transcription: Option<Said>,
 }
 
 /// As much of a result as is looked at before it is kept as it came.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct ResultHead {
-    metadata: Value,
+    metadata: Modest,
     transcription: Option<IgnoredAny>,
 }
 
@@ -304,14 +306,26 @@ fn billed(seconds: f64) -> Option<u64> {
 impl Transcription {
     /// The subtitles that came with it, by format.
     pub fn own_subtitles(&self) -> Vec<(Format, String)> {
-        let one = |subtitles: &Subtitles| {
-            let format = match subtitles.format.as_str() {
-                "srt" => Format::Srt,
-                "vtt" => Format::Vtt,
-                _ => return None,
-            };
-            Some((format, subtitles.subtitles.clone()))
-        };
-        self.subtitles.iter().flatten().filter_map(one).collect()
+        self.subtitles.iter().flatten().cloned().filter_map(Subtitles::known).collect()
+    }
+}
+
+impl Subtitles {
+    /// They, where they are of a format that is written.
+    pub fn known(self) -> Option<(Format, String)> {
+        Some((Self::format(&self.format)?, self.subtitles))
+    }
+
+    /// Whether a format of this name is written.
+    pub fn is_known(name: &str) -> bool {
+        Self::format(name).is_some()
+    }
+
+    fn format(name: &str) -> Option<Format> {
+        match name {
+            "srt" => Some(Format::Srt),
+            "vtt" => Some(Format::Vtt),
+            _ => None,
+        }
     }
 }

@@ -13,6 +13,7 @@ mod commands;
 mod counted;
 mod crashes;
 mod daemon;
+mod deadly_work;
 mod desk;
 mod document;
 mod elsewhere;
@@ -33,6 +34,7 @@ mod jobs;
 mod kill;
 mod killed;
 mod lanes;
+mod large_records;
 mod laws;
 mod ledger;
 mod lengths;
@@ -79,6 +81,7 @@ mod systemd;
 mod urls;
 mod windows;
 mod writable;
+mod wrong_clock;
 
 use support::scripted;
 

@@ -26,6 +26,7 @@ use scribed::output::results::Results;
 use scribed::output::spool::Spool;
 use scribed::pipeline::callbacks::Callbacks;
 use scribed::pipeline::engine::{Engine, Parts, Until};
+use scribed::pipeline::in_progress::InProgress;
 use scribed::pipeline::purse::{Measure, Purse};
 use scribed::source::folder::full_path;
 use scribed::source::mount::Mount;
@@ -188,6 +189,7 @@ impl Sim {
             syncs: Arc::default(),
             purse: self.purse(),
             writing: Arc::default(),
+            in_progress: InProgress::unwritten(),
             passing: Arc::default(),
             spool: Arc::new(Spool::new(self.config.state.join("spool"), self.config.spool)),
             params: Arc::new(ParamFiles::new(self.config.state.join("params"))),

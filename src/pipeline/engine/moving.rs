@@ -7,6 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::pick::Pick;
 use crate::domain::stage::{Event, Stage, StageKind};
+use crate::pipeline::in_progress::Work;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
 use crate::pipeline::settle::folder_away;
@@ -71,6 +72,11 @@ impl Engine {
         let parts = &*self.parts();
         let Parts { store, client, clock, results, params, syncs, purse, writing, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
+        // What is being bought is waited for and kept all the same.
+        let is_bought = matches!(job.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
+        if let Some(row) = job.row.as_ref().filter(|row| row.lost && !is_bought) {
+            return Err(Stop::Fault(row.unknown(clock.now())));
+        }
         let outcome = match &job.stage {
             Stage::Found => {
                 let mount = parts.mount(job)?;
@@ -78,7 +84,10 @@ impl Engine {
             }
             Stage::Settled => {
                 let (mount, service) = (parts.mount(job)?, &client.identity().service);
-                self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await?
+                let under_way = parts.in_progress.begin(job.id, Work::Probe, clock.now()).await?;
+                let probed = self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await;
+                under_way.ended();
+                probed?
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
@@ -125,7 +134,10 @@ impl Engine {
             Stage::Fetched { order, transcription, .. } => {
                 let mount = parts.mount(job)?;
                 let doors = write::Doors { store, clock, results, params, syncs, writing };
-                self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await?
+                let under_way = parts.in_progress.begin(job.id, Work::Render, clock.now()).await?;
+                let written = self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await;
+                under_way.ended();
+                written?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. }

@@ -2,7 +2,7 @@
 
 use super::record::{Form, Record, RowError};
 use super::table::OnRow;
-use super::text::{LONGEST_ROW, text};
+use super::text::{Gauge, Gauged, LONGEST_ROW, text};
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -19,8 +19,10 @@ const MOST_COLUMNS: usize = 256;
 /// # Errors
 /// In words, why nothing of it can be believed.
 pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
-    let mut rows = Rows { number: 0, names: BTreeSet::new(), on_row };
-    let mut deserializer = serde_json::Deserializer::from_reader(BufReader::new(text(file)));
+    let gauge = Gauge::default();
+    let mut rows = Rows { number: 0, names: BTreeSet::new(), gauge: gauge.clone(), on_row };
+    let text = Gauged::new(text(file), gauge);
+    let mut deserializer = serde_json::Deserializer::from_reader(BufReader::new(text));
     let read = deserializer.deserialize_seq(&mut rows).and_then(|ended| match ended {
         ControlFlow::Continue(()) => deserializer.end(),
         ControlFlow::Break(()) => Ok(()),
@@ -37,7 +39,7 @@ pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
 /// # Errors
 /// What the file system says, in words.
 pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
-    let mut rows = Rows { number: 0, names: BTreeSet::new(), on_row };
+    let mut rows = Rows { number: 0, names: BTreeSet::new(), gauge: Gauge::default(), on_row };
     let mut lines = BufReader::new(text(file));
     let mut line = Vec::new();
     loop {
@@ -65,6 +67,8 @@ pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
 struct Rows<'a> {
     number: u64,
     names: BTreeSet<String>,
+    /// Of what is read for one object.
+    gauge: Gauge,
     on_row: OnRow<'a>,
 }
 
@@ -148,6 +152,7 @@ impl<'de> Visitor<'de> for &mut Rows<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         while let Some(value) = list.next_element_seed(One)? {
             self.number += 1;
+            self.gauge.row_ended();
             if self.tell(value).is_break() {
                 // What is left need not be read; who reads the end sees this number.
                 self.number = u64::MAX;
@@ -201,6 +206,17 @@ mod tests {
         assert!(list[1].contains("row 2, column `x`: must be a text"), "{}", list[1]);
         assert!(list[2].contains("row 3: it must be an object, and is a number"), "{}", list[2]);
         assert_eq!(form.columns.len(), 4);
+    }
+
+    #[test]
+    fn an_object_without_end_and_one_without_bottom_are_told() {
+        for object in ["x".repeat(3 << 20), "[".repeat(100_000)] {
+            let list = format!(r#"[{{"file":"a"}},{{"x":"{object}"}}]"#).replace(r#":"["#, ":[");
+            let mut rows = Vec::new();
+            let error = read_list(file(&list), &mut shown(&mut rows)).unwrap_err();
+            assert!(error.contains("1 MB") || error.contains("recursion limit"), "{error}");
+            assert_eq!(rows.len(), 1);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::sim::world::{World, must_be_kept};
 use scribed::domain::budget::{Limit, Over};
 use scribed::domain::charge::Charge;
+use scribed::domain::due_limit::Waits;
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
@@ -282,6 +283,10 @@ impl Store for SimStore {
 
     async fn begin_run(&self, now: Timestamp) -> Result<(), StoreError> {
         self.inner.begin_run(now).await
+    }
+
+    async fn limit_waits(&self, now: Timestamp, waits: &Waits) -> Result<usize, StoreError> {
+        self.inner.limit_waits(now, waits).await
     }
 
     async fn configured_anew(&self, now: Timestamp) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@ use scribed::output::results::Results;
 use scribed::output::spool::Spool;
 use scribed::pipeline::callbacks::Callbacks;
 use scribed::pipeline::engine::{Engine, Parts, Until};
+use scribed::pipeline::in_progress::InProgress;
 use scribed::pipeline::purse::{Measure, Purse};
 use scribed::source::folder::Scan;
 use scribed::source::mount::Mount;
@@ -203,6 +204,7 @@ impl House {
             purse: Arc::new(Purse::new(config.budget.clone(), config.zone, nothing)),
             passing: Arc::default(),
             writing: Arc::default(),
+            in_progress: InProgress::unwritten(),
             spool: Arc::new(Spool::new(config.state.join("spool"), config.spool)),
             mounts: mounts.clone(),
             terms,

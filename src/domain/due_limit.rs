@@ -1,0 +1,236 @@
+//! Moments that were stored while the clock was ahead. When the clock is right again they lie in the future, and
+//! what waits for them would stand still until then. So when a queue is opened, each is limited to what its kind of
+//! wait allows from now.
+
+use super::fault::FaultKind;
+use super::job::Job;
+use super::names::Timestamp;
+use super::pause::Pause;
+use super::retry::LONGEST_RETRY_AFTER;
+use super::stage::StageKind;
+use std::time::Duration;
+
+/// What is added to a wait so that many look at once, or that none looks a moment too early.
+const SLACK: Duration = Duration::from_secs(5);
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// A budget opens again with the next month at the latest.
+const LONGEST_MONTH: Duration = Duration::from_secs(32 * 86_400);
+
+/// A transcription is asked for after so many times `poll.max` at the latest: that long where a callback is to come or
+/// it is overdue, a tenth more by chance, and half as much again so that many are asked for together.
+const RARELY: u32 = 17;
+
+/// The longest waits that the configuration knows; where they differ by source or service, the longest of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// After a fault (`[retry] max`).
+    pub retry: Duration,
+    /// Between two questions (`poll.max`).
+    pub poll: Duration,
+    /// How late lists may be (`lag`).
+    pub lag: Duration,
+    /// Until a file counts as complete (`settle`).
+    pub settle: Duration,
+    /// For a file that looks unfinished (`hold`).
+    pub hold: Duration,
+}
+
+/// How long a job may wait for its next step by itself, whatever it waits for.
+pub fn longest_wait(job: &Job, waits: &Waits) -> Duration {
+    let of_stage = match job.stage.kind() {
+        StageKind::Submitting | StageKind::Uploaded => waits.retry.max(waits.lag),
+        StageKind::Submitted => waits.lag.max(waits.poll.saturating_mul(RARELY)),
+        StageKind::Following => HOUR,
+        // A queue that is not trusted yet is looked at again so late.
+        StageKind::Settled => waits.settle.max(MINUTE),
+        _ => waits.settle,
+    };
+    let of_fault = job.fault.as_ref().map(|fault| match fault.kind {
+        FaultKind::Throttled { .. } => fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER),
+        FaultKind::FolderAway | FaultKind::Awaited => HOUR,
+        FaultKind::Held => waits.hold.max(10 * MINUTE),
+        FaultKind::Budget => LONGEST_MONTH,
+        _ => Duration::ZERO,
+    });
+    of_fault.map_or(of_stage, |of_fault| of_stage.max(of_fault).max(waits.retry)) + SLACK
+}
+
+/// The job with every stored moment limited; `None` where none lies too far ahead. No moment becomes later by it.
+pub fn limited(job: &Job, now: Timestamp, waits: &Waits) -> Option<Job> {
+    let mut new = job.clone();
+    new.since = new.since.min(now);
+    if let Some(fault) = &mut new.fault {
+        fault.at = fault.at.min(now);
+    }
+    // What was bought counts in a budget from today on at the latest.
+    for charge in &mut new.charges {
+        charge.at = charge.at.min(now);
+    }
+    new.stage = new.stage.not_after(now);
+    new.due = new.due.map(|due| due.min(now.after(longest_wait(job, waits))));
+    (new != *job).then_some(new)
+}
+
+/// Whether any moment of a job lies ahead.
+pub fn is_ahead(job: &Job, now: Timestamp) -> bool {
+    let ahead = |at: Timestamp| at > now;
+    job.due.is_some_and(ahead)
+        || ahead(job.since)
+        || job.fault.as_ref().is_some_and(|fault| ahead(fault.at))
+        || job.charges.iter().any(|charge| ahead(charge.at))
+        || job.stage.latest_moment().is_some_and(ahead)
+}
+
+/// A pause that was given by a clock that was ahead: it lasts as long as it was meant to, from now.
+pub fn limited_pause(pause: Pause, now: Timestamp) -> Pause {
+    let ahead = pause.since.since(now);
+    Pause { since: pause.since.before(ahead), until: pause.until.map(|until| until.before(ahead)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::charge::{Charge, State};
+    use crate::domain::fault::Fault;
+    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId, UploadId};
+    use crate::domain::path::RelPath;
+    use crate::domain::stage::{Audio, AudioAt, Stage, Upload};
+    use crate::domain::token::Order;
+    use proptest::prelude::*;
+
+    const NOW: Timestamp = Timestamp(1_795_000_000_000);
+    const DAY: i64 = 86_400_000;
+
+    fn waits() -> Waits {
+        let [retry, poll, lag, settle, hold] = [600, 60, 120, 10, 86_400].map(Duration::from_secs);
+        Waits { retry, poll, lag, settle, hold }
+    }
+
+    fn stages() -> impl Strategy<Value = Stage> {
+        let order = Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let transcription = TranscriptionId::new("t");
+        let audio = Audio::default();
+        let uploaded = {
+            let order = order.clone();
+            any::<i32>().prop_map(move |at| {
+                let at = Timestamp(NOW.0 + i64::from(at));
+                let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at, origin: None });
+                Stage::Uploaded { order: order.clone(), audio, upload }
+            })
+        };
+        prop_oneof![
+            Just(Stage::Found),
+            Just(Stage::Settled),
+            uploaded,
+            Just(Stage::Submitted { order: order.clone(), transcription: transcription.clone() }),
+            Just(Stage::Fetched { order: order.clone(), transcription, audio }),
+            Just(Stage::Following { order, owner: JobId(1) }),
+        ]
+    }
+
+    fn kinds() -> impl Strategy<Value = Option<FaultKind>> {
+        use FaultKind as F;
+        let throttled = proptest::option::of(any::<u64>()).prop_map(|ms| F::Throttled { retry_after_ms: ms });
+        let plain = proptest::sample::select(vec![
+            F::Unreachable,
+            F::Broken,
+            F::Unwritable,
+            F::FolderAway,
+            F::Held,
+            F::Awaited,
+            F::NoRoom,
+            F::Budget,
+            F::Stuck,
+            F::Unreadable,
+        ]);
+        proptest::option::of(prop_oneof![throttled, plain])
+    }
+
+    fn job(stage: Stage, kind: Option<FaultKind>, due: Option<i64>, since: i64) -> Job {
+        let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
+        let at = Timestamp(NOW.0.saturating_add(since));
+        let job = Job::found(JobId(1), key, Stamp::default(), at, at);
+        let fault = kind.map(|kind| Fault::new(kind, "x", at));
+        Job { stage, ..job }.resting(due.map(|due| Timestamp(NOW.0.saturating_add(due))), fault)
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_becomes_later_and_nothing_waits_for_longer_than_its_kind_allows(
+            stage in stages(), kind in kinds(), due in proptest::option::of(any::<i64>()), since in any::<i64>(),
+        ) {
+            let old = job(stage, kind, due, since);
+            let longest = longest_wait(&old, &waits());
+            let new = limited(&old, NOW, &waits()).unwrap_or_else(|| old.clone());
+            prop_assert_eq!(new.due.is_some(), old.due.is_some());
+            if let (Some(new), Some(old)) = (new.due, old.due) {
+                prop_assert!(new <= old);
+                prop_assert!(new.since(NOW) <= longest);
+                // Never earlier than its kind of wait asks for.
+                prop_assert!(new == old || new == NOW.after(longest));
+            }
+            prop_assert!(new.since <= old.since && new.since <= NOW);
+            prop_assert_eq!(limited(&new, NOW, &waits()), None, "it is limited once");
+            if old.due.is_none_or(|due| due <= NOW) && !is_ahead(&old, NOW) {
+                prop_assert_eq!(&new, &old, "what is not ahead stays as it is");
+            }
+        }
+    }
+
+    #[test]
+    fn each_kind_of_wait_ends_in_its_own_time_after_a_clock_that_was_two_hours_or_a_year_ahead() {
+        let order = || Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let submitted = Stage::Submitted { order: order(), transcription: TranscriptionId::new("t") };
+        let throttled = |ms| FaultKind::Throttled { retry_after_ms: Some(ms) };
+        let cases = [
+            (Stage::Found, None, 10),
+            (Stage::Found, Some(FaultKind::Held), 86_400),
+            (Stage::Found, Some(FaultKind::FolderAway), 3_600),
+            (Stage::Found, Some(FaultKind::Awaited), 3_600),
+            (Stage::Settled, Some(FaultKind::Unreadable), 600),
+            (Stage::Settled, Some(FaultKind::Unreachable), 600),
+            (Stage::Settled, Some(throttled(1_800_000)), 1_800),
+            (Stage::Settled, Some(throttled(u64::MAX)), 86_400),
+            (submitted.clone(), None, 1_020),
+            (submitted, Some(FaultKind::Stuck), 1_020),
+            (Stage::Following { order: order(), owner: JobId(2) }, None, 3_600),
+        ];
+        for (stage, kind, seconds) in cases {
+            for ahead in [365 * DAY, DAY + 7_200_000] {
+                let old = job(stage.clone(), kind.clone(), Some(ahead), ahead);
+                let new = limited(&old, NOW, &waits()).unwrap();
+                assert_eq!(new.due, Some(Timestamp(NOW.0 + seconds * 1_000).after(SLACK)), "{stage:?} {kind:?}");
+                assert_eq!(new.since, NOW);
+            }
+        }
+        let two_hours = limited(&job(Stage::Found, None, Some(7_200_000), 7_200_000), NOW, &waits()).unwrap();
+        assert_eq!(two_hours.due, Some(NOW.after(waits().settle + SLACK)));
+    }
+
+    #[test]
+    fn what_was_spent_counts_today_and_a_pause_lasts_as_long_as_it_was_meant_to() {
+        let ahead = Timestamp(NOW.0 + 365 * DAY);
+        let charge = Charge {
+            at: ahead,
+            service_date: None,
+            run: ahead,
+            round: 0,
+            service: ServiceName::new("default"),
+            template: None,
+            state: State::Spent,
+            reserved: Some(1),
+            billed: None,
+            transcription: None,
+        };
+        let old = Job { charges: vec![charge], ..job(Stage::Settled, None, None, 0) };
+        let new = limited(&old, NOW, &waits()).unwrap();
+        assert_eq!((new.charges[0].at, new.charges[0].run), (NOW, ahead), "a run is known by its beginning");
+        let hour = Pause { since: ahead, until: Some(ahead.after(HOUR)) };
+        assert_eq!(limited_pause(hour, NOW), Pause { since: NOW, until: Some(NOW.after(HOUR)) });
+        let week = Pause { since: NOW, until: Some(NOW.after(Duration::from_secs(7 * 86_400))) };
+        assert_eq!(limited_pause(week, NOW), week);
+    }
+}

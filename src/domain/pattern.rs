@@ -1,0 +1,44 @@
+//! Limits of the patterns that people write: what is compiled recursively must not be deep, and what is compiled at
+//! all must not be endless.
+
+/// The longest pattern, in bytes: no path is longer.
+pub const LONGEST: usize = 4_096;
+
+/// The deepest braces.
+const DEEPEST: usize = 10;
+
+/// Why a pattern is not even tried, in words that stand after "it" or its name.
+pub fn excess(pattern: &str) -> Option<String> {
+    if pattern.len() > LONGEST {
+        return Some(format!("is longer than {LONGEST} bytes"));
+    }
+    let (mut depth, mut deepest, mut escaped) = (0_usize, 0, false);
+    for byte in pattern.bytes() {
+        match byte {
+            _ if escaped => {}
+            b'{' => depth += 1,
+            b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        escaped = byte == b'\\' && !escaped;
+        deepest = depth.max(deepest);
+    }
+    (deepest > DEEPEST).then(|| format!("has braces {deepest} deep, and at most {DEEPEST} are read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_is_within_the_limits_and_what_would_overflow_is_not() {
+        for pattern in
+            ["**/*.{mp4,wav}", "a{b{c,d},e}", r"\{\{\{\{\{\{\{\{\{\{\{\{x", "", "{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}{k}{l}"]
+        {
+            assert_eq!(excess(pattern), None, "{pattern}");
+        }
+        assert!(excess(&"{".repeat(60_000)).unwrap().contains("longer"));
+        assert!(excess(&"{".repeat(2_000)).unwrap().contains("2000 deep"));
+        assert!(excess(&"a".repeat(5_000)).unwrap().contains("4096"));
+    }
+}

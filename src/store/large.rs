@@ -1,0 +1,145 @@
+//! Values that are too large for the database, each kept once as a file named by its hash.
+//!
+//! A record of the queue stays below the size at which sled would move it into a file of its own, which it never
+//! syncs. Whatever makes a record longer (the vocabulary of a row, its columns, rendered metadata) is a file here,
+//! synced before the record that names it. What no record names any more is removed when the queue is opened.
+
+use crate::domain::names::Hash;
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Below the queue's folder, so that it is copied and set aside together with the records.
+pub const FOLDER: &str = "large";
+
+const TEMPORARY: &str = ".tmp";
+
+/// No file is read further: what is longer was not written here.
+const LONGEST: u64 = 256 << 20;
+
+/// Files that are known to be synced are remembered, up to so many.
+const REMEMBERED: usize = 10_000;
+
+/// The large values of one queue.
+pub struct LargeValues {
+    dir: PathBuf,
+    synced: Mutex<HashSet<Hash>>,
+}
+
+impl LargeValues {
+    /// Those in `dir`, which is made when the first is kept.
+    pub fn new(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), synced: Mutex::default() }
+    }
+
+    /// Keeps a value; durable when it returns. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn keep(&self, value: &[u8]) -> io::Result<Hash> {
+        let hash = Hash::of(value);
+        if self.synced().contains(&hash) {
+            return Ok(hash);
+        }
+        let path = self.path(&hash);
+        let folder = path.parent().unwrap_or(&self.dir);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        if self.load(&hash).ok().as_deref() != Some(value) {
+            let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
+            file.write_all(value)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+        }
+        File::open(&path)?.sync_all()?;
+        for made in [Some(folder), Some(&self.dir), self.dir.parent()].into_iter().flatten() {
+            File::open(made)?.sync_all()?;
+        }
+        let mut synced = self.synced();
+        if synced.len() >= REMEMBERED {
+            synced.clear();
+        }
+        synced.insert(hash);
+        Ok(hash)
+    }
+
+    /// The value of a hash. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says; `InvalidData` where the file is not what its name says.
+    pub fn load(&self, hash: &Hash) -> io::Result<Vec<u8>> {
+        let mut value = Vec::new();
+        File::open(self.path(hash))?.take(LONGEST).read_to_end(&mut value)?;
+        if Hash::of(&value) == *hash {
+            return Ok(value);
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, "its content does not match its name"))
+    }
+
+    /// Where the value of a hash is kept.
+    pub fn path(&self, hash: &Hash) -> PathBuf {
+        let name = hash.to_string();
+        self.dir.join(&name[..2]).join(format!("{name}.json"))
+    }
+
+    /// Removes what is not among `named`, and what a killed process left half-written; says how many files that
+    /// were. For whoever has just come to own the queue. Blocks.
+    ///
+    /// # Errors
+    /// What the file system says; that there is no such folder yet is none.
+    pub fn sweep(&self, named: &HashSet<Hash>) -> io::Result<usize> {
+        let names: HashSet<PathBuf> = named.iter().map(|hash| self.path(hash)).collect();
+        let mut removed = 0;
+        for folder in entries(&self.dir)? {
+            for file in entries(&folder)? {
+                if !names.contains(&file) {
+                    fs::remove_file(&file)?;
+                    removed += 1;
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn synced(&self) -> std::sync::MutexGuard<'_, HashSet<Hash>> {
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(folder) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        entries => entries?.map(|entry| entry.map(|entry| entry.path())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_kept_once_and_damage_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let values = LargeValues::new(dir.path().join(FOLDER));
+        let hash = values.keep(b"\"x\"").unwrap();
+        assert_eq!(values.load(&hash).unwrap(), b"\"x\"");
+        fs::write(values.path(&hash), b"\"y\"").unwrap();
+        assert_eq!(values.load(&hash).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        let again = LargeValues::new(dir.path().join(FOLDER));
+        again.keep(b"\"x\"").unwrap();
+        assert!(again.load(&hash).is_ok(), "a damaged file is replaced by what belongs there");
+    }
+
+    #[test]
+    fn what_no_record_names_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let values = LargeValues::new(dir.path().join(FOLDER));
+        assert_eq!(values.sweep(&HashSet::new()).unwrap(), 0, "there is no folder yet");
+        let [kept, unnamed] = [b"1", b"2"].map(|value| values.keep(value).unwrap());
+        fs::write(values.path(&kept).with_file_name(".tmpHalf"), b"{").unwrap();
+        assert_eq!(values.sweep(&HashSet::from([kept])).unwrap(), 2);
+        assert!(values.load(&kept).is_ok() && values.load(&unnamed).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! A record of which a part is kept in files (`store/large.rs`): how it is divided, and what it means when such a
+//! file is lost. That costs the job that it belongs to, and no other.
+
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Hash;
+use crate::store::large::LargeValues;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io;
+
+/// What of a job may become a file: the largest field of the first group first, and the next group where that is
+/// not enough. What decides about money comes last.
+pub const OF_A_JOB: [&[&str]; 4] = [
+    &["row", "making", "outputs", "placing", "sent"],
+    &["charges", "fault", "made_from", "language", "bought_at"],
+    &["key"],
+    &["stage"],
+];
+
+/// A shorter field is not worth a file.
+const SHORTEST: usize = 200;
+
+/// The longest name of a manifest that stays in the record of its row.
+const LONGEST_NAME: usize = 1_000;
+
+/// A record, and the files that hold the rest of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Divided {
+    value: Map<String, Value>,
+    /// By field.
+    pub files: BTreeMap<String, Hash>,
+}
+
+/// A field that is to become a file.
+pub struct Part {
+    field: String,
+    /// Its value.
+    pub json: Vec<u8>,
+}
+
+impl Divided {
+    /// Nothing of it is in files yet. What is no object has no fields.
+    pub fn whole(value: Value) -> Self {
+        let value = match value {
+            Value::Object(value) => value,
+            _ => Map::new(),
+        };
+        Self { value, files: BTreeMap::new() }
+    }
+
+    /// The next field that becomes a file; `None` where only short ones are left.
+    pub fn largest(&self, groups: &[&[&str]]) -> Option<Part> {
+        groups.iter().find_map(|group| {
+            let fields = group.iter().filter(|field| !self.files.contains_key(**field));
+            let parts = fields.filter_map(|field| Some(Part::of(field, self.value.get(*field)?)));
+            parts.filter(|part| part.json.len() > SHORTEST).max_by_key(|part| part.json.len())
+        })
+    }
+
+    /// A field has become the file of this hash.
+    pub fn took(&mut self, part: Part, hash: Hash) {
+        let left = self.value.remove(&part.field).and_then(|value| left(&part.field, &value));
+        self.value.extend(left.map(|left| (part.field.clone(), left)));
+        self.files.insert(part.field, hash);
+    }
+}
+
+impl Part {
+    fn of(field: &str, value: &Value) -> Self {
+        Self { field: field.to_owned(), json: value.to_string().into_bytes() }
+    }
+}
+
+/// What stays in the record in the place of a field: of a row, where it stands, so that its list can order it again.
+fn left(field: &str, value: &Value) -> Option<Value> {
+    let manifest = value.get("manifest").filter(|manifest| manifest.to_string().len() <= LONGEST_NAME);
+    let (manifest, number) = (manifest.cloned().unwrap_or_else(|| json!("")), value.get("number"));
+    (field == "row").then(|| json!({ "manifest": manifest, "number": number, "media": { "file": "" }, "lost": true }))
+}
+
+/// A job from its record. Where a file of it is lost or damaged, it waits for a person and names the file.
+///
+/// # Errors
+/// The record itself makes no sense.
+pub fn job(divided: Divided, large: &LargeValues) -> Result<Job, String> {
+    let Divided { mut value, files } = divided;
+    let mut lost = Vec::new();
+    for (field, hash) in files {
+        match load(large, &hash) {
+            Ok(part) => drop(value.insert(field, part)),
+            Err(error) => {
+                lost.push(format!("{} ({error})", large.path(&hash).display()));
+                value.extend(without(&field, value.get("id")).map(|instead| (field, instead)));
+            }
+        }
+    }
+    let job = serde_json::from_value(Value::Object(value));
+    let job: Job = job.map_err(|error| format!("a record is not what it should be: {error}"))?;
+    if lost.is_empty() || job.stage.is_end() {
+        return Ok(job);
+    }
+    let fault = Fault::new(FaultKind::Asks, words(&job, &lost), job.since);
+    Ok(job.resting(None, Some(fault)))
+}
+
+fn words(job: &Job, lost: &[String]) -> String {
+    let does = match &job.row {
+        Some(row) if row.lost => {
+            "where nothing was bought for it yet, it is ordered again when its list is read next".to_owned()
+        }
+        _ => format!("`scribed retry {}` goes on without it: what it held is rendered again", job.id),
+    };
+    format!(
+        "a part of the job's record is lost: {}. Nothing is done for the job until then: put the file back from a \
+         backup and restart scribed; or else, {does}",
+        lost.join(", ")
+    )
+}
+
+/// What a field is without its value; `None` where it may be absent.
+fn without(field: &str, id: Option<&Value>) -> Option<Value> {
+    match field {
+        "outputs" => Some(json!([])),
+        "fault" => Some(Value::Null),
+        "key" => Some(json!({ "source": "?", "path": format!("lost path of job {}", id.unwrap_or(&Value::Null)) })),
+        "stage" => {
+            let fault = Fault::new(FaultKind::Asks, "its record is lost", crate::domain::names::Timestamp(0));
+            Some(json!({ "failed": { "from": "found", "fault": fault } }))
+        }
+        _ => None,
+    }
+}
+
+/// Another value from its record; `None` where a file of it is lost or damaged.
+pub fn value<T: DeserializeOwned>(divided: Divided, large: &LargeValues) -> Option<T> {
+    let Divided { mut value, files } = divided;
+    for (field, hash) in files {
+        let part = load(large, &hash).ok()?;
+        value.insert(field, part);
+    }
+    serde_json::from_value(Value::Object(value)).ok()
+}
+
+fn load(large: &LargeValues, hash: &Hash) -> io::Result<Value> {
+    Ok(serde_json::from_slice(&large.load(hash)?)?)
+}

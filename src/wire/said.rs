@@ -1,0 +1,442 @@
+//! What was said, read from a result as it streams by. Nothing is kept that no output is made from: no copy of the
+//! interface's own form, no utterance without words. What is null, of another type or unknown costs what it held.
+//!
+//! A result is somebody else's text: it has limits, far above what any recording comes to.
+
+use crate::domain::format::Format;
+use crate::domain::transcript::{Transcript, Utterance, Word};
+use crate::wire::result::Subtitles;
+use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::cell::Cell;
+use std::fmt;
+
+/// Words and utterances of one result: some 300 hours of speech.
+const MOST_WORDS: usize = 3_000_000;
+
+/// Bytes of text of one utterance.
+const LONGEST_UTTERANCE: usize = 4 << 20;
+
+/// Bytes of text of all utterances and words.
+const LONGEST_TEXT: usize = 128 << 20;
+
+/// As much of a transcription as outputs are made from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Said {
+    transcript: Transcript,
+    subtitles: Vec<(Format, String)>,
+}
+
+impl Said {
+    /// What was said. A text without utterances is one utterance without times.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// The subtitles that came with it, by format.
+    pub fn own_subtitles(&self) -> &[(Format, String)] {
+        &self.subtitles
+    }
+}
+
+/// What may still come.
+#[derive(Default)]
+struct Used {
+    words: Cell<usize>,
+    bytes: Cell<usize>,
+}
+
+impl Used {
+    fn word<E: Error>(&self, bytes: usize) -> Result<(), E> {
+        self.words.set(self.words.get() + 1);
+        self.bytes.set(self.bytes.get() + bytes);
+        if self.words.get() > MOST_WORDS {
+            return Err(E::custom(format!("it has more than {MOST_WORDS} words and utterances")));
+        }
+        if self.bytes.get() > LONGEST_TEXT {
+            return Err(E::custom(format!("it has more than {LONGEST_TEXT} bytes of text")));
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(Lax(Transcription(Used::default()))).map(Option::unwrap_or_default)
+    }
+}
+
+/// Reads an object by its fields, or a list by its elements.
+trait Reads<'de>: Sized {
+    type Value;
+
+    /// An object.
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Self::Value>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    /// A list.
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Self::Value>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(None)
+    }
+
+    /// A text.
+    fn text(self, _text: &str) -> Option<Self::Value> {
+        None
+    }
+
+    /// A number.
+    fn number(self, _number: f64) -> Option<Self::Value> {
+        None
+    }
+}
+
+/// What is of another type says nothing.
+struct Lax<R>(R);
+
+impl<'de, R: Reads<'de>> DeserializeSeed<'de> for Lax<R> {
+    type Value = Option<R::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de, R: Reads<'de>> Visitor<'de> for Lax<R> {
+    type Value = Option<R::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of a result")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Self::Value, E> {
+        Ok(self.0.number(number as f64))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(self.0.number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
+        Ok(self.0.number(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.0.text(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        self.0.list(seq)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        self.0.object(map)
+    }
+}
+
+struct Text;
+
+impl Reads<'_> for Text {
+    type Value = String;
+
+    fn text(self, text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+}
+
+struct Number;
+
+impl Reads<'_> for Number {
+    type Value = f64;
+
+    fn number(self, number: f64) -> Option<f64> {
+        Some(number)
+    }
+}
+
+/// A number that counts something; not a fraction and not below 0.
+struct Count;
+
+impl Reads<'_> for Count {
+    type Value = u32;
+
+    fn number(self, number: f64) -> Option<u32> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating, and compared")]
+        let count = number as u32;
+        (f64::from(count) == number).then_some(count)
+    }
+}
+
+struct Texts;
+
+impl<'de> Reads<'de> for Texts {
+    type Value = Vec<String>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<String>>, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = seq.next_element_seed(Lax(Text))? {
+            // More languages are spoken in no recording.
+            texts.extend(text.filter(|_| texts.len() < 1_000));
+        }
+        Ok(Some(texts))
+    }
+}
+
+struct Transcription(Used);
+
+impl<'de> Reads<'de> for Transcription {
+    type Value = Said;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Said>, A::Error> {
+        let (mut said, mut whole) = (Said::default(), String::new());
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("full_transcript") => whole = map.next_value_seed(Lax(Text))?.unwrap_or_default(),
+                Some("languages") => {
+                    said.transcript.languages = map.next_value_seed(Lax(Texts))?.unwrap_or_default();
+                }
+                Some("utterances") => {
+                    said.transcript.utterances = map.next_value_seed(Lax(Utterances(&self.0)))?.unwrap_or_default();
+                }
+                Some("subtitles") => {
+                    let files = map.next_value_seed(Lax(Files))?.unwrap_or_default();
+                    said.subtitles = files.into_iter().filter_map(Subtitles::known).collect();
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let text = whole.trim();
+        if said.transcript.utterances.is_empty() && !text.is_empty() {
+            let text = text.to_owned();
+            fits(text.len())?;
+            said.transcript.utterances.push(Utterance { text, ..empty() });
+        }
+        Ok(Some(said))
+    }
+}
+
+struct Utterances<'u>(&'u Used);
+
+impl<'de> Reads<'de> for Utterances<'_> {
+    type Value = Vec<Utterance>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Utterance>>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(utterance) = seq.next_element_seed(Lax(One(self.0)))? {
+            all.extend(utterance);
+        }
+        Ok(Some(all))
+    }
+}
+
+struct One<'u>(&'u Used);
+
+impl<'de> Reads<'de> for One<'_> {
+    type Value = Utterance;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Utterance>, A::Error> {
+        let mut one = empty();
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("start") => one.start = number(&mut map)?,
+                Some("end") => one.end = number(&mut map)?,
+                Some("confidence") => one.confidence = number(&mut map)?,
+                Some("channel") => one.channel = map.next_value_seed(Lax(Count))?.unwrap_or_default(),
+                Some("speaker") => one.speaker = map.next_value_seed(Lax(Count))?,
+                Some("text") => one.text = text(&mut map)?.trim().to_owned(),
+                Some("language") => one.language = text(&mut map)?,
+                Some("words") => one.words = map.next_value_seed(Lax(Words(self.0)))?.unwrap_or_default(),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        if one.text.is_empty() && one.words.is_empty() {
+            return Ok(None);
+        }
+        fits(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
+        self.0.word(one.text.len())?;
+        Ok(Some(one))
+    }
+}
+
+struct Words<'u>(&'u Used);
+
+impl<'de> Reads<'de> for Words<'_> {
+    type Value = Vec<Word>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Word>>, A::Error> {
+        let mut words = Vec::new();
+        while let Some(word) = seq.next_element_seed(Lax(OneWord))? {
+            let Some(word) = word else { continue };
+            self.0.word(word.text.len())?;
+            words.push(word);
+        }
+        Ok(Some(words))
+    }
+}
+
+struct OneWord;
+
+impl<'de> Reads<'de> for OneWord {
+    type Value = Word;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Word>, A::Error> {
+        let mut word = Word { text: String::new(), start: 0.0, end: 0.0, confidence: 0.0 };
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("word") => word.text = text(&mut map)?,
+                Some("start") => word.start = number(&mut map)?,
+                Some("end") => word.end = number(&mut map)?,
+                Some("confidence") => word.confidence = number(&mut map)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok((!word.text.is_empty()).then_some(word))
+    }
+}
+
+struct Files;
+
+impl<'de> Reads<'de> for Files {
+    type Value = Vec<Subtitles>;
+
+    fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Subtitles>>, A::Error> {
+        let mut files: Vec<Subtitles> = Vec::new();
+        while let Some(file) = seq.next_element_seed(Lax(OneFile))? {
+            // There are two formats; the first of each counts.
+            files.extend(file.filter(|file| files.len() < 100 && Subtitles::is_known(&file.format)));
+        }
+        Ok(Some(files))
+    }
+}
+
+struct OneFile;
+
+impl<'de> Reads<'de> for OneFile {
+    type Value = Subtitles;
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Subtitles>, A::Error> {
+        let mut file = Subtitles::default();
+        while let Some(key) = map.next_key_seed(Key)? {
+            match key.as_deref() {
+                Some("format") => file.format = text(&mut map)?,
+                Some("subtitles") => file.subtitles = text(&mut map)?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(Some(file))
+    }
+}
+
+/// A key that may be one of ours: longer ones are not kept.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok((key.len() <= 20).then(|| key.to_owned()))
+    }
+}
+
+fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
+    Ok(map.next_value_seed(Lax(Text))?.unwrap_or_default())
+}
+
+fn number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
+    Ok(map.next_value_seed(Lax(Number))?.unwrap_or_default())
+}
+
+fn fits<E: Error>(bytes: usize) -> Result<(), E> {
+    match bytes > LONGEST_UTTERANCE {
+        true => Err(E::custom(format!("an utterance has more than {LONGEST_UTTERANCE} bytes of text"))),
+        false => Ok(()),
+    }
+}
+
+fn empty() -> Utterance {
+    Utterance {
+        text: String::new(),
+        start: 0.0,
+        end: 0.0,
+        confidence: 0.0,
+        channel: 0,
+        speaker: None,
+        language: String::new(),
+        words: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::result::Transcription as Whole;
+
+    const CAPTURED: &str = include_str!("../../tests/data/service/job_done.captured_2023-12_early.json");
+    const FIXTURE: &str = include_str!("../../tests/data/service/job_done.vercel_fixture_2025.json");
+
+    #[test]
+    fn it_reads_what_the_interfaces_own_form_reads() {
+        for sample in [CAPTURED, FIXTURE] {
+            let record: serde_json::Value = serde_json::from_str(sample).unwrap();
+            let json = record["result"]["transcription"].to_string();
+            let (said, whole): (Said, Whole) =
+                (serde_json::from_str(&json).unwrap(), serde_json::from_str(&json).unwrap());
+            assert_eq!(*said.transcript(), whole.transcript());
+            assert_eq!(said.own_subtitles(), whole.own_subtitles());
+        }
+    }
+
+    #[test]
+    fn what_is_empty_null_or_of_another_type_costs_only_what_it_held() {
+        let json = r#"{"full_transcript":null,"languages":["en",null,7],"sentences":[[[]]],"x":{"y":[1]},
+            "utterances":[{},null,7,"x",[1],{"text":"  "},{"words":[{},null,{"word":""}]},
+                {"start":null,"end":"2","text":"Hello.","speaker":"none","channel":-1,"words":[{"word":"Hello.","start":1},{}]}],
+            "subtitles":[null,{"format":"srt","subtitles":"1"},{"format":"odd","subtitles":"2"}]}"#;
+        let said: Said = serde_json::from_str(json).unwrap();
+        let word = Word { text: "Hello.".into(), start: 1.0, end: 0.0, confidence: 0.0 };
+        let utterance = Utterance { text: "Hello.".into(), words: vec![word], ..empty() };
+        assert_eq!(*said.transcript(), Transcript { languages: vec!["en".into()], utterances: vec![utterance] });
+        assert_eq!(said.own_subtitles(), [(Format::Srt, "1".to_owned())]);
+        for other in ["null", "7", "[]", "\"text\"", "{}", r#"{"utterances":{}}"#] {
+            assert_eq!(serde_json::from_str::<Said>(other).unwrap(), Said::default(), "{other}");
+        }
+        let text: Said = serde_json::from_str(r#"{"full_transcript":" Hello. "}"#).unwrap();
+        assert_eq!(text.transcript().utterances[0].text, "Hello.");
+    }
+
+    #[test]
+    fn it_has_limits_and_says_which() {
+        let many = format!(r#"{{"utterances":[{{"words":[{}{{}}]}}]}}"#, r#"{"word":"a"},"#.repeat(MOST_WORDS + 1));
+        let long = format!(r#"{{"utterances":[{{"text":"{}"}}]}}"#, "a".repeat(LONGEST_UTTERANCE + 1));
+        for (json, words) in [(many, "words and utterances"), (long, "an utterance has more than")] {
+            let error = serde_json::from_str::<Said>(&json).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let empty = format!(r#"{{"utterances":[{}{{}}]}}"#, "{},".repeat(5_000_000));
+        assert_eq!(serde_json::from_str::<Said>(&empty).unwrap(), Said::default());
+        let deep = format!(r#"{{"x":{}"#, "[".repeat(1_000_000));
+        assert!(serde_json::from_str::<Said>(&deep).is_err());
+    }
+}
