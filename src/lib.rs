@@ -251,6 +251,7 @@ pub mod pipeline {
     pub mod deposit;
     pub mod engine;
     pub mod engines;
+    pub mod excess;
     pub mod extract;
     pub mod fixity;
     pub mod follow;
@@ -398,6 +399,7 @@ pub mod store {
     pub mod gate;
     pub mod index;
     pub mod journal;
+    mod line;
     pub mod memory;
     pub mod ordered;
     pub mod params;

@@ -210,10 +210,13 @@ impl Hands {
 
     /// A job as it is told. One whose service is not in the configuration any more is moved by nobody, and
     /// its row cannot know that.
-    pub fn told(&self, job: Job) -> Job {
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
         if job.stage.is_end() || self.homes.knows(&job) {
-            let job = self.purse.told(job, self.clock.now());
-            return windows::told(&self.mounts, job, self.clock.moment());
+            let job = self.purse.told(&*self.store, job, self.clock.now()).await?;
+            return Ok(windows::told(&self.mounts, job, self.clock.moment()));
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \
@@ -221,7 +224,7 @@ impl Hands {
             self.homes.of(&job.group())
         );
         let fault = Fault::new(FaultKind::Asks, words, job.since);
-        job.resting(None, Some(fault))
+        Ok(job.resting(None, Some(fault)))
     }
 
     /// Somebody changed what may move.

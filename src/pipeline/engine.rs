@@ -348,6 +348,14 @@ impl Engine {
     /// # Errors
     /// The store's: nothing can be done without it.
     pub async fn run(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+        let ended = self.run_on(until, stop).await;
+        let parts = self.parts();
+        parts.purse.set_served(self.service(), false);
+        parts.purse.excess().tell(parts.clock.now(), true);
+        ended
+    }
+
+    async fn run_on(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
         let mut walks: JoinSet<Walked> = JoinSet::new();
         let mut busy = Busy::default();
         let clock = Arc::clone(&self.parts().clock);

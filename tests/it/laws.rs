@@ -1104,6 +1104,7 @@ pub fn charge(minutes: u64, now: Timestamp) -> Charge {
         reserved: Some(minutes * MINUTE),
         billed: None,
         transcription: None,
+        fetched: false,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::client::contract::Client;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
+use crate::domain::pick::Pick;
 use crate::domain::stage::{Event, Stage, StageKind};
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
@@ -83,7 +84,7 @@ impl Engine {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
                 Self::stays_here(parts, mount, job)?;
                 if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
-                    let reserving = purse.before_upload((store, clock), mount, lease, (job, None), self.service());
+                    let reserving = self.reserving(parts, mount, lease, (job, None));
                     let known = (*params, *content);
                     let fetched = remote::run(store, clock, self.service(), job, known, reserving).await?;
                     return Ok(Moved::Outcome(fetched.into()));
@@ -154,16 +155,30 @@ impl Engine {
         job: &Job,
         known: (Hash, Option<Hash>),
     ) -> Result<Outcome, Fault> {
-        let Parts { store, client, clock, params, purse, .. } = parts;
+        let Parts { store, client, clock, params, .. } = parts;
         let (store, client, clock) = (&**store, &**client, &**clock);
         if let Some(outcome) = remaking::rested(params, mount, clock, (job, &known.0)).await? {
             return Ok(outcome);
         }
         let (_, pick) = remaking::kept(params, &known.0, clock.now())?;
         let (of, extractor) = ((job, pick.as_ref()), self.extractor());
-        let reserving = purse.before_upload((store, clock), mount, lease, of, self.service());
+        let reserving = self.reserving(parts, mount, lease, of);
         upload::run(store, client, clock, mount, job, known, reserving, (&extractor, pick.as_ref(), &self.sent_bytes))
             .await
+    }
+
+    /// See [`Purse::before_upload`](crate::pipeline::purse::Purse::before_upload); whoever is next in line goes on.
+    async fn reserving(
+        &self,
+        parts: &Parts,
+        mount: &Mount,
+        lease: &Lease,
+        of: (&Job, Option<&Pick>),
+    ) -> Result<Option<Rest>, Fault> {
+        let doors = (&*parts.store, &*parts.clock);
+        let reserved = parts.purse.before_upload(doors, mount, lease, of, self.service()).await;
+        self.next_in_line();
+        reserved
     }
 
     /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A

@@ -9,7 +9,6 @@ use crate::domain::names::Timestamp;
 use crate::domain::retry::{Verdict, decide};
 use crate::domain::stage::{Audio, Event, Stage, StageKind};
 use crate::pipeline::outcome::Outcome;
-use crate::pipeline::purse::hours;
 use crate::pipeline::walk::WalkFault;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
@@ -55,7 +54,7 @@ impl Engine {
             self.heard_good(&job);
         }
         match &event {
-            Event::Fetched { audio } => say_excess(&job, audio),
+            Event::Fetched { audio } => self.note_excess(&job, audio, now),
             Event::Written { .. } => self.say_writable(&job),
             // What a copy of it met already.
             Event::Failed { fault } => say_failed(&job, fault),
@@ -67,6 +66,15 @@ impl Engine {
         match due {
             Some(due) => job.resting(Some(due), None),
             None => job,
+        }
+    }
+
+    /// What is left of the budgets is less by what is billed beyond its reservation. Without a budget nobody minds.
+    fn note_excess(&self, job: &Job, audio: &Audio, now: Timestamp) {
+        let purse = &self.parts().purse;
+        let bill = audio.billed.or_else(|| audio.to_reserve());
+        if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, purse.is_set()) {
+            purse.excess().note(job, charge, billed, now);
         }
     }
 
@@ -218,17 +226,6 @@ impl Engine {
             Stage::Failed { .. } => tally.failed += 1,
             _ => {}
         }
-    }
-}
-
-/// More was billed than had been reserved: what is left of the budgets is less by that.
-fn say_excess(job: &Job, audio: &Audio) {
-    let reserved = job.charges.last().and_then(|charge| charge.reserved);
-    if let (Some(reserved), Some(billed)) = (reserved, audio.billed.or_else(|| audio.to_reserve()))
-        && billed > reserved
-    {
-        let [billed, reserved] = [billed, reserved].map(hours);
-        tracing::warn!(job = %job.id, path = %job.key.path, billed, reserved, "the service bills more than was reserved; it is taken from what is left of the budgets");
     }
 }
 
