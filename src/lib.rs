@@ -260,6 +260,7 @@ pub mod pipeline {
     pub mod limit;
     pub mod line;
     pub mod lists;
+    pub mod log_limit;
     pub mod making;
     pub mod medium;
     pub mod ordered;

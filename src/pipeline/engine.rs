@@ -17,6 +17,7 @@ use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::extract::Extractor;
 use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
+use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::purse::Purse;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
@@ -148,6 +149,7 @@ pub struct Engine {
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
+    log_limit: LogLimit,
     /// Leases may have been taken away: those who hold one look whether they still do.
     recalled: Notify,
     /// Times that the loop of [`Engine::run`] has gone round.
@@ -246,6 +248,7 @@ impl Engine {
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
+            log_limit: LogLimit::default(),
             recalled: Notify::new(),
             turns: watch::Sender::new(0),
             parts: Mutex::new(Arc::new(parts)),
@@ -352,6 +355,7 @@ impl Engine {
         let parts = self.parts();
         parts.purse.set_served(self.service(), false);
         parts.purse.excess().tell(parts.clock.now(), true);
+        self.log_limit.tell(parts.clock.now(), true);
         ended
     }
 

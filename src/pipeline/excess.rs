@@ -90,7 +90,10 @@ impl ExcessLog {
         gathered.told = Some(now);
         drop(gathered);
         let words = untold.words();
-        tracing::warn!(files = untold.files, "the service bills more than was reserved: {words}; it is taken from what is left of the budgets, and `scribed cost --by job` shows each file");
+        tracing::warn!(
+            files = untold.files,
+            "the service bills more than was reserved: {words}; it is taken from what is left of the budgets, and `scribed cost --by job` shows each file"
+        );
     }
 
     /// All of it, since the process began or took up its configuration.

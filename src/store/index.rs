@@ -274,7 +274,8 @@ impl Index {
         self.served += 1;
         turns.served = self.served;
         self.fence += 1;
-        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None, has_asked: false });
+        self.leases
+            .insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None, has_asked: false });
         Some(Lease { job, fence: self.fence })
     }
 

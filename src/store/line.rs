@@ -122,7 +122,14 @@ impl Index {
         behind.find(|(_, job, _)| self.reserved.contains(job)).map(|(turn, job, _)| (turn, job))
     }
 
-    fn waits(&self, own: &Place<'_>, due: Timestamp, limits: Vec<Limit>, now: Timestamp, line: &BudgetLine<'_>) -> bool {
+    fn waits(
+        &self,
+        own: &Place<'_>,
+        due: Timestamp,
+        limits: Vec<Limit>,
+        now: Timestamp,
+        line: &BudgetLine<'_>,
+    ) -> bool {
         let ready = self.spending.run().map_or(due, |run| due.max(run));
         if now >= ready.after(LONGEST) {
             return false;

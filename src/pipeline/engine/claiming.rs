@@ -73,7 +73,8 @@ impl Engine {
         let windows = windows::shut(mounts, clock.wall());
         let is_coming = |group: &Group| {
             let (source, service) = (&group.source, homes.of(group));
-            let goes_on = pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.is_for(source);
+            let goes_on =
+                pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.is_for(source);
             let is_there = mounts.get(source).is_some_and(|mount| mount.away().is_none());
             goes_on && is_there && homes.services().contains(service) && purse.is_served(service)
         };

@@ -166,6 +166,7 @@ impl Engine {
         let shut = parts.purse.shut(now);
         wake = earlier(wake, parts.purse.opens(now).map(|at| at.since(now)));
         parts.purse.excess().tell(now, false);
+        self.log_limit.tell(now, false);
         if until == Until::Stopped {
             wake = earlier(wake, parts.purse.excess().due(now));
         }

@@ -143,7 +143,8 @@ impl Engine {
     pub(super) fn wait_doors<'d>(&'d self, parts: &'d Parts) -> wait::Doors<'d> {
         let Parts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
-        wait::Doors { client, clock, results, terms, asking: &self.asking, begun: &self.begun, calls }
+        let (asking, begun, log_limit) = (&self.asking, &self.begun, &self.log_limit);
+        wait::Doors { client, clock, results, terms, asking, begun, calls, log_limit }
     }
 
     /// Uploads, by what is said of the recording now.

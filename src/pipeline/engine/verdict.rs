@@ -57,7 +57,7 @@ impl Engine {
             Event::Fetched { audio } => self.note_excess(&job, audio, now),
             Event::Written { .. } => self.say_writable(&job),
             // What a copy of it met already.
-            Event::Failed { fault } => say_failed(&job, fault),
+            Event::Failed { fault } => self.say_failed(&job, fault, now),
             _ => {}
         }
         self.forget(job.id);
@@ -132,6 +132,13 @@ impl Engine {
         }
     }
 
+    fn say_failed(&self, job: &Job, fault: &Fault, now: Timestamp) {
+        match self.log_limit.has_line(fault.kind.name(), now) {
+            true => tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed"),
+            false => tracing::debug!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed"),
+        }
+    }
+
     fn say_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
             tracing::info!(source = %job.key.source, "outputs can be written again");
@@ -186,7 +193,7 @@ impl Engine {
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         self.forget(job.id);
-        say_failed(&job, &fault);
+        self.say_failed(&job, &fault, now);
         // A job past its intent cannot fail before it is known what was bought.
         let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
         let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts().retry.max)), Some(fault)));
@@ -227,10 +234,6 @@ impl Engine {
             _ => {}
         }
     }
-}
-
-fn say_failed(job: &Job, fault: &Fault) {
-    tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed");
 }
 
 /// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
