@@ -351,9 +351,13 @@ impl House {
     }
 
     /// A job as it is told: see [`Purse::told`] and [`windows::told`].
-    pub fn told(&self, job: Job) -> Job {
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
         let setup = self.setup();
-        windows::told(&setup.mounts, setup.purse.told(job, self.clock.now()), self.clock.moment())
+        let job = setup.purse.told(&*self.store, job, self.clock.now()).await?;
+        Ok(windows::told(&setup.mounts, job, self.clock.moment()))
     }
 
     /// What carries out what commands ask of this house as it is configured now, which is a daemon of this process

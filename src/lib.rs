@@ -256,6 +256,7 @@ pub mod pipeline {
     pub mod deposit;
     pub mod engine;
     pub mod engines;
+    pub mod excess;
     pub mod extract;
     pub mod fixity;
     pub mod follow;
@@ -266,6 +267,7 @@ pub mod pipeline {
     pub mod line;
     pub mod list_scan;
     pub mod lists;
+    pub mod log_limit;
     pub mod making;
     pub mod medium;
     pub mod ordered;
@@ -408,6 +410,7 @@ pub mod store {
     pub mod index;
     pub mod journal;
     pub mod large;
+    mod line;
     pub mod memory;
     pub mod ordered;
     pub mod params;

@@ -4,6 +4,7 @@ use crate::cli::args::Cost;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::jobs::io_error;
+use crate::cli::status::tell_budget;
 use crate::cli::way::{Way, strange};
 use crate::config::meant::Config;
 use crate::control::request::{Answer, By, CostLine, CostQuery, Request, Sum};
@@ -46,6 +47,10 @@ pub async fn run(context: &Context, args: &Cost) -> Result<u8, Failure> {
         if query.after.is_none() {
             rows.iter().try_for_each(|(key, row)| list.put(key, row))?;
             list.end()?;
+            if !args.csv {
+                let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
+                status.budget.iter().try_for_each(|used| tell_budget(context, config.zone, used))?;
+            }
             return Ok(0);
         }
     }

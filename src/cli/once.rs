@@ -60,11 +60,15 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let tally = house.engines.tally();
     let waiting = waiting(&house).await?;
     let doubles = house.engines.doubles();
+    let excess = house.setup().purse.excess().all();
     let pauses = house.store.pauses().await?;
     house.close().await?;
     let Passed { ended, mut away, left_out } = passed?;
     away.extend(untaken);
     report(context, &tally, &waiting, doubles, started.elapsed(), &ended, (&away, left_out.as_ref()))?;
+    if excess.files > 0 {
+        context.say(&format!("  billed beyond what was reserved: {}", excess.words()))?;
+    }
     tell_pauses(context, &pauses)?;
     let is_whole = away.is_empty() && left_out.is_none_or(|left_out| left_out.count == 0);
     Ok(exit_code(&tally, &waiting, !is_whole, &ended))
@@ -217,7 +221,7 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
     let (store, setup, mut waiting) = (&house.store, house.setup(), BTreeMap::new());
     let (pauses, now, purse) = (store.pauses().await?, SystemClock.now(), &house.setup().purse);
     let mut count = |job: Job, jobs: u64| {
-        let job = &house.told(job);
+        let job = &job;
         let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
             true => "pause",
             false if setup.homes.knows(job) => waits_for(job),
@@ -226,7 +230,9 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
         *waiting.entry(what).or_default() += jobs;
     };
     let Some(chosen) = purse.chosen() else {
-        store.waiting().await?.into_iter().for_each(|Alike { one, jobs }| count(one, jobs));
+        for Alike { one, jobs } in store.waiting().await? {
+            count(house.told(one).await?, jobs);
+        }
         return Ok(waiting);
     };
     let stages = StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).collect();
@@ -236,7 +242,9 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
         let Some(last) = jobs.last() else { return Ok(waiting) };
         filter.after = Some(last.id);
         // What a plan does not name is none of this pass's business.
-        jobs.into_iter().filter(|job| purse.lets(job) || chosen.names(&job.key)).for_each(|job| count(job, 1));
+        for job in jobs.into_iter().filter(|job| purse.lets(job) || chosen.names(&job.key)) {
+            count(house.told(job).await?, 1);
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use crate::clock::SystemClock;
 use crate::config::meant::Config;
 use crate::control::plan_file::{PlanError, PlanWriter};
 use crate::control::reckoning::reckon;
-use crate::control::request::{Answer, Known, Page, Request, Selection, Status};
+use crate::control::request::{Answer, BudgetUse, Known, Page, Request, Selection, Status};
 use crate::daemon;
+use crate::domain::budget::{Account, Limit};
 use crate::domain::job::JobKey;
 use crate::domain::names::JobId;
 use crate::domain::stage::StageKind;
@@ -54,7 +55,10 @@ async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Fai
     let (mut sum, writer) = planner.end();
     let status = queue.status().await?;
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
-    sum.is_budgeted = !config.budget.limits(config.zone.day(now()), config.zone.month(now())).is_empty();
+    let limits = config.budget.limits(config.zone.day(now()), config.zone.month(now()));
+    sum.is_budgeted = !limits.is_empty();
+    sum.zone = config.zone;
+    sum.budget = budget(limits, status.as_ref());
     sum.reckoned = Some(reckon(config, status.as_ref(), &sum.piles(), now()));
     if let Some(writer) = writer {
         let object = sum.object();
@@ -62,6 +66,16 @@ async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Fai
         sum.saved.clone_from(&args.save);
     }
     tell(context, &sum)
+}
+
+/// As the queue has it. Where there is none, nothing is used; and where no daemon runs, nothing is of the next run.
+fn budget(limits: Vec<Limit>, status: Option<&Status>) -> Vec<BudgetUse> {
+    let known = |limit: &Limit| {
+        let all = status.map(|status| status.budget.as_slice()).unwrap_or_default();
+        all.iter().find(|known| known.source == limit.source && known.period == limit.period).cloned()
+    };
+    let unused = |limit| BudgetUse::from(Account { limit, spent: 0, reserved: 0 });
+    limits.into_iter().map(|limit| known(&limit).unwrap_or_else(|| unused(limit))).collect()
 }
 
 fn now() -> crate::domain::names::Timestamp {

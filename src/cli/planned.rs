@@ -4,11 +4,14 @@ use crate::cli::entry::Context;
 use crate::cli::listed::Lists;
 use crate::cli::once::length;
 use crate::cli::part::{Part, Sent, seconds};
+use crate::cli::status::{self, tell_budget};
 use crate::cli::twins::Candidate;
 use crate::control::forecast::Forecast;
 use crate::control::reckoning::Reckoned;
+use crate::control::request::BudgetUse;
 use crate::domain::finish::Pile;
 use crate::domain::stage::Audio;
+use crate::domain::zone::Zone;
 use crate::source::likeness::{PIECES, WHOLE};
 use crate::wire::iso;
 use indicatif::HumanBytes;
@@ -48,6 +51,10 @@ pub struct Planned {
     pub lists: Lists,
     /// Whether there is a budget.
     pub is_budgeted: bool,
+    /// What is used of every budget now.
+    pub budget: Vec<BudgetUse>,
+    /// The days that the budgets count in.
+    pub zone: Zone,
     /// Whether a person has paused the queue: nothing is sent before `resume`.
     pub paused: bool,
     /// Nothing would be done, by reason.
@@ -157,6 +164,7 @@ impl Planned {
             "to_mend": self.lists.mends(), "mended_first": self.mended_first,
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
+            "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
             "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
         });
         if let (Some(object), Value::Object(more)) = (object.as_object_mut(), more) {
@@ -214,6 +222,7 @@ impl Planned {
         context.emit(&self.object())?;
         self.tell_sent(context)?;
         self.tell_finish(context)?;
+        self.budget.iter().try_for_each(|used| tell_budget(context, self.zone, used))?;
         let rest = [
             (self.at_the_service, "at the service: awaited and written"),
             (self.done, "done before"),

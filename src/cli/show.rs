@@ -104,6 +104,7 @@ fn tell_moves(context: &Context, is_gone: bool, moved_to: Option<&Origin>, origi
 
 fn cost(charge: &Charge) -> String {
     match (charge.state, charge.billed, charge.reserved) {
+        (State::Void, ..) => "nothing: the service could not fetch the audio from its address".to_owned(),
         (State::Shared, ..) => "nothing: a copy of it was transcribed".to_owned(),
         (State::Held, _, Some(reserved)) => format!("{} of billed audio are reserved", hours(reserved)),
         (State::Spent, Some(billed), _) => format!("{} of billed audio", hours(billed)),

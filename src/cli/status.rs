@@ -140,19 +140,31 @@ pub fn scan(scan: &Scanning) -> Value {
     })
 }
 
-fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
+/// What is used of a budget, and what is left: the same line in `status`, `cost` and `plan`.
+///
+/// # Errors
+/// Of stdout.
+pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Result<()> {
     let whose = budget.source.as_ref().map(|source| format!(" of the source {source}")).unwrap_or_default();
-    let [used, allowed] = [budget.used, budget.allowed].map(length);
+    let [used, allowed, spent, reserved, left] =
+        [budget.used, budget.allowed, budget.spent(), budget.reserved, budget.left()].map(length);
     let until = budget.until.map(|until| format!(", until {}", zone.shown(until))).unwrap_or_default();
     let over = if budget.used > budget.allowed { "; more was billed than was reserved" } else { "" };
-    context
-        .say(&format!("budget.{}{whose}: {used} of {allowed} are spent or reserved{until}{over}", budget.period.name()))
+    let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
+    context.say(&format!(
+        "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{over}",
+        budget.period.name()
+    ))
 }
 
-fn budget(budget: &BudgetUse) -> Value {
+/// As `--json` has it.
+pub fn budget(budget: &BudgetUse) -> Value {
+    let seconds = |millis: u64| millis as f64 / 1000.0;
     json!({
-        "source": budget.source, "period": budget.period, "allowed_seconds": budget.allowed as f64 / 1000.0,
-        "used_seconds": budget.used as f64 / 1000.0, "until": budget.until.map(iso::write),
+        "source": budget.source, "period": budget.period, "allowed_seconds": seconds(budget.allowed),
+        "used_seconds": seconds(budget.used), "spent_seconds": seconds(budget.spent()),
+        "reserved_seconds": seconds(budget.reserved), "left_seconds": seconds(budget.left()),
+        "until": budget.until.map(iso::write),
     })
 }
 

@@ -53,7 +53,8 @@ impl Answer {
         words.push_str(&self.elsewhere());
         words.push_str(self.hint());
         let request_id = Some(said.request_id).filter(|id| !id.is_empty()).or_else(|| self.request_id.clone());
-        Fault { kind: self.fault_kind(), words, request_id: request_id.map(|id| printable(id.as_bytes(), 100)), at }
+        let request_id = request_id.map(|id| printable(id.as_bytes(), 100));
+        Fault { request_id, ..Fault::new(self.fault_kind(), words, at) }
     }
 
     /// The service's fault: the status was good, but the body is not the interface's.
@@ -225,7 +226,10 @@ fn dead<R, M>(id: &TranscriptionId, record: &Record<R, M>, at: Timestamp) -> Fau
     let number = request_id.as_ref().map(|id| format!(", request_id {id}")).unwrap_or_default();
     let why = record.reason().map(|why| format!(": {}", printable(why.as_bytes(), WORDS))).unwrap_or_default();
     let words = format!("ended transcription {id} in an error (error_code {code}{number}){why}");
-    Fault { request_id, ..Fault::new(FaultKind::Dead { code }, words, at) }
+    // The interface: `file` may be null when the status is `error`. Whoever has heard audio knows how long it is.
+    let has_length = record.file.as_ref().is_some_and(|file| file.audio_duration.is_some_and(|length| length > 0.0));
+    let unheard = !has_length && record.result.is_none();
+    Fault { request_id, unheard, ..Fault::new(FaultKind::Dead { code }, words, at) }
 }
 
 /// From a page of the list. An item that cannot be read is named, and spoils no other.

@@ -710,9 +710,9 @@ impl HttpClient {
         let now = self.clock.now();
         let answer = match self.good(answer) {
             Ok(answer) => answer,
-            Err(Fault { kind: FaultKind::Refused { status: 404 }, words, request_id, at }) => {
+            Err(Fault { kind: FaultKind::Refused { status: 404 }, words, request_id, at, .. }) => {
                 let words = format!("{words}: transcription {id} is not there any more");
-                return Ok(Reading::Lost(self.named(Fault { kind: FaultKind::Gone, words, request_id, at })));
+                return Ok(Reading::Lost(self.named(Fault { request_id, ..Fault::new(FaultKind::Gone, words, at) })));
             }
             Err(fault) => return Err(fault),
         };

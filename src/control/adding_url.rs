@@ -39,7 +39,7 @@ pub async fn add_url(hands: &Hands, order: &UrlOrder) -> Result<Added, Refusal> 
     let billed = order.billed.or(said.and_then(|row| row.billed));
     let row = Row { output: Some(output), billed, ..Row::ordered(order.url.clone()) };
     if let Some(job) = known.filter(|job| is_answered_by(job, &row)) {
-        return Ok(Added { job: hands.told(job), known: true });
+        return Ok(Added { job: hands.told(job).await?, known: true });
     }
     let now = hands.clock.now();
     // Outputs go into a folder that is known. One with nothing in it might be any share's mount point: that it is

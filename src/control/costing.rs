@@ -28,7 +28,7 @@ pub async fn cost(hands: &Hands, query: &CostQuery) -> Result<CostPiece, Refusal
     let mut sums: BTreeMap<(String, ServiceName), CostLine> = BTreeMap::new();
     for job in &jobs {
         for (at, service, template, sum) in parts(job) {
-            if at < query.since.unwrap_or(at) || query.before.is_some_and(|before| at >= before) {
+            if !is_asked_for(query, at) {
                 continue;
             }
             let template = if sum.shared > 0 { Some("(shared)") } else { template };
@@ -38,11 +38,39 @@ pub async fn cost(hands: &Hands, query: &CostQuery) -> Result<CostPiece, Refusal
             sums.entry((key.clone(), service.clone())).or_insert_with(line).sum.add(&sum);
         }
     }
+    // Nobody knows whose it is: with the first piece, once.
+    if query.after.is_none() {
+        for (at, amount) in hands.store.unclaimed().await? {
+            if !is_asked_for(query, at) {
+                continue;
+            }
+            let key = unclaimed_key(query.by, &zone, at);
+            let service = ServiceName::new(UNCLAIMED);
+            let line = || CostLine { key: key.clone(), service: service.clone(), job: None, sum: Sum::default() };
+            let sum = Sum { purchases: 1, spent: amount, ..Sum::default() };
+            sums.entry((key.clone(), service.clone())).or_insert_with(line).sum.add(&sum);
+        }
+    }
     let mut lines: Vec<CostLine> = sums.into_values().collect();
     if query.by == By::Job {
         lines.sort_by_key(|line| line.key.parse::<u64>().unwrap_or_default());
     }
     Ok(CostPiece { lines, next })
+}
+
+/// What a service's list shows as bought by this queue, and no job of it has: counted in the budgets all the same.
+const UNCLAIMED: &str = "(unclaimed)";
+
+fn unclaimed_key(by: By, zone: &Zone, at: Timestamp) -> String {
+    match by {
+        By::Day => zone.date(at),
+        By::Month => zone.date(at).chars().take(7).collect(),
+        By::Source | By::Service | By::Template | By::Job => UNCLAIMED.to_owned(),
+    }
+}
+
+fn is_asked_for(query: &CostQuery, at: Timestamp) -> bool {
+    at >= query.since.unwrap_or(at) && query.before.is_none_or(|before| at < before)
 }
 
 type Part<'j> = (Timestamp, ServiceName, Option<&'j str>, Sum);
@@ -54,7 +82,8 @@ fn parts(job: &Job) -> Vec<Part<'_>> {
         return vec![(job.since, order.service.clone(), None, sum)];
     }
     let part = |charge: &'_ Charge| (charge.at, charge.service.clone(), sum(charge));
-    let parts = job.charges.iter().map(|charge| (part(charge), charge.template.as_deref()));
+    let parts = job.charges.iter().filter(|charge| charge.state != State::Void);
+    let parts = parts.map(|charge| (part(charge), charge.template.as_deref()));
     parts.map(|((at, service, sum), template)| (at, service, template, sum)).collect()
 }
 
@@ -62,6 +91,7 @@ fn sum(charge: &Charge) -> Sum {
     let amount = charge.amount().unwrap_or_default();
     let unknown = u64::from(charge.amount().is_none());
     match charge.state {
+        State::Void => Sum::default(),
         State::Shared => Sum { shared: 1, ..Sum::default() },
         State::Held => Sum { reserved: amount, unknown, ..Sum::default() },
         State::Spent => Sum { purchases: 1, spent: amount, unknown, excess: charge.excess(), ..Sum::default() },

@@ -94,7 +94,7 @@ async fn without_scan(hands: &Hands, place: &Place) -> Result<Explained, Refusal
         return Ok(Explained { facts, ..explained });
     };
     let next = taken_up(source, &job);
-    let job = hands.told(job);
+    let job = hands.told(job).await?;
     let mut facts = facts(hands, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {
@@ -140,7 +140,7 @@ async fn of_row(hands: &Hands, place: &Place, job: Job, rows: &[Ordered]) -> Res
         (true, order) => format!("{order} names it"),
         (false, row) => format!("{row} named it when its list was last taken in; it is written otherwise now"),
     });
-    let job = hands.told(job);
+    let job = hands.told(job).await?;
     let mut facts = facts(hands, &job).await?;
     facts.extend(rows.iter().map(Ordered::fact));
     Ok(Explained {

@@ -224,10 +224,14 @@ impl Hands {
 
     /// A job as it is told. One whose service is not in the configuration any more is moved by nobody, and
     /// its row cannot know that.
-    pub fn told(&self, job: Job) -> Job {
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, job: Job) -> Result<Job, StoreError> {
         if job.stage.is_end() || self.homes.knows(&job) {
-            let job = self.purse.told(job, self.clock.now());
-            return windows::told(&self.mounts, job, self.clock.moment());
+            let job = self.purse.told(&*self.store, job, self.clock.now()).await?;
+            let job = self.over(windows::told(&self.mounts, job, self.clock.moment()));
+            return Ok(job);
         }
         let words = format!(
             "its service `{}` is not in jobs.toml any more: write [services.{0}] again until it has come to its end, or \
@@ -235,7 +239,24 @@ impl Hands {
             self.homes.of(&job.group())
         );
         let fault = Fault::new(FaultKind::Asks, words, job.since);
-        job.resting(None, Some(fault))
+        Ok(job.resting(None, Some(fault)))
+    }
+
+    /// Without a fault of the whole service that is over by now, where a daemon knows that.
+    fn over(&self, job: Job) -> Job {
+        let of_service = |fault: &Fault| {
+            matches!(fault.kind, FaultKind::Unreachable | FaultKind::Throttled { .. } | FaultKind::Barred { .. })
+        };
+        let is_over = || {
+            let engines = self.running.as_ref().map(|running| &running.engines);
+            let engine = engines.and_then(|engines| engines.of(self.homes.of(&job.group())));
+            engine.is_some_and(|engine| engine.trouble().is_none())
+        };
+        let waits = !job.stage.is_end() && job.due.is_some() && job.fault.as_ref().is_some_and(of_service);
+        match waits && is_over() {
+            true => Job { fault: None, ..job },
+            false => job,
+        }
     }
 
     /// Somebody changed what may move.

@@ -28,7 +28,11 @@ pub async fn page(hands: &Hands, selection: &Selection) -> Result<Page, Refusal>
     let mut jobs = hands.store.page(&filter).await?;
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
-    Ok(Page { jobs: jobs.into_iter().map(|job| hands.told(job)).collect(), next })
+    let mut told = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        told.push(hands.told(job).await?);
+    }
+    Ok(Page { jobs: told, next })
 }
 
 fn is_wanted(job: &Job, selection: &Selection) -> bool {
@@ -53,7 +57,7 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let is_gone = is_gone(hands, &job).await;
     let moved_to = if is_gone { moved_to(hands, &job).await? } else { None };
     let service = Some(hands.homes.of(&job.group()).clone());
-    let job = hands.told(job);
+    let job = hands.told(job).await?;
     let facts = facts(hands, &job).await?;
     Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
 }

@@ -2,7 +2,7 @@
 //! command itself.
 
 use super::place::Place;
-use crate::domain::budget::Period;
+use crate::domain::budget::{Account, Limit, Period};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -300,10 +300,33 @@ pub struct BudgetUse {
     pub period: Period,
     /// How much, in milliseconds of billed audio.
     pub allowed: u64,
-    /// How much of that is spent or put by.
+    /// How much of that is spent or reserved.
     pub used: u64,
+    /// How much of what is used is reserved only.
+    #[serde(default)]
+    pub reserved: u64,
     /// When it begins anew; `None` for what does not by itself.
     pub until: Option<Timestamp>,
+}
+
+impl From<Account> for BudgetUse {
+    fn from(account: Account) -> Self {
+        let (used, until) = (account.used(), account.limit.opens());
+        let Account { limit: Limit { source, period, allowed, .. }, reserved, .. } = account;
+        Self { source, period, allowed, used, reserved, until }
+    }
+}
+
+impl BudgetUse {
+    /// How much is spent.
+    pub fn spent(&self) -> u64 {
+        self.used.saturating_sub(self.reserved)
+    }
+
+    /// How much is neither spent nor reserved.
+    pub fn left(&self) -> u64 {
+        self.allowed.saturating_sub(self.used)
+    }
 }
 
 /// How it stands.

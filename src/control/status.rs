@@ -42,12 +42,8 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
 async fn budget(hands: &Hands) -> Result<Vec<BudgetUse>, StoreError> {
     let mut limits = hands.purse.limits(hands.clock.now());
     limits.retain(|limit| limit.period != Period::Run || hands.running.is_some());
-    let used = hands.store.used(&limits).await?;
-    let each = limits.into_iter().zip(used).map(|(limit, used)| {
-        let until = limit.opens();
-        BudgetUse { source: limit.source, period: limit.period, allowed: limit.allowed, used, until }
-    });
-    Ok(each.collect())
+    let accounts = hands.store.accounts(&limits).await?;
+    Ok(accounts.into_iter().map(BudgetUse::from).collect())
 }
 
 /// What is live and what has time, where there is a difference. Of a source that is gone jobs are live.
@@ -169,7 +165,7 @@ pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Ref
     }
     let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
     for Alike { one, jobs } in hands.store.waiting().await? {
-        let job = &hands.told(one);
+        let job = &hands.told(one).await?;
         let rests = is_paused(job) && pauses.of(&job.key.source, now).is_some();
         let what = if rests { "pause" } else { waits_for(job) };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;

@@ -53,7 +53,7 @@ pub async fn bump(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
     }
     tracing::info!(job = %job.id, path = %job.key.path, "a person has put a job before all others");
     hands.nudge();
-    Ok(hands.told(hands.job(&Wanted::Number(job.id)).await?))
+    Ok(hands.told(hands.job(&Wanted::Number(job.id)).await?).await?)
 }
 
 /// Weighs and tells, again where the job has moved in between.

@@ -93,6 +93,37 @@ impl Limit {
     }
 }
 
+/// What is used of a limit. Whoever tells or decides what is spent, reserved or left has it from here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Of this.
+    pub limit: Limit,
+    /// Spent: as billed, and until that is known as reserved.
+    pub spent: u64,
+    /// Reserved for what is not bought yet.
+    pub reserved: u64,
+}
+
+impl Account {
+    /// Spent or reserved.
+    pub fn used(&self) -> u64 {
+        self.spent.saturating_add(self.reserved)
+    }
+
+    /// Neither spent nor reserved.
+    pub fn left(&self) -> u64 {
+        self.limit.allowed.saturating_sub(self.used())
+    }
+}
+
+/// As [`judge`], of accounts.
+///
+/// # Errors
+/// What it does not fit into.
+pub fn fits(accounts: Vec<Account>, need: u64) -> Result<(), Over> {
+    judge(accounts.into_iter().map(|account| (account.limit.clone(), account.used())), need)
+}
+
 impl Budget {
     /// What a purchase for this source has to fit into, in this day and this month.
     pub fn wall(&self, source: &SourceName, day: Span, month: Span) -> Vec<Limit> {

@@ -1,6 +1,7 @@
 //! What a job cost: one charge for each round, kept in the job's row for ever, so that every sum is exact to
 //! the job and survives whatever the row survives.
 
+use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, Timestamp, TranscriptionId};
 use crate::domain::stage::{Audio, Stage};
@@ -35,6 +36,9 @@ pub struct Charge {
     /// What was bought, once it has an id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcription: Option<TranscriptionId>,
+    /// The service fetches the audio from an address by itself: it may fail before it has heard any of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fetched: bool,
 }
 
 /// What a service's list says of something that was bought: all that is known of its cost where the queue that
@@ -57,8 +61,12 @@ pub struct Sighted {
 pub enum State {
     /// Put by. Nothing is known to have been accepted for it; given back when nothing will be.
     Held,
-    /// Accepted, or taken to be. A transcription that ends in `error` stays spent: no bill says otherwise.
+    /// Accepted, or taken to be. A transcription that ends in `error` stays spent, as no bill says otherwise; but for
+    /// [`State::Void`].
     Spent,
+    /// Accepted, and ended in `error` before the service had any audio: it could not fetch it from its address. It
+    /// costs nothing.
+    Void,
     /// What another job bought serves this one too: it costs nothing.
     Shared,
 }
@@ -67,7 +75,7 @@ impl Charge {
     /// What it takes from a budget: as billed, and until that is known as reserved. `None` where nobody knows.
     pub fn amount(&self) -> Option<u64> {
         match self.state {
-            State::Shared => Some(0),
+            State::Shared | State::Void => Some(0),
             State::Held | State::Spent => self.billed.or(self.reserved),
         }
     }
@@ -102,6 +110,7 @@ impl Charge {
             reserved: None,
             billed: None,
             transcription: None,
+            fetched: false,
         }
     }
 }
@@ -128,6 +137,12 @@ impl Job {
 pub fn carried(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Vec<Charge> {
     use Stage as S;
     let mut charges = old.charges.clone();
+    if let S::Submitted { transcription, .. } = &old.stage
+        && is_for_nothing(new)
+    {
+        let could_not_be_fetched = |charge: &&mut Charge| charge.fetched && charge.billed.is_none();
+        of(&mut charges, transcription).filter(could_not_be_fetched).for_each(|charge| charge.state = State::Void);
+    }
     match (&old.stage, &new.stage) {
         (S::Submitted { transcription, .. }, S::Fetched { audio, .. }) => {
             settle(&mut charges, old, transcription, audio);
@@ -151,6 +166,15 @@ pub fn carried(old: &Job, new: &Job, paid: bool, sighted: Option<Sighted>) -> Ve
         _ => give_back(&mut charges),
     }
     charges
+}
+
+/// Its transcription has just ended in an error, and its record shows no audio and no bill.
+fn is_for_nothing(job: &Job) -> bool {
+    let fault = match &job.stage {
+        Stage::Failed { fault, .. } => Some(fault),
+        _ => job.fault.as_ref(),
+    };
+    fault.is_some_and(|fault| matches!(fault.kind, FaultKind::Dead { .. }) && fault.unheard)
 }
 
 fn give_back(charges: &mut Vec<Charge>) {

@@ -216,6 +216,7 @@ mod tests {
         let charge = Charge {
             at: ahead,
             service_date: None,
+            fetched: false,
             run: ahead,
             round: 0,
             service: ServiceName::new("default"),

@@ -19,6 +19,12 @@ pub struct Fault {
     pub request_id: Option<String>,
     /// When it was met.
     pub at: Timestamp,
+    /// Of [`FaultKind::Budget`]: milliseconds of billed audio that have to be left; `None` where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub need: Option<u64>,
+    /// Of [`FaultKind::Dead`]: the record has no length of any audio, and no result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unheard: bool,
 }
 
 /// The kinds of fault, by what has to happen next.
@@ -154,7 +160,7 @@ impl Fault {
             words.truncate(words.floor_char_boundary(LONGEST_WORDS));
             words.push('…');
         }
-        Self { kind, words, request_id: None, at }
+        Self { kind, words, request_id: None, at, need: None, unheard: false }
     }
 
     /// Who is to blame for it.

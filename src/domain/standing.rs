@@ -104,6 +104,11 @@ impl Brief {
             kib: u32::try_from(seen.size >> 10).unwrap_or(u32::MAX),
         }
     }
+
+    /// Its size, rounded down; 0 where nothing is known of it.
+    pub fn kib(self) -> u32 {
+        self.kib
+    }
 }
 
 fn seconds(seconds: i64) -> u32 {

@@ -18,6 +18,7 @@ use crate::pipeline::extract::Extractor;
 use crate::pipeline::in_progress::InProgress;
 use crate::pipeline::limit::{Limit, Slowness};
 use crate::pipeline::line::Line;
+use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::purse::Purse;
 use crate::pipeline::wait::Begun;
 use crate::pipeline::write::Writing;
@@ -156,6 +157,7 @@ pub struct Engine {
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
+    log_limit: LogLimit,
     /// Leases may have been taken away: those who hold one look whether they still do.
     recalled: Notify,
     /// Times that the loop of [`Engine::run`] has gone round.
@@ -255,6 +257,7 @@ impl Engine {
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
+            log_limit: LogLimit::default(),
             recalled: Notify::new(),
             turns: watch::Sender::new(0),
             parts: Mutex::new(Arc::new(parts)),
@@ -361,6 +364,15 @@ impl Engine {
     /// # Errors
     /// The store's: nothing can be done without it.
     pub async fn run(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
+        let ended = self.run_on(until, stop).await;
+        let parts = self.parts();
+        parts.purse.set_served(self.service(), false);
+        parts.purse.excess().tell(parts.clock.now(), true);
+        self.log_limit.tell(parts.clock.now(), true);
+        ended
+    }
+
+    async fn run_on(self: &Arc<Self>, until: Until, stop: &CancellationToken) -> Result<Ended, StoreError> {
         let mut walks: JoinSet<Walked> = JoinSet::new();
         let mut busy = Busy::default();
         let clock = Arc::clone(&self.parts().clock);

@@ -191,6 +191,7 @@ impl Lists {
     /// The store's.
     pub async fn look(self: &Arc<Self>, doors: Doors<'_>) -> Result<Looked, StoreError> {
         let mut looked = Looked { there: false, admitted: 0, rows: 0, unsettled: None };
+        let _scanning = self.mount.scans().scanning();
         if self.mount.there_now().await.is_err() {
             return Ok(looked);
         }

@@ -3,15 +3,16 @@
 //! that a backlog that waits for tomorrow is not looked at over and over.
 
 use crate::clock::Clock;
-use crate::domain::budget::{Budget, Limit, Over, Period, judge};
+use crate::domain::budget::{Budget, Limit, Over, Period, fits};
 use crate::domain::charge::{Charge, State};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::pick::Pick;
-use crate::domain::stage::{Audio, StageKind};
+use crate::domain::stage::{Audio, AudioAt, Stage, StageKind};
 use crate::domain::zone::Zone;
 use crate::pipeline::chosen::Chosen;
+use crate::pipeline::excess::ExcessLog;
 use crate::pipeline::medium::Medium;
 use crate::pipeline::probe::store_fault;
 use crate::pipeline::remote::announced;
@@ -21,6 +22,7 @@ use crate::store::contract::{Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +42,11 @@ pub struct Purse {
     zone: Zone,
     measure: Measure,
     refused: Mutex<BTreeMap<JobId, Refused>>,
+    /// The services that nothing is sent to now.
+    unserved: Mutex<BTreeSet<ServiceName>>,
+    /// Whether some wait for jobs that come before them in line.
+    awaited: AtomicBool,
+    excess: ExcessLog,
     /// Where a person has chosen by a plan what may be bought.
     chosen: OnceLock<Chosen>,
 }
@@ -50,7 +57,11 @@ struct Refused {
     /// Whose budget it did not fit into; `None`: that of all.
     whose: Option<SourceName>,
     need: u64,
+    /// What was left of that budget.
+    left: u64,
     opens: Option<Timestamp>,
+    /// Whether it speaks for those behind it ([`ENOUGH`]): nothing was given back since.
+    counts: bool,
 }
 
 /// A job that does not fit rests until then, for this reason; without a time, until a person does something.
@@ -79,7 +90,52 @@ impl Shut {
 impl Purse {
     /// With nobody refused yet.
     pub fn new(budget: Budget, zone: Zone, measure: Measure) -> Self {
-        Self { budget, zone, measure, refused: Mutex::default(), chosen: OnceLock::new() }
+        Self {
+            budget,
+            zone,
+            measure,
+            refused: Mutex::default(),
+            unserved: Mutex::default(),
+            awaited: AtomicBool::new(false),
+            excess: ExcessLog::default(),
+            chosen: OnceLock::new(),
+        }
+    }
+
+    /// Whether there is any budget.
+    pub fn is_set(&self) -> bool {
+        !self.limits(Timestamp(0)).is_empty()
+    }
+
+    /// What was billed beyond its reservations.
+    pub fn excess(&self) -> &ExcessLog {
+        &self.excess
+    }
+
+    /// Whether anything is sent to a service now: nobody waits for jobs of one that is out.
+    pub fn set_served(&self, service: &ServiceName, is_served: bool) {
+        let mut unserved = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_served {
+            true => unserved.remove(service),
+            false => unserved.insert(service.clone()),
+        };
+    }
+
+    /// See [`Purse::set_served`].
+    pub fn is_served(&self, service: &ServiceName) -> bool {
+        !self.unserved.lock().unwrap_or_else(PoisonError::into_inner).contains(service)
+    }
+
+    /// Some wait for jobs that come before them in line, which may be another service's.
+    pub fn waits_in_line(&self, some: bool) {
+        if some {
+            self.awaited.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether some waited for others since this was last asked.
+    pub fn is_awaited(&self) -> bool {
+        self.awaited.swap(false, Ordering::Relaxed)
     }
 
     /// The days that it counts in.
@@ -108,7 +164,7 @@ impl Purse {
     }
 
     /// What a purchase for this source has to fit into now.
-    fn wall(&self, source: &SourceName, now: Timestamp) -> Vec<Limit> {
+    pub fn wall(&self, source: &SourceName, now: Timestamp) -> Vec<Limit> {
         self.budget.wall(source, self.zone.day(now), self.zone.month(now))
     }
 
@@ -141,7 +197,7 @@ impl Purse {
             None if matches!(recording(mount.source(), job), Recording::Remote(_)) => {
                 return Ok(Some(unknown(mount, job, now)));
             }
-            None => self.anything_left(store, job, now).await,
+            None => self.anything_left(store, lease, job, now).await,
         };
         let refused = reserved.map_err(|error| store_fault(&error, now))?.err();
         Ok(refused.map(|over| self.refuse(job, over, now)))
@@ -165,7 +221,8 @@ impl Purse {
         if need.is_none() && !self.wall(&job.key.source, now).is_empty() {
             return Ok(Some(unknown(mount, job, now)));
         }
-        let charge = Charge { service_date, ..charge(mount, job, service, need, now) };
+        let fetched = matches!(&job.stage, Stage::Uploaded { upload: AudioAt::Remote { .. }, .. });
+        let charge = Charge { service_date, fetched, ..charge(mount, job, service, need, now) };
         let refused = self.reserve(store, lease, job, charge).await?.err();
         Ok(refused.map(|over| self.refuse(job, over, now)))
     }
@@ -187,12 +244,12 @@ impl Purse {
     async fn anything_left(
         &self,
         store: &dyn Store,
+        lease: &Lease,
         job: &Job,
         now: Timestamp,
     ) -> Result<Result<(), Over>, StoreError> {
-        let wall = self.wall(&job.key.source, now);
-        let used = store.used(&wall).await?;
-        Ok(judge(wall.into_iter().zip(used), 1))
+        store.goes_without_reserving(lease).await?;
+        Ok(fits(store.accounts(&self.wall(&job.key.source, now)).await?, 1))
     }
 
     async fn measured(&self, mount: &Mount, job: &Job, pick: Option<&Pick>, clock: &dyn Clock) -> Option<u64> {
@@ -212,8 +269,9 @@ impl Purse {
 
     fn refuse(&self, job: &Job, over: Over, now: Timestamp) -> Rest {
         let until = over.opens();
+        let left = over.left;
         // What never fits waits for a person, and stands in nobody's way.
-        let fault = Fault::new(FaultKind::Budget, self.words(&over), now);
+        let fault = Fault { need: Some(over.need), ..Fault::new(FaultKind::Budget, self.words(&over), now) };
         if !over.is_hopeless() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
             let mut refused = self.refused();
@@ -221,7 +279,7 @@ impl Purse {
             if refused.values().all(|one| one.whose != whose || one.opens.is_some_and(|at| at <= now)) {
                 tracing::info!(job = %job.id, path = %job.key.path, reason = %fault.words, "a recording does not fit into what is left of a budget; it waits, and what is small enough goes on");
             }
-            refused.insert(job.id, Refused { source, whose, need, opens: until });
+            refused.insert(job.id, Refused { source, whose, need, left, opens: until, counts: true });
         }
         Rest { until, fault }
     }
@@ -248,7 +306,7 @@ impl Purse {
         let mut refused = self.refused();
         refused.retain(|_, one| one.opens.is_none_or(|at| at > now));
         let mut counts: BTreeMap<Option<&SourceName>, usize> = BTreeMap::new();
-        for one in refused.values() {
+        for one in refused.values().filter(|one| one.counts) {
             *counts.entry(one.whose.as_ref()).or_default() += 1;
         }
         let enough = counts.into_iter().filter(|(_, count)| *count >= ENOUGH);
@@ -266,37 +324,76 @@ impl Purse {
         if self.shut(now) == Shut::default() { None } else { self.refused().values().filter_map(|one| one.opens).min() }
     }
 
-    /// Something was given back, or billed at less than was put by: those that were refused and fit now look
-    /// again, in the order in which they were found.
+    /// Something was given back, or billed at less than was reserved: those that were refused and would fit alone are
+    /// due again, and reserve in their turn. Those behind them, which were not looked at since enough of the others
+    /// had been refused, are looked at again.
     ///
     /// # Errors
     /// The store's.
     pub async fn given_back(&self, store: &dyn Store, now: Timestamp) -> Result<bool, StoreError> {
         let waiting: Vec<(JobId, SourceName, u64)> =
             self.refused().iter().map(|(id, one)| (*id, one.source.clone(), one.need)).collect();
-        let mut promised = 0_u64;
+        let (mut by_source, mut any) = (BTreeMap::new(), false);
         for (id, source, need) in waiting {
-            let wall = self.wall(&source, now);
-            let used = store.used(&wall).await?;
-            let fits = judge(wall.into_iter().zip(used), need.saturating_add(promised)).is_ok();
-            if fits {
-                promised = promised.saturating_add(need);
-                self.refused().remove(&id);
-                store.look_again(id, now).await?;
+            if !by_source.contains_key(&source) {
+                by_source.insert(source.clone(), store.accounts(&self.wall(&source, now)).await?);
+            }
+            match fits(by_source[&source].clone(), need) {
+                Ok(()) => {
+                    self.refused().remove(&id);
+                    store.look_again(id, now).await?;
+                    any = true;
+                }
+                Err(over) => any |= self.has_more_left(id, &over),
             }
         }
-        Ok(promised > 0)
+        Ok(any)
     }
 
-    /// A job as it is told. One that is not even tried for now has no row that says so.
-    pub fn told(&self, job: Job, now: Timestamp) -> Job {
-        let waits = job.stage.kind() == StageKind::Probed && job.fault.is_none();
-        if !waits || !self.shut(now).is_for(&job.key.source) {
-            return job;
+    /// It still does not fit, but more is left than when it was refused: what is smaller may.
+    fn has_more_left(&self, id: JobId, over: &Over) -> bool {
+        let mut refused = self.refused();
+        let Some(one) = refused.get_mut(&id) else { return false };
+        let is_more = one.whose == over.limit.source && over.left > one.left;
+        if !is_more {
+            return false;
+        }
+        one.left = over.left;
+        std::mem::replace(&mut one.counts, false)
+    }
+
+    /// A job as it is told: what is left is another amount by now than when it was refused. One that is not even tried
+    /// for now has no row that says so.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn told(&self, store: &dyn Store, job: Job, now: Timestamp) -> Result<Job, StoreError> {
+        if job.stage.kind() != StageKind::Probed {
+            return Ok(job);
+        }
+        if let Some(fault) = job.fault.clone().filter(|fault| fault.kind == FaultKind::Budget) {
+            return self.told_anew(store, job, fault, now).await;
+        }
+        if job.fault.is_some() || job.bumped.is_some() || !self.shut(now).is_for(&job.key.source) {
+            return Ok(job);
         }
         let words = "a budget is spent, and others came first: `scribed status` says how much is left, and until when";
         let (until, fault) = (self.opens(now), Fault::new(FaultKind::Budget, words, now));
-        job.resting(until, Some(fault))
+        Ok(job.resting(until, Some(fault)))
+    }
+
+    async fn told_anew(&self, store: &dyn Store, job: Job, fault: Fault, now: Timestamp) -> Result<Job, StoreError> {
+        let accounts = store.accounts(&self.wall(&job.key.source, now)).await?;
+        let over = match fault.need {
+            // Nothing has to be known where nothing limits it.
+            None if accounts.is_empty() => Ok(()),
+            None => return Ok(job),
+            Some(need) => fits(accounts, need),
+        };
+        Ok(match over {
+            Ok(()) => job.resting(Some(now), None),
+            Err(over) => job.resting(over.opens(), Some(Fault { words: self.words(&over), ..fault })),
+        })
     }
 
     fn refused(&self) -> MutexGuard<'_, BTreeMap<JobId, Refused>> {
@@ -319,6 +416,7 @@ fn charge(mount: &Mount, job: &Job, service: &ServiceName, need: Option<u64>, no
         reserved: need,
         billed: None,
         transcription: None,
+        fetched: false,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::domain::stage::{Audio, Event};
 use crate::output::results::Results;
 use crate::pipeline::asking::Asking;
 use crate::pipeline::blocking::{aside_unless, blocking};
+use crate::pipeline::log_limit::LogLimit;
 use crate::pipeline::outcome::Outcome;
 use crate::wire::record::Status;
 use std::collections::HashSet;
@@ -57,6 +58,8 @@ pub struct Doors<'a> {
     pub begun: &'a Begun,
     /// Whether the service was asked to call us.
     pub calls: bool,
+    /// What has a line of its own in the log.
+    pub log_limit: &'a LogLimit,
 }
 
 /// What a look came to.
@@ -76,7 +79,7 @@ impl From<Outcome> for Looked {
 
 /// Reads it, unless it is kept here already.
 pub async fn run(doors: &Doors<'_>, job: &Job, transcription: &TranscriptionId) -> Result<Looked, Fault> {
-    let Doors { client, clock, results, terms, asking, begun, calls } = doors;
+    let Doors { client, clock, results, terms, asking, begun, calls, .. } = doors;
     if let Some(audio) = kept(results, transcription).await {
         return Ok(Outcome::Step(Event::Fetched { audio }).into());
     }
@@ -146,7 +149,7 @@ pub fn pending(doors: &Doors<'_>, job: &Job, status: &str, goes_back: bool, now:
     let reason = if age >= poll.give_up {
         let age = humantime::format_duration(Duration::from_secs(age.as_secs()));
         let words = format!("still {status} at the service after {age}; it is asked rarely from now on");
-        if !job.is_parked() {
+        if !job.is_parked() && doors.log_limit.has_line("stuck", now) {
             tracing::error!(job = %job.id, path = %job.key.path, reason = %words, "a transcription does not end");
         }
         Some(Fault::new(FaultKind::Stuck, words, now))

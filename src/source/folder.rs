@@ -66,6 +66,7 @@ impl Scan<'_> {
         if by_slots && self.mount.there_now().await.is_err() {
             return Ok(Scanned::default()); // the slot is not used up
         }
+        let _scanning = scans.scanning();
         scans.begins(self.clock.wall()).await;
         let mut bookmark = self.mount.bookmark(self.clock);
         let walked = Walked::Whole { behind: bookmark.behind() };

@@ -19,6 +19,28 @@ pub struct Scans {
     source: Arc<Source>,
     file: PathBuf,
     known: Mutex<Known>,
+    first: Mutex<FirstScan>,
+}
+
+/// How far the first scan of this process has come.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FirstScan {
+    /// It has not begun.
+    #[default]
+    Ahead,
+    /// It is under way.
+    Running,
+    /// It is over, or was broken off.
+    Over,
+}
+
+/// The first scan is over when this is dropped.
+pub struct Scanning<'s>(&'s Scans);
+
+impl Drop for Scanning<'_> {
+    fn drop(&mut self) {
+        *self.0.first.lock().unwrap_or_else(PoisonError::into_inner) = FirstScan::Over;
+    }
 }
 
 #[derive(Default)]
@@ -49,7 +71,22 @@ impl Scans {
         };
         let kept = kept.filter(is_of);
         let known = Known { last: kept.map(|kept| kept.last), due: None };
-        Self { source, file, known: Mutex::new(known) }
+        Self { source, file, known: Mutex::new(known), first: Mutex::default() }
+    }
+
+    /// A scan of everything begins; it is under way until this is dropped.
+    #[must_use]
+    pub fn scanning(&self) -> Scanning<'_> {
+        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
+        if *first == FirstScan::Ahead {
+            *first = FirstScan::Running;
+        }
+        Scanning(self)
+    }
+
+    /// How far the first scan of this process has come.
+    pub fn first(&self) -> FirstScan {
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last one; `None` where nobody knows of one.

@@ -12,7 +12,7 @@
 //! **Suspicion.** A store that was created empty, set aside or repaired is suspect until
 //! [`Store::trust`], for each service: it does not know what was bought there before it.
 
-use crate::domain::budget::{Limit, Over};
+use crate::domain::budget::{Account, Limit, Over};
 use crate::domain::charge::{Charge, Sighted};
 use crate::domain::due_limit::Waits;
 use crate::domain::home::Group;
@@ -106,6 +106,29 @@ pub type Of<'o> = &'o (dyn Fn(&Group) -> bool + Send + Sync);
 
 /// All of them.
 pub const ALL: Of<'static> = &|_| true;
+
+/// What decides whether the first job in line for an upload may reserve from its budgets now, or waits for others
+/// that come before it ([`Store::claim_in_line`]).
+pub struct BudgetLine<'l> {
+    /// The limits that a purchase for this source has to fit into; none: its jobs wait for nobody.
+    pub limits: &'l (dyn Fn(&SourceName) -> Vec<Limit> + Send + Sync),
+    /// Whether nothing of this source is looked at now, because enough of it did not fit.
+    pub is_exhausted: &'l (dyn Fn(&SourceName) -> bool + Send + Sync),
+    /// The groups whose jobs may come to their reservation by themselves and soon: no pause, no closed window, no
+    /// folder that is away, no service that is out.
+    pub is_coming: Of<'l>,
+    /// The sources of which the first scan is not over: jobs of them that nobody knows yet may come first.
+    pub being_scanned: &'l [SourceName],
+}
+
+/// What [`Store::claim_in_line`] came to.
+#[derive(Debug, Default)]
+pub struct InLine {
+    /// Those that may reserve.
+    pub claimed: Vec<Claimed>,
+    /// Whether others would have been claimed, but for jobs that come before them.
+    pub waits_for_others: bool,
+}
 
 /// How many jobs are claimed at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -270,6 +293,23 @@ pub trait Store: Send + Sync {
         room: Room,
     ) -> Result<Vec<Claimed>, StoreError>;
 
+    /// Up to so many jobs of these groups that are ready for their upload, in line: a job is passed over while one
+    /// that comes before it, and takes from the same budgets, has not reserved yet and may do so soon. It waits for
+    /// those that were found about when it became ready itself, for some minutes at most; and for nobody where its
+    /// budgets hold all of them whatever they turn out to cost.
+    async fn claim_in_line(
+        &self,
+        of: Of<'_>,
+        now: Timestamp,
+        until: Timestamp,
+        room: Room,
+        line: &BudgetLine<'_>,
+    ) -> Result<InLine, StoreError>;
+
+    /// The holder goes on without a reservation, because nobody knows yet what to reserve: those behind it in line
+    /// do not wait for it any more.
+    async fn goes_without_reserving(&self, lease: &Lease) -> Result<(), StoreError>;
+
     /// How the sources stand from now on: what a person has bumped comes first, then the live lane, then higher
     /// priorities; sources of one rank take turns; within a source its order counts. From the intent on the
     /// longest due come first within a lane. Not kept: said anew by each process, and whenever it changes.
@@ -410,8 +450,17 @@ pub trait Store: Send + Sync {
     /// the job any more. Durable with the job's next durable commit.
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError>;
 
-    /// How much of each of these limits is spent or put by; in the same order.
-    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError>;
+    /// What is spent and what is reserved of each of these limits; in the same order.
+    async fn accounts(&self, limits: &[Limit]) -> Result<Vec<Account>, StoreError>;
+
+    /// How much of each of these limits is spent or reserved; in the same order.
+    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
+        Ok(self.accounts(limits).await?.iter().map(Account::used).collect())
+    }
+
+    /// What was found again at a service and no job of this queue has: when it was bought, and what it cost. It
+    /// counts against the budgets of everything.
+    async fn unclaimed(&self) -> Result<Vec<(Timestamp, u64)>, StoreError>;
 
     /// Returns when everything committed is durable.
     async fn settle(&self) -> Result<(), StoreError>;

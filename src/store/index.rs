@@ -7,13 +7,17 @@ use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp, TranscriptionId};
 use crate::domain::reason::waits_for;
 use crate::domain::stage::{Stage, StageKind};
-use crate::domain::standing::{Lane, Mark, Standings, is_bought};
+use crate::domain::standing::{Lane, Mark, Standings, Turn, is_bought};
 use crate::domain::token::Order;
 use crate::store::contract::{Counts, Lease, Of};
 use crate::store::roll::Roll;
 use crate::store::spending::Spending;
 use crate::store::turns::Turns;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// The first of a group at a stage: its place among the firsts (the least comes first), its stage, its group.
+pub(super) type First = ((Lane, Reverse<(u32, i16)>, u64, Turn, JobId), StageKind, Group);
 
 /// The lookups of a queue.
 #[derive(Debug, Default)]
@@ -22,18 +26,20 @@ pub struct Index {
     pub roll: Roll,
     /// Who wrote the files of a folder that have this name without its ending.
     writers: HashMap<u64, JobId>,
-    parts: BTreeMap<Group, Part>,
+    pub(super) parts: BTreeMap<Group, Part>,
     /// How many files are so large, by what stands for a size.
     sizes: HashMap<u32, u32>,
     waiting: HashMap<[u8; 16], JobId>,
     owners: HashMap<[u8; 16], JobId>,
     owned: HashMap<JobId, [u8; 16]>,
     followers: BTreeMap<JobId, BTreeSet<JobId>>,
-    leases: BTreeMap<JobId, Held>,
+    pub(super) leases: BTreeMap<JobId, Held>,
     /// What jobs cost.
     pub spending: Spending,
+    /// Those that have something reserved.
+    pub(super) reserved: BTreeSet<JobId>,
     on_settings: BTreeSet<JobId>,
-    standings: Standings,
+    pub(super) standings: Standings,
     /// How many were claimed.
     served: u64,
     last_bump: Option<Timestamp>,
@@ -43,8 +49,8 @@ pub struct Index {
 
 /// What is known of one group.
 #[derive(Debug, Default)]
-struct Part {
-    due: BTreeMap<StageKind, Turns>,
+pub(super) struct Part {
+    pub(super) due: BTreeMap<StageKind, Turns>,
     counts: Counts,
     waiting: BTreeMap<(StageKind, &'static str), Alike>,
 }
@@ -59,13 +65,15 @@ pub struct Alike {
 }
 
 #[derive(Debug)]
-struct Held {
-    group: Group,
+pub(super) struct Held {
+    pub(super) group: Group,
     fence: u64,
-    until: Timestamp,
-    kind: StageKind,
-    due: Option<Timestamp>,
+    pub(super) until: Timestamp,
+    pub(super) kind: StageKind,
+    pub(super) due: Option<Timestamp>,
     hint: Option<Timestamp>,
+    /// It has asked for its reservation, or goes without one.
+    pub(super) has_asked: bool,
 }
 
 impl Index {
@@ -87,6 +95,9 @@ impl Index {
         let group = job.group();
         self.count(&group, job, 1);
         self.spending.add(job);
+        if job.held().is_some() {
+            self.reserved.insert(job.id);
+        }
         if rests_on_settings(job) {
             self.on_settings.insert(job.id);
         }
@@ -111,6 +122,7 @@ impl Index {
         let group = job.group();
         self.count(&group, job, -1);
         self.spending.remove(job);
+        self.reserved.remove(&job.id);
         self.on_settings.remove(&job.id);
         let size = short_size(job.seen.size);
         if let Some(count) = self.sizes.get_mut(&size) {
@@ -212,6 +224,13 @@ impl Index {
         until: Timestamp,
         backlog: bool,
     ) -> Option<Lease> {
+        let (place, kind, group) = self.firsts(kinds, of, now, backlog).into_iter().min_by_key(|(place, ..)| *place)?;
+        let (.., turn, job) = place;
+        self.hold((turn, job), kind, group, until)
+    }
+
+    /// The first of each of these groups at each of these stages.
+    pub(super) fn firsts(&mut self, kinds: &[StageKind], of: Of<'_>, now: Timestamp, backlog: bool) -> Vec<First> {
         self.expire(now);
         let Self { parts, standings, roll, .. } = self;
         let mut firsts = Vec::new();
@@ -224,13 +243,11 @@ impl Index {
                 if lane == Lane::Live || backlog {
                     // Sources take turns, but for what is bought, and where nobody has said how they stand.
                     let served = if standing.is_some() && !is_bought(*kind) { turns.served } else { 0 };
-                    firsts.push(((lane, turn.rank(), served, turn, job), *kind, group));
+                    firsts.push(((lane, turn.rank(), served, turn, job), *kind, group.clone()));
                 }
             }
         }
-        let ((.., job), kind, group) = firsts.into_iter().min_by_key(|(place, ..)| *place)?;
-        let group = group.clone();
-        self.hold(job, kind, group, until)
+        firsts
     }
 
     /// The moment of an order that comes before all earlier ones: turns go by whole seconds.
@@ -244,14 +261,21 @@ impl Index {
         of_source && job.bumped.is_none()
     }
 
-    /// Takes the first of a group.
-    fn hold(&mut self, job: JobId, kind: StageKind, group: Group, until: Timestamp) -> Option<Lease> {
+    /// Takes one that is due.
+    pub(super) fn hold(
+        &mut self,
+        (turn, job): (Turn, JobId),
+        kind: StageKind,
+        group: Group,
+        until: Timestamp,
+    ) -> Option<Lease> {
         let turns = self.parts.get_mut(&group)?.due.get_mut(&kind)?;
-        let due = turns.take_first()?;
+        let due = turns.take(turn, job)?;
         self.served += 1;
         turns.served = self.served;
         self.fence += 1;
-        self.leases.insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None });
+        self.leases
+            .insert(job, Held { group, fence: self.fence, until, kind, due: Some(due), hint: None, has_asked: false });
         Some(Lease { job, fence: self.fence })
     }
 
@@ -288,6 +312,13 @@ impl Index {
     /// What [`Index::hint`] said since this was last asked.
     pub fn take_hint(&mut self, id: JobId) -> Option<Timestamp> {
         self.leases.get_mut(&id)?.hint.take()
+    }
+
+    /// Its holder has asked for its reservation, or goes without one.
+    pub fn has_asked(&mut self, id: JobId) {
+        if let Some(held) = self.leases.get_mut(&id) {
+            held.has_asked = true;
+        }
     }
 
     /// Whoever held it holds it no more.

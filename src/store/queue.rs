@@ -1,6 +1,6 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
-use crate::domain::budget::{Limit, Over, judge};
+use crate::domain::budget::{Account, Limit, Over, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
 use crate::domain::due_limit::{Waits, is_ahead, limited, limited_pause};
 use crate::domain::format::Format;
@@ -14,11 +14,12 @@ use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, NewestPurchase, Note, Of, Room, Store, StoreError,
-    Those, Twin,
+    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of, Room,
+    Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::journal::Purchases;
+use crate::store::line::Next;
 use crate::store::ordered::{Weighed, weigh};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -264,14 +265,20 @@ impl Queue {
         if !self.index.holds(lease) {
             return Err(StoreError::LeaseLost(lease.job));
         }
+        self.index.has_asked(lease.job);
         let old = self.load(lease.job)?;
         let mut new = old.clone();
         new.charges.retain(|charge| charge.state != State::Held);
+        let need = charge.reserved.unwrap_or_default();
+        let before: Vec<u64> = wall.iter().map(|limit| self.index.spending.used(limit)).collect();
         // What was put by for this very job is not in its way.
         self.index.spending.remove(&old);
         self.index.spending.add(&new);
         let used = wall.iter().map(|limit| (limit.clone(), self.index.spending.used(limit)));
-        let judged = judge(used, charge.reserved.unwrap_or_default());
+        // What takes no more of a limit than the job has of it by now is not refused, whatever others were billed
+        // meanwhile: it was reserved.
+        let more = used.zip(before).filter(|((_, without), with)| without.saturating_add(need) > *with);
+        let judged = judge(more.map(|(used, _)| used), need);
         self.index.spending.remove(&new);
         self.index.spending.add(&old);
         if judged.is_ok() {
@@ -383,6 +390,30 @@ impl Queue {
             claimed.push(Claimed { lease, job });
         }
         Ok(claimed)
+    }
+
+    fn claim_in_line(
+        &mut self,
+        of: Of<'_>,
+        (now, until): (Timestamp, Timestamp),
+        mut room: Room,
+        line: &BudgetLine<'_>,
+    ) -> Result<InLine, StoreError> {
+        let mut found = InLine::default();
+        while found.claimed.len() < room.all {
+            let lease = match self.index.claim_in_line(of, (now, until), room.backlog > 0, line) {
+                Next::Claimed(lease) => lease,
+                Next::Waits => {
+                    found.waits_for_others = true;
+                    break;
+                }
+                Next::None => break,
+            };
+            let job = self.load(lease.job)?;
+            room.backlog = room.backlog.saturating_sub(usize::from(self.index.is_backlog(&job)));
+            found.claimed.push(Claimed { lease, job });
+        }
+        Ok(found)
     }
 
     /// Something is said of a job that its holder knows nothing of, and goes on.
@@ -666,6 +697,25 @@ impl Store for QueueStore {
         self.queue().claim(kinds, of, now, until, room)
     }
 
+    async fn claim_in_line(
+        &self,
+        of: Of<'_>,
+        now: Timestamp,
+        until: Timestamp,
+        room: Room,
+        line: &BudgetLine<'_>,
+    ) -> Result<InLine, StoreError> {
+        self.queue().claim_in_line(of, (now, until), room, line)
+    }
+
+    async fn goes_without_reserving(&self, lease: &Lease) -> Result<(), StoreError> {
+        let mut queue = self.queue();
+        if queue.index.holds(lease) {
+            queue.index.has_asked(lease.job);
+        }
+        Ok(())
+    }
+
     async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
         self.queue().index.arrange(standings);
         Ok(())
@@ -857,9 +907,13 @@ impl Store for QueueStore {
         self.queue().reserve(lease, charge, wall)
     }
 
-    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
+    async fn accounts(&self, limits: &[Limit]) -> Result<Vec<Account>, StoreError> {
         let queue = self.queue();
-        Ok(limits.iter().map(|limit| queue.index.spending.used(limit)).collect())
+        Ok(limits.iter().map(|limit| queue.index.spending.account(limit)).collect())
+    }
+
+    async fn unclaimed(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {
+        Ok(self.queue().index.spending.unclaimed())
     }
 
     async fn settle(&self) -> Result<(), StoreError> {

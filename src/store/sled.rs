@@ -974,6 +974,7 @@ mod tests {
         let charge = crate::domain::charge::Charge {
             at: NOW,
             service_date: None,
+            fetched: false,
             run: NOW,
             round: 0,
             service: service(),

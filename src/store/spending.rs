@@ -1,7 +1,7 @@
 //! What charges come to, by source and quarter of an hour: every zone's midnight falls on one, so that the
 //! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
 
-use crate::domain::budget::{Limit, Period, Span};
+use crate::domain::budget::{Account, Limit, Period, Span};
 use crate::domain::charge::{Charge, Sighted, State};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -15,20 +15,21 @@ const QUARTER: i64 = 15 * 60 * 1000;
 /// All sums.
 #[derive(Debug, Default)]
 pub struct Spending {
-    by_source: BTreeMap<SourceName, Account>,
+    spent: BTreeMap<SourceName, Sums>,
+    reserved: BTreeMap<SourceName, Sums>,
     /// When this run began.
     run: Option<Timestamp>,
     /// The transcriptions that jobs of this queue paid for.
     paid: HashSet<[u8; 16]>,
     /// What was found again at a service and no job has yet: nobody knows whose it is.
     sighted: HashMap<[u8; 16], (Timestamp, u64)>,
-    nobodys: Account,
+    nobodys: Sums,
     /// What was bought last at each service.
     newest: BTreeMap<ServiceName, NewestPurchase>,
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct Sums {
     quarters: BTreeMap<i64, u64>,
     total: u64,
     of_run: u64,
@@ -38,7 +39,7 @@ impl Spending {
     /// From now on is a run, of which nothing is spent yet.
     pub fn begin_run(&mut self, now: Timestamp) {
         self.run = Some(now);
-        self.by_source.values_mut().for_each(|account| account.of_run = 0);
+        self.spent.values_mut().chain(self.reserved.values_mut()).for_each(|sums| sums.of_run = 0);
     }
 
     /// When this run began.
@@ -111,27 +112,44 @@ impl Spending {
     }
 
     fn change(&mut self, job: &Job, by: fn(u64, u64) -> u64) {
-        let amounts = |charge: &Charge| {
-            charge.amount().filter(|amount| *amount > 0).map(|amount| (amount, charge.at, charge.run))
+        let amounts = |charge: &'_ Charge| {
+            let is_reserved = charge.state == State::Held;
+            charge.amount().filter(|amount| *amount > 0).map(|amount| (is_reserved, amount, charge.at, charge.run))
         };
-        for (amount, at, run) in job.charges.iter().filter_map(amounts) {
-            let account = self.by_source.entry(job.key.source.clone()).or_default();
-            account.change(at, amount, by);
+        for (is_reserved, amount, at, run) in job.charges.iter().filter_map(amounts) {
+            let by_source = if is_reserved { &mut self.reserved } else { &mut self.spent };
+            let sums = by_source.entry(job.key.source.clone()).or_default();
+            sums.change(at, amount, by);
             if self.run == Some(run) {
-                account.of_run = by(account.of_run, amount);
+                sums.of_run = by(sums.of_run, amount);
             }
         }
     }
 
-    /// How much is spent or put by of this.
+    /// How much is spent or reserved of this.
     pub fn used(&self, limit: &Limit) -> u64 {
-        let meant = self.by_source.iter().filter(|(source, _)| limit.source.as_ref().is_none_or(|own| own == *source));
+        self.account(limit).used()
+    }
+
+    /// What is spent and what is reserved of this.
+    pub fn account(&self, limit: &Limit) -> Account {
+        let is_meant = |source: &SourceName| limit.source.as_ref().is_none_or(|own| own == source);
+        let of = |by_source: &BTreeMap<SourceName, Sums>| {
+            let meant = by_source.iter().filter(|(source, _)| is_meant(source));
+            meant.map(|(_, sums)| sums.used(limit)).fold(0, u64::saturating_add)
+        };
         let nobodys = if limit.source.is_none() { self.nobodys.used(limit) } else { 0 };
-        meant.map(|(_, account)| account.used(limit)).fold(nobodys, u64::saturating_add)
+        let (spent, reserved) = (of(&self.spent).saturating_add(nobodys), of(&self.reserved));
+        Account { limit: limit.clone(), spent, reserved }
+    }
+
+    /// What was found again at a service and no job has yet: when it was bought, and what it cost.
+    pub fn unclaimed(&self) -> Vec<(Timestamp, u64)> {
+        self.sighted.values().copied().collect()
     }
 }
 
-impl Account {
+impl Sums {
     fn change(&mut self, at: Timestamp, amount: u64, by: fn(u64, u64) -> u64) {
         let quarter = self.quarters.entry(quarter_of(at)).or_default();
         *quarter = by(*quarter, amount);

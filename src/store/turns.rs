@@ -69,9 +69,24 @@ impl Turns {
         self.ready.first_key_value().map(|(place, _)| *place)
     }
 
-    /// Takes that one: since when it was due.
-    pub fn take_first(&mut self) -> Option<Timestamp> {
-        self.ready.pop_first().map(|(_, due)| due)
+    /// Those that are sorted in, whose turn it is first, and since when they are due.
+    pub fn ready(&self) -> impl Iterator<Item = (Turn, JobId, Timestamp)> {
+        self.ready.iter().map(|((turn, id), due)| (*turn, *id, *due))
+    }
+
+    /// Those that are due by `until` and were not when they were last looked at.
+    pub fn coming(&self, until: Timestamp) -> impl Iterator<Item = (JobId, Timestamp)> {
+        self.later.range(..=(until, JobId(u64::MAX))).map(|(due, id)| (*id, *due))
+    }
+
+    /// Since when this one is due, where it is sorted in.
+    pub fn due_of(&self, turn: Turn, id: JobId) -> Option<Timestamp> {
+        self.ready.get(&(turn, id)).copied()
+    }
+
+    /// Takes this one of those that are sorted in: since when it was due.
+    pub fn take(&mut self, turn: Turn, id: JobId) -> Option<Timestamp> {
+        self.ready.remove(&(turn, id))
     }
 
     /// When the first is due; of those that are sorted in, the one whose turn it is.

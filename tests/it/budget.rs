@@ -461,10 +461,10 @@ async fn when_enough_were_refused_the_rest_is_not_even_tried_until_the_next_day(
     }
     assert!((10..100).contains(&n), "{n}");
     let waits = day.probed(n).await.job;
-    let told = day.purse.told(waits.clone(), day.clock.now());
+    let told = day.purse.told(&day.store, waits.clone(), day.clock.now()).await.unwrap();
     assert_eq!((told.fault.unwrap().kind, told.due), (FaultKind::Budget, iso::read("2026-11-21T23:00:00Z")));
     day.set("2026-11-21T23:00:00Z");
-    assert_eq!(day.purse.told(waits.clone(), day.clock.now()), waits);
+    assert_eq!(day.purse.told(&day.store, waits.clone(), day.clock.now()).await.unwrap(), waits);
 }
 
 /// By the dates and bills of the service's list: nothing is bought from a day that was spent before.

@@ -13,7 +13,8 @@ use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::domain::standing::{Lane, Order, Standing};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError, Those, Twin,
+    ALL, Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError,
+    Those, Twin,
 };
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -237,6 +238,9 @@ laws! {
     what_is_reserved_never_exceeds_a_limit
     what_is_found_again_counts_once_in_its_day
     among_many_who_reserve_no_more_get_through_than_fit
+    of_those_that_fit_the_first_in_line_reserves_first
+    nobody_waits_in_line_for_what_does_not_come_soon
+    a_reservation_is_not_lost_to_what_others_were_billed
     what_comes_to_nothing_is_given_back
     what_is_billed_counts_in_place_of_what_was_reserved
     a_reservation_moves_to_the_day_of_its_create
@@ -1104,6 +1108,7 @@ pub fn charge(minutes: u64, now: Timestamp) -> Charge {
         reserved: Some(minutes * MINUTE),
         billed: None,
         transcription: None,
+        fetched: false,
     }
 }
 
@@ -1153,6 +1158,90 @@ async fn among_many_who_reserve_no_more_get_through_than_fit(case: &mut Case) {
 }
 
 /// The n-th job with five minutes put by, at this stage and held.
+/// The paths of those that may reserve at a moment: `b` comes before `a`, and takes from the same budget.
+async fn in_line(case: &Case, now: i64, being_scanned: &[&str], coming: bool) -> (Vec<Claimed>, bool) {
+    let being_scanned: Vec<SourceName> = being_scanned.iter().map(|source| SourceName::new(*source)).collect();
+    let line = BudgetLine {
+        limits: &|_| total(3),
+        is_exhausted: &|_| false,
+        is_coming: &|_| coming,
+        being_scanned: &being_scanned,
+    };
+    let room = Room { all: 9, backlog: 9 };
+    let found = case.claim_in_line(ALL, at(now), at(now + 1000), room, &line).await.unwrap();
+    (found.claimed, found.waits_for_others)
+}
+
+/// A job of each of these sources, ready for its upload since then, by the numbers.
+async fn ready(case: &Case, source: &str, n: u64, now: i64) -> JobId {
+    let key = JobKey { source: SourceName::new(source), ..key(n) };
+    let id = match case.admit(&key, stamp(1000 + n), at(now), at(now)).await.unwrap() {
+        Admission::New(id) => id,
+        other => panic!("{other:?}"),
+    };
+    let claimed = case.claim(&[StageKind::Found], ALL, at(now), at(now + 60), 9).await.unwrap();
+    let found = claimed.into_iter().find(|claimed| claimed.job.id == id).unwrap();
+    let job = taken_to(found.job, StageKind::Probed, n, at(now));
+    case.commit(&found.lease, &job, Hold::Release).await.unwrap();
+    id
+}
+
+async fn of_those_that_fit_the_first_in_line_reserves_first(case: &mut Case) {
+    let first = Standing { priority: 1000, ..Standing::default() };
+    arranged(case, &[("a", Standing::default()), ("b", first)]).await;
+    ready(case, "a", 1, 0).await;
+    let high = ready(case, "b", 2, 0).await;
+    let (claimed, waits) = in_line(case, 1, &[], true).await;
+    assert_eq!((claimed.iter().map(|one| one.job.id).collect::<Vec<_>>(), waits), (vec![high], true));
+    assert!(in_line(case, 2, &[], true).await.0.is_empty(), "it measures its file");
+    case.reserve(&claimed[0].lease, &charge(2, at(2)), &total(3)).await.unwrap().unwrap();
+    let (next, waits) = in_line(case, 3, &[], true).await;
+    assert_eq!((next.len(), waits), (1, false), "it has its share, and uploads");
+    assert!(case.reserve(&next[0].lease, &charge(2, at(3)), &total(3)).await.unwrap().is_err());
+}
+
+async fn nobody_waits_in_line_for_what_does_not_come_soon(case: &mut Case) {
+    let first = Standing { priority: 1000, ..Standing::default() };
+    arranged(case, &[("a", Standing::default()), ("b", first)]).await;
+    let low = ready(case, "a", 1, 0).await;
+    let release = async |claimed: Vec<Claimed>| {
+        for one in claimed {
+            assert_eq!(one.job.id, low);
+            case.commit(&one.lease, &one.job, Hold::Release).await.unwrap();
+        }
+    };
+    let high = JobKey { source: SourceName::new("b"), ..key(2) };
+    case.admit(&high, stamp(1002), at(0), at(10)).await.unwrap();
+    assert!(in_line(case, 1, &[], true).await.1, "it settles");
+    let (claimed, waits) = in_line(case, 1, &[], false).await;
+    assert!(!waits, "its source rests");
+    release(claimed).await;
+    assert!(in_line(case, 300, &[], true).await.1, "it is due, and nobody has begun with it");
+    let (claimed, waits) = in_line(case, 601, &[], true).await;
+    assert!(!waits && claimed.len() == 1, "nobody waits for ever");
+    release(claimed).await;
+    // What was found long after it became ready, or rests for long, has come too late.
+    let mut late = case.claim_one(&[StageKind::Found], at(11)).await;
+    late.job = late.job.resting(Some(at(4000)), None);
+    case.commit(&late.lease, &late.job, Hold::Release).await.unwrap();
+    let (claimed, waits) = in_line(case, 12, &[], true).await;
+    assert!(!waits && claimed.len() == 1);
+    release(claimed).await;
+    assert!(in_line(case, 13, &["b"], true).await.1, "what its scan finds may come first");
+    assert!(in_line(case, 13, &["a"], true).await.1);
+}
+
+async fn a_reservation_is_not_lost_to_what_others_were_billed(case: &mut Case) {
+    let held = reserved(case, 0, StageKind::Uploaded).await;
+    let other = reserved(case, 1, StageKind::Submitted).await;
+    let audio = Audio { billed: Some(9 * MINUTE), ..AUDIO };
+    let fetched = other.job.clone().on(Event::Fetched { audio }, at(1)).unwrap();
+    case.commit(&other.lease, &fetched, Hold::Release).await.unwrap();
+    assert_eq!(used(case, &total(10)).await, [14], "more than is allowed");
+    assert_eq!(case.reserve(&held.lease, &charge(5, at(1)), &total(10)).await.unwrap(), Ok(()), "it takes no more");
+    assert!(case.reserve(&held.lease, &charge(6, at(1)), &total(10)).await.unwrap().is_err());
+}
+
 async fn reserved(case: &Case, n: u64, kind: StageKind) -> Claimed {
     case.standing_at(n, StageKind::Probed).await;
     let held = case.claim_one(&[StageKind::Probed], at(0)).await;

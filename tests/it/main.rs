@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod abuse;
+mod accounts;
 mod buckets;
 mod budget;
 mod callbacks;

@@ -127,6 +127,7 @@ impl Sim {
             let mut store = SimStore::open(&self.world, life, self.mutation == Mutation::LateIntent);
             store.believed = self.mutation == Mutation::SuspectBelieved;
             store.boundless = self.mutation == Mutation::NoWall;
+            store.unordered = self.mutation == Mutation::NoLine;
             let store = Arc::new(store);
             store.begin_run(self.world.clock.now()).await.unwrap();
             let engine = Arc::new(Engine::new(self.parts(&store, life)));
@@ -205,7 +206,14 @@ impl Sim {
     fn purse(&self) -> Arc<Purse> {
         let seconds = self.plan.budget.measured;
         let audio = seconds.map(|seconds| Audio { millis: seconds * 1000, channels: 1, billed: None });
-        let measure: Measure = Arc::new(move |_, _, _| Box::pin(async move { audio }));
+        // Some files take longer than others.
+        let measure: Measure = Arc::new(move |_, key, _| {
+            let takes = Duration::from_millis(u64::from(key.tag().0[0]) * 10);
+            Box::pin(async move {
+                tokio::time::sleep(takes).await;
+                audio
+            })
+        });
         Arc::new(Purse::new(self.config.budget.clone(), self.config.zone, measure))
     }
 
@@ -250,6 +258,7 @@ impl Sim {
                 Happening::PersonRevives => self.revive(store).await,
                 Happening::PersonCancels => self.cancel(store, engine).await,
                 Happening::PersonPaysAgain => self.pay_again(store, engine).await,
+                Happening::PersonBumps(n) => self.bump(store, engine, *n).await,
                 Happening::Hints => self.hint(store, engine).await,
                 Happening::IdentityChanges => drop(self.keys.fetch_add(1, Ordering::Relaxed)),
                 Happening::Stops => {
@@ -324,6 +333,13 @@ impl Sim {
                 _ => continue,
             }
             store.revive(job.id, self.world.clock.now()).await.unwrap();
+        }
+    }
+
+    async fn bump(&self, store: &SimStore, engine: &Engine, n: usize) {
+        if let Some(job) = store.find(&key(&self.plan.files[n])).await.unwrap() {
+            store.bump(job.id, self.world.clock.now()).await.unwrap();
+            engine.nudge();
         }
     }
 
@@ -557,13 +573,15 @@ fn config(dir: &Path, plan: &Plan, mutation: Mutation) -> Config {
         folder = "other"
         existing = "transcribe"
         outputs = ["txt"]
+        {}
         "#,
         lag.as_secs(),
         plan.walk_limit,
         plan.uploads,
         plan.running,
         minutes("day", plan.budget.day) + &minutes("total", plan.budget.total),
-        minutes("budget.total", plan.budget.of_media) + &submit(plan, mutation),
+        minutes("budget.total", plan.budget.of_media) + &submit(plan, mutation) + plan.line.order(),
+        plan.line.priority(),
     );
     let env = |_: &str| Some("secret".into());
     reading::parse(&dir.join("jobs.toml"), &text, &env).unwrap_or_else(|problems| panic!("{problems}"))
@@ -681,13 +699,13 @@ fn the_worlds_are_eventful() {
 /// A simulation that does not find these would not find what we fear.
 #[test]
 fn every_mutation_is_caught() {
-    use Mutation::{CreateRepeated, LateIntent, NoLag, NoListCheck, NoWall, NoWindow, SuspectBelieved};
-    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow] {
+    use Mutation::{CreateRepeated, LateIntent, NoLag, NoLine, NoListCheck, NoWall, NoWindow, SuspectBelieved};
+    for mutation in [NoListCheck, NoLag, LateIntent, CreateRepeated, SuspectBelieved, NoWall, NoWindow, NoLine] {
         let found = search(0..1_000, mutation);
         let Some((seed, report)) = found else { panic!("{mutation:?} was not caught") };
         println!("{mutation:?} was caught at seed {seed}");
-        // Or bought though nobody wrote it down, or beyond the budget.
-        let marks = ["paid twice", "are written down", "over the budget", "outside its window"];
+        // Or bought though nobody wrote it down, or beyond the budget, or from another's budget.
+        let marks = ["paid twice", "are written down", "over the budget", "outside its window", "came before it"];
         let is_money = |wrong: &String| marks.iter().any(|mark| wrong.contains(mark));
         assert!(report.wrongs.iter().any(is_money), "{mutation:?}: {:?}", report.wrongs);
     }

@@ -1,9 +1,19 @@
 //! What may be moved now.
 
-use super::{Engine, LEASE};
+use super::{Engine, LEASE, Parts};
+use crate::domain::home::Group;
+use crate::domain::names::SourceName;
 use crate::domain::stage::StageKind;
-use crate::store::contract::{Claimed, Of, Room, StoreError};
+use crate::pipeline::windows;
+use crate::source::mount::Mount;
+use crate::source::scans::FirstScan;
+use crate::store::contract::{BudgetLine, Claimed, InLine, Of, Room, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+/// The first scans of a daemon have begun so long after its start.
+const STARTING: Duration = Duration::from_secs(2);
 
 /// Longer than any process lives: leases end with it.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86_400);
@@ -21,17 +31,24 @@ impl Engine {
         Room { all: claims.len(), backlog }
     }
 
-    /// As many jobs that may move as there is room for. What a plan did not choose is held until this process
-    /// ends: its row stays as it is, and whoever comes next finds it as if nobody had looked.
-    pub(super) async fn claims(&self, kind: StageKind, may: Of<'_>, room: Room) -> Result<Vec<Claimed>, StoreError> {
+    /// As many jobs that may move as there is room for, and whether others wait for jobs that come before them. What
+    /// a plan did not choose is held until this process ends: its row stays as it is, and whoever comes next finds it
+    /// as if nobody had looked.
+    pub(super) async fn claims(&self, kind: StageKind, may: Of<'_>, room: Room) -> Result<InLine, StoreError> {
         let parts = self.parts();
         let (store, purse) = (&parts.store, &parts.purse);
         let mut claims = Vec::new();
         loop {
             let (now, wanted) = (parts.clock.now(), self.left(room, &claims));
-            let some = store.claim_within(&[kind], may, now, now.after(LEASE), wanted).await?;
+            let some = match kind == StageKind::Probed && purse.is_set() {
+                true => self.in_line(may, wanted).await?,
+                false => {
+                    let claimed = store.claim_within(&[kind], may, now, now.after(LEASE), wanted).await?;
+                    InLine { claimed, waits_for_others: false }
+                }
+            };
             let mut passed_over = 0;
-            for claim in some {
+            for claim in some.claimed {
                 match purse.lets(&claim.job) {
                     true => claims.push(claim),
                     false => {
@@ -42,7 +59,53 @@ impl Engine {
                 }
             }
             if passed_over == 0 {
-                return Ok(claims);
+                return Ok(InLine { claimed: claims, waits_for_others: some.waits_for_others });
+            }
+        }
+    }
+
+    /// Jobs that may reserve from the budgets, the first in line first.
+    async fn in_line(&self, may: Of<'_>, room: Room) -> Result<InLine, StoreError> {
+        let parts = self.parts();
+        let Parts { store, purse, mounts, homes, clock, .. } = &*parts;
+        let now = clock.now();
+        let (pauses, exhausted) = (store.pauses().await?, purse.shut(now));
+        let windows = windows::shut(mounts, clock.wall());
+        let is_coming = |group: &Group| {
+            let (source, service) = (&group.source, homes.of(group));
+            let goes_on =
+                pauses.of(source, now).is_none() && !windows.contains_key(source) && !exhausted.is_for(source);
+            let is_there = mounts.get(source).is_some_and(|mount| mount.away().is_none());
+            goes_on && is_there && homes.services().contains(service) && purse.is_served(service)
+        };
+        let is_scanned_first = |mount: &Arc<Mount>| {
+            let may_begin = || self.intake.load(Ordering::Relaxed) || clock.uptime().since(self.started) < STARTING;
+            match mount.scans().first() {
+                FirstScan::Running => true,
+                FirstScan::Ahead => may_begin(),
+                FirstScan::Over => false,
+            }
+        };
+        let being_scanned = mounts.iter().filter(|(_, mount)| mount.away().is_none() && is_scanned_first(mount));
+        let being_scanned: Vec<SourceName> = being_scanned.map(|(source, _)| source.clone()).collect();
+        let line = BudgetLine {
+            limits: &|source| purse.wall(source, now),
+            is_exhausted: &|source| exhausted.is_for(source),
+            is_coming: &is_coming,
+            being_scanned: &being_scanned,
+        };
+        let found = store.claim_in_line(may, now, now.after(LEASE), room, &line).await?;
+        purse.waits_in_line(found.waits_for_others);
+        Ok(found)
+    }
+
+    /// One has reserved, or was refused: the next in line may be anybody's.
+    pub(super) fn next_in_line(&self) {
+        let parts = self.parts();
+        if parts.purse.is_set() {
+            self.nudge();
+            if parts.purse.is_awaited() {
+                parts.passing.pass();
             }
         }
     }

@@ -49,7 +49,9 @@ impl Engine {
         let now = self.parts().clock.now();
         match sought(job, bought, walked.as_deref(), gone, now) {
             Ok(event) => {
-                tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
+                if self.log_limit.has_line("another id", self.parts().clock.now()) {
+                    tracing::warn!(job = %job.id, lost = %bought.1, "a transcription has another id now; it is adopted");
+                }
                 Ok(Moved::Outcome(Outcome::Step(event).into()))
             }
             Err(Missed::Fault(fault)) => Err(Stop::Fault(fault)),

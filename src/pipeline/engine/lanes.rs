@@ -12,7 +12,7 @@ use crate::domain::stage::StageKind;
 use crate::pipeline::extract::ROOM_LOOKED_FOR;
 use crate::pipeline::line::Gate;
 use crate::pipeline::windows::{self, Shut};
-use crate::store::contract::{Of, Room, StoreError};
+use crate::store::contract::{InLine, Of, Room, StoreError};
 use crate::wire::page::ListQuery;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +22,10 @@ use tokio::task::{AbortHandle, JoinSet};
 /// A moment of the wall clock is not slept up to in one go: the clock may be set meanwhile, and the machine
 /// may sleep.
 const NAP: Duration = Duration::from_secs(60);
+
+/// Those who wait for jobs that come before them ask again so soon: what another engine does with those wakes nobody
+/// here.
+const IN_LINE: Duration = Duration::from_millis(500);
 
 /// Unknown creates that one walk serves; the rest waits for the next one.
 const RESOLVED_AT_ONCE: usize = 1_000;
@@ -151,6 +155,7 @@ impl Engine {
         let gate = self.line().gate(self.parts().clock.uptime());
         // Whoever has no patience left begins nothing more, so that what is under way can come to its end.
         let gate = if self.is_patience_over(until) { Gate::Closed(Uptime(Duration::MAX)) } else { gate };
+        self.parts().purse.set_served(self.service(), gate == Gate::Open);
         let mut wake = self.look_or_wait(&gate, walks, busy);
         let trusted = self.may_buy(&gate, walks, busy, &mut wake).await?;
         let pauses = self.parts().store.pauses().await?;
@@ -160,6 +165,11 @@ impl Engine {
         wake = earlier(wake, self.opens(&windows));
         let shut = parts.purse.shut(now);
         wake = earlier(wake, parts.purse.opens(now).map(|at| at.since(now)));
+        parts.purse.excess().tell(now, false);
+        self.log_limit.tell(now, false);
+        if until == Until::Stopped {
+            wake = earlier(wake, parts.purse.excess().due(now));
+        }
         let is_off = |source: &SourceName| pauses.of(source, now).is_some() || windows.contains_key(source);
         for (lane, kind) in Work::CLAIMING {
             let closed = lane.needs_service() && !matches!(gate, Gate::Open | Gate::Asks);
@@ -171,12 +181,18 @@ impl Engine {
             if room.all > 0 {
                 let is_shut = |source: &SourceName| lane == Work::Upload && shut.is_for(source);
                 let rests = |source: &SourceName| lane.submits() && is_off(source);
-                let may = |group: &Group| self.owns(group) && !rests(&group.source) && !is_shut(&group.source);
+                let may = |group: &Group| self.owns(group) && !rests(&group.source);
                 let looked = self.parts().clock.now();
-                let begun = self.start((lane, kind), &may, room, walks, busy).await?;
+                let (begun, waits_for_others) = self.start((lane, kind), &may, room, walks, busy).await?;
+                if waits_for_others {
+                    wake = earlier(wake, Some(IN_LINE));
+                }
                 // What is due and was not claimed waits for room: the end of what has it wakes us.
                 let (full, behind_full) = (begun.all >= room.all, begun.backlog >= room.backlog);
-                let waits = |group: &Group| may(group) && !(behind_full && self.is_of_backlog(&group.source));
+                let waits = |group: &Group| {
+                    let is_full = behind_full && self.is_of_backlog(&group.source);
+                    may(group) && !is_shut(&group.source) && !is_full
+                };
                 if !full {
                     let due = self.parts().store.due_after(&[kind], &waits, looked).await?;
                     wake = earlier(wake, due.map(|due| due.since(self.parts().clock.now())));
@@ -200,7 +216,7 @@ impl Engine {
         room: Room,
         walks: &mut JoinSet<Walked>,
         busy: &mut Busy,
-    ) -> Result<Room, StoreError> {
+    ) -> Result<(Room, bool), StoreError> {
         // Many looks at once are first one look at the list. One glance at a time, begun when no look is under
         // way; what is due meanwhile is read beside it, and all of them together are no more than `READS`.
         let glances = lane == Work::Wait && busy.of(lane) == 0 && self.glances.may(self.parts().clock.uptime());
@@ -209,8 +225,8 @@ impl Engine {
             Work::Wait if glances => Room { all: GLANCED_AT_ONCE, backlog: GLANCED_AT_ONCE },
             _ => room,
         };
-        let claims = self.claims(kind, may, room).await?;
-        let begun = self.taken(&claims);
+        let InLine { claimed: claims, waits_for_others } = self.claims(kind, may, room).await?;
+        let begun = (self.taken(&claims), waits_for_others);
         if lane == Work::Resolve && !claims.is_empty() {
             let engine = Arc::clone(self);
             busy.begin(lane, walks.spawn(async move { (lane.into(), engine.resolve(claims).await) }));

@@ -155,7 +155,8 @@ impl Engine {
     pub(super) fn wait_doors<'d>(&'d self, parts: &'d Parts) -> wait::Doors<'d> {
         let Parts { client, clock, results, terms, callbacks, .. } = parts;
         let (client, clock, calls) = (&**client, &**clock, callbacks.is_some());
-        wait::Doors { client, clock, results, terms, asking: &self.asking, begun: &self.begun, calls }
+        let (asking, begun, log_limit) = (&self.asking, &self.begun, &self.log_limit);
+        wait::Doors { client, clock, results, terms, asking, begun, calls, log_limit }
     }
 
     /// Uploads, by what is said of the recording now.
@@ -179,7 +180,8 @@ impl Engine {
             .await
     }
 
-    /// What is asked before anything is sent: whether its outputs can be written, and whether it fits into a budget.
+    /// What is asked before anything is sent: whether its outputs can be written, and whether it fits into a budget;
+    /// whoever is next in line goes on.
     async fn reserved(
         &self,
         parts: &Parts,
@@ -187,11 +189,13 @@ impl Engine {
         lease: &Lease,
         of: (&Job, Option<&Pick>),
     ) -> Result<Option<Rest>, Fault> {
-        let (store, clock) = (&*parts.store, &*parts.clock);
-        if let Some(rest) = parts.writing.folders.hindered(store, clock, mount, of.0).await? {
-            return Ok(Some(rest));
-        }
-        parts.purse.before_upload((store, clock), mount, lease, of, self.service()).await
+        let doors = (&*parts.store, &*parts.clock);
+        let reserved = match parts.writing.folders.hindered(doors.0, doors.1, mount, of.0).await {
+            Ok(None) => parts.purse.before_upload(doors, mount, lease, of, self.service()).await,
+            hindered => hindered,
+        };
+        self.next_in_line();
+        reserved
     }
 
     /// A move that works in the source's folder: not begun where it is away, and dropped when it goes. A

@@ -10,7 +10,6 @@ use crate::domain::retry::{Verdict, decide};
 use crate::domain::stage::{Audio, Event, Stage, StageKind};
 use crate::pipeline::list_scan::ScanFault;
 use crate::pipeline::outcome::Outcome;
-use crate::pipeline::purse::hours;
 use crate::store::contract::{Hold, Lease, StoreError};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -55,10 +54,10 @@ impl Engine {
             self.heard_good(&job);
         }
         match &event {
-            Event::Fetched { audio } => say_excess(&job, audio),
+            Event::Fetched { audio } => self.note_excess(&job, audio, now),
             Event::Written { .. } => self.say_writable(&job),
             // What a copy of it met already.
-            Event::Failed { fault } => say_failed(&job, fault),
+            Event::Failed { fault } => self.say_failed(&job, fault, now),
             _ => {}
         }
         self.forget(job.id);
@@ -67,6 +66,15 @@ impl Engine {
         match due {
             Some(due) => job.resting(Some(due), None),
             None => job,
+        }
+    }
+
+    /// What is left of the budgets is less by what is billed beyond its reservation. Without a budget nobody minds.
+    fn note_excess(&self, job: &Job, audio: &Audio, now: Timestamp) {
+        let purse = &self.parts().purse;
+        let bill = audio.billed.or_else(|| audio.to_reserve());
+        if let (Some(charge), Some(billed), true) = (job.charges.last(), bill, purse.is_set()) {
+            purse.excess().note(job, charge, billed, now);
         }
     }
 
@@ -124,6 +132,13 @@ impl Engine {
         }
     }
 
+    fn say_failed(&self, job: &Job, fault: &Fault, now: Timestamp) {
+        match self.log_limit.has_line(fault.kind.name(), now) {
+            true => tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed"),
+            false => tracing::debug!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed"),
+        }
+    }
+
     fn say_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
             tracing::info!(source = %job.key.source, "outputs can be written again");
@@ -178,7 +193,7 @@ impl Engine {
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         self.forget(job.id);
-        say_failed(&job, &fault);
+        self.say_failed(&job, &fault, now);
         // A job past its intent cannot fail before it is known what was bought.
         let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
         let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts().retry.max)), Some(fault)));
@@ -219,21 +234,6 @@ impl Engine {
             _ => {}
         }
     }
-}
-
-/// More was billed than had been reserved: what is left of the budgets is less by that.
-fn say_excess(job: &Job, audio: &Audio) {
-    let reserved = job.charges.last().and_then(|charge| charge.reserved);
-    if let (Some(reserved), Some(billed)) = (reserved, audio.billed.or_else(|| audio.to_reserve()))
-        && billed > reserved
-    {
-        let [billed, reserved] = [billed, reserved].map(hours);
-        tracing::warn!(job = %job.id, path = %job.key.path, billed, reserved, "the service bills more than was reserved; it is taken from what is left of the budgets");
-    }
-}
-
-fn say_failed(job: &Job, fault: &Fault) {
-    tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed");
 }
 
 /// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of

@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod clock;
+pub mod line;
 pub mod mutants;
 pub mod plan;
 pub mod service;

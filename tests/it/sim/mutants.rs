@@ -25,6 +25,8 @@ pub enum Mutation {
     NoWall,
     /// Nobody looks at the windows.
     NoWindow,
+    /// Whoever is ready reserves, whoever comes before it.
+    NoLine,
 }
 
 /// A client under a mutation.

@@ -31,6 +31,7 @@ pub struct Plan {
     pub running: usize,
     pub walk_limit: u32,
     pub budget: BudgetPlan,
+    pub line: LinePlan,
     /// From this hour of the day in Paris, for so many hours, the files of `media` may be sent.
     pub window: Option<(u64, u64)>,
 }
@@ -43,6 +44,29 @@ pub struct BudgetPlan {
     pub of_media: Option<u64>,
     /// What the files say of their lengths, in seconds; the upload's answer and the bill say better.
     pub measured: Option<u64>,
+}
+
+/// Which files come first.
+#[derive(Clone, Copy, Default)]
+pub struct LinePlan {
+    /// The files of `other` come before all of `media`.
+    other_first: bool,
+    /// Of `media` the newest come first.
+    newest_first: bool,
+}
+
+impl LinePlan {
+    fn of(rng: &mut Rng) -> Self {
+        Self { other_first: rng.bool(), newest_first: rng.bool() }
+    }
+
+    pub fn priority(&self) -> &'static str {
+        if self.other_first { "priority = 5" } else { "" }
+    }
+
+    pub fn order(&self) -> &'static str {
+        if self.newest_first { "order = \"newest\"" } else { "" }
+    }
 }
 
 /// A file under one of the two sources.
@@ -84,6 +108,8 @@ pub enum Happening {
     PersonCancels,
     /// Buys again what nobody else can find out about.
     PersonPaysAgain,
+    /// Puts this file before all others.
+    PersonBumps(usize),
     /// A callback, true or not: look at every transcription now.
     Hints,
     /// The next life has another key, or speaks to another origin.
@@ -138,6 +164,12 @@ impl Plan {
         let mut events: Vec<(Duration, Happening)> =
             files.iter().enumerate().map(|(n, file)| (file.appears, Happening::Appears(n))).collect();
         happenings(rng, calm, files.len(), &mut events);
+        // By chances of its own: worlds of earlier tests stay what they were.
+        let own = &mut Rng::with_seed(seed ^ 0x11_e5);
+        let line = LinePlan::of(own);
+        for _ in 0..own.usize(0..3) {
+            events.push((calm.mul_f64(own.f64()), Happening::PersonBumps(own.usize(0..files.len()))));
+        }
         events.sort_by_key(|(at, _)| *at);
         let blows = blows(rng);
         let loses_store = [0.0, 0.1, 0.5][rng.usize(0..3)];
@@ -146,7 +178,7 @@ impl Plan {
         let weather = Weather::of(rng, calm);
         let budget = BudgetPlan::of(rng);
         let window = (rng.u32(0..3) == 0).then(|| (rng.u64(0..24), rng.u64(3..12)));
-        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget, window }
+        Self { files, events, weather, calm, blows, loses_store, uploads, running, walk_limit, budget, line, window }
     }
 }
 

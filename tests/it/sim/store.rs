@@ -1,7 +1,8 @@
 //! The queue on a disk that forgets, with a place to crash before and after every step.
 
+use crate::sim::line::LineLaw;
 use crate::sim::world::{World, must_be_kept};
-use scribed::domain::budget::{Limit, Over};
+use scribed::domain::budget::{Account, Limit, Over};
 use scribed::domain::charge::Charge;
 use scribed::domain::due_limit::Waits;
 use scribed::domain::job::{Job, JobKey, Stamp};
@@ -12,8 +13,8 @@ use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Alike, Bought, Claimed, Counts, Filter, Hold, Lease, NewestPurchase, Note, Of, Room, Store, StoreError,
-    Those, Twin,
+    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of, Room,
+    Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
@@ -50,6 +51,9 @@ pub struct SimStore {
     pub believed: bool,
     /// Mutation: what is reserved need not fit.
     pub boundless: bool,
+    /// Mutation: jobs reserve as they come.
+    pub unordered: bool,
+    line: LineLaw,
 }
 
 impl SimStore {
@@ -59,7 +63,17 @@ impl SimStore {
         let barrier =
             SimBarrier { world: Arc::clone(world), disk: disk.clone(), life, late_intent: Arc::clone(&late_intent) };
         let inner = QueueStore::open(Box::new(disk.clone()), Arc::new(disk), Box::new(barrier)).unwrap();
-        Self { world: Arc::clone(world), life, inner, intent_first, late_intent, believed: false, boundless: false }
+        Self {
+            world: Arc::clone(world),
+            life,
+            inner,
+            intent_first,
+            late_intent,
+            believed: false,
+            boundless: false,
+            unordered: false,
+            line: LineLaw::default(),
+        }
     }
 
     async fn point(&self, name: &str) {
@@ -120,7 +134,33 @@ impl Store for SimStore {
         self.inner.claim_within(kinds, of, now, until, room).await
     }
 
+    async fn claim_in_line(
+        &self,
+        of: Of<'_>,
+        now: Timestamp,
+        until: Timestamp,
+        room: Room,
+        line: &BudgetLine<'_>,
+    ) -> Result<InLine, StoreError> {
+        let found = match self.unordered {
+            true => {
+                let claimed = self.inner.claim_within(&[StageKind::Probed], of, now, until, room).await?;
+                InLine { claimed, waits_for_others: false }
+            }
+            false => self.inner.claim_in_line(of, now, until, room, line).await?,
+        };
+        let may_buy = |job: &Job| self.world.may_buy(job.key.tag());
+        self.line.claimed(&self.inner, &found.claimed, (now, line.limits), may_buy).await;
+        Ok(found)
+    }
+
+    async fn goes_without_reserving(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.line.asked(lease.job);
+        self.inner.goes_without_reserving(lease).await
+    }
+
     async fn arrange(&self, standings: Standings) -> Result<(), StoreError> {
+        self.line.arranged(&standings);
         self.inner.arrange(standings).await
     }
 
@@ -296,13 +336,23 @@ impl Store for SimStore {
     async fn reserve(&self, lease: &Lease, charge: &Charge, wall: &[Limit]) -> Result<Result<(), Over>, StoreError> {
         self.point("reserve").await;
         let wall = if self.boundless { &[] } else { wall };
+        let is_first = self.inner.job(lease.job).await?.is_some_and(|job| job.held().is_none());
         let reserved = self.inner.reserve(lease, charge, wall).await;
+        self.line.asked(lease.job);
+        if is_first && matches!(reserved, Ok(Ok(()))) && !self.boundless {
+            let wrong = self.line.reserved(&self.inner, lease.job, charge, wall).await;
+            self.world.service.ledger().wrongs.extend(wrong);
+        }
         self.point("reserve").await;
         reserved
     }
 
-    async fn used(&self, limits: &[Limit]) -> Result<Vec<u64>, StoreError> {
-        self.inner.used(limits).await
+    async fn accounts(&self, limits: &[Limit]) -> Result<Vec<Account>, StoreError> {
+        self.inner.accounts(limits).await
+    }
+
+    async fn unclaimed(&self) -> Result<Vec<(Timestamp, u64)>, StoreError> {
+        self.inner.unclaimed().await
     }
 
     async fn settle(&self) -> Result<(), StoreError> {

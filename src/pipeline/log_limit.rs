@@ -1,0 +1,80 @@
+//! One cause that meets thousands of files does not fill the log with thousands of lines: the first few are logged
+//! each, the others are counted and told together.
+
+use crate::domain::names::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Lines for one cause …
+const LINES: u32 = 20;
+
+/// … in so long.
+const WINDOW: Duration = Duration::from_secs(3600);
+
+/// What was logged of each cause.
+#[derive(Debug, Default)]
+pub struct LogLimit(Mutex<BTreeMap<&'static str, Logged>>);
+
+#[derive(Debug)]
+struct Logged {
+    since: Timestamp,
+    lines: u32,
+    more: u64,
+}
+
+impl LogLimit {
+    /// Whether one more file has a line of its own; else it is counted.
+    pub fn has_line(&self, cause: &'static str, now: Timestamp) -> bool {
+        self.tell(now, false);
+        let mut all = self.logged();
+        let logged = all.entry(cause).or_insert(Logged { since: now, lines: 0, more: 0 });
+        if logged.lines < LINES {
+            logged.lines += 1;
+            return true;
+        }
+        logged.more += 1;
+        false
+    }
+
+    /// Tells what was only counted, of the causes whose hour is over; `is_last`: of all.
+    pub fn tell(&self, now: Timestamp, is_last: bool) {
+        let mut all = self.logged();
+        for (cause, logged) in all.iter().filter(|(_, logged)| is_last || logged.is_over(now)) {
+            if logged.more > 0 {
+                let more = logged.more;
+                tracing::warn!(
+                    cause,
+                    files = more,
+                    "{more} more files met the same ({cause}) and have no line of their own; `scribed jobs` lists them with their reasons"
+                );
+            }
+        }
+        all.retain(|_, logged| !is_last && !logged.is_over(now));
+    }
+
+    fn logged(&self) -> MutexGuard<'_, BTreeMap<&'static str, Logged>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Logged {
+    fn is_over(&self, now: Timestamp) -> bool {
+        now.since(self.since) >= WINDOW
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_of_a_cause_have_lines_and_the_others_are_counted_until_its_hour_is_over() {
+        let limit = LogLimit::default();
+        let has_line = |cause, second: i64| limit.has_line(cause, Timestamp(second * 1000));
+        assert_eq!((0..1000).filter(|n| has_line("refused", *n)).count(), 20);
+        assert!(has_line("dead", 5), "each cause by itself");
+        assert_eq!(limit.logged()["refused"].more, 980);
+        assert!(has_line("refused", 3600));
+    }
+}
