@@ -37,6 +37,7 @@ use crate::store::copy::{self, CopyRoom};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
 use crate::web::receiver::{self, Receiving};
+use owning::Owning;
 use reqwest::Url;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -46,7 +47,6 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
-use owning::Owning;
 use ways::{Embedded, Ways, ways};
 
 mod owning;

@@ -53,7 +53,10 @@ impl House {
     /// # Errors
     /// That it is not.
     pub async fn stands(&self, stop: &CancellationToken) -> Result<(), StoreError> {
-        let Some(Owning { installation, .. }) = &self.owning else { return Ok(stop.cancelled().await) };
+        let Some(Owning { installation, .. }) = &self.owning else {
+            stop.cancelled().await;
+            return Ok(());
+        };
         loop {
             tokio::select! {
                 biased;
@@ -75,7 +78,7 @@ impl House {
     pub(super) async fn own_changed(&self, old: &Setup, new: &Setup) {
         let Some(owning) = &self.owning else { return };
         own(new, &owning.installation, &self.store);
-        for (_, mount) in &old.mounts {
+        for mount in old.mounts.values() {
             let stays = new.mounts.values().any(|other| other.source().folder == mount.source().folder);
             if !stays {
                 mount.release().await;

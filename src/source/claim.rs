@@ -32,6 +32,9 @@ const YIELDS: Duration = Duration::from_secs(70);
 /// Where a file system has no locks, two may have written at the same moment: the later one stands.
 const TWO_WRITES: Duration = Duration::from_secs(3);
 
+/// So often it is looked again where others have written meanwhile: other sources of one run come at the same moment.
+const OVERTAKEN: u32 = 8;
+
 /// How a run works in a folder.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
@@ -115,14 +118,7 @@ impl Claim {
         terms: Option<Terms>,
     ) -> Self {
         let kept = load(&file, folder);
-        let inner = Inner {
-            kept,
-            held: false,
-            sign: (0, None),
-            closed_until: None,
-            accepted: None,
-            is_told: false,
-        };
+        let inner = Inner { kept, held: false, sign: (0, None), closed_until: None, accepted: None, is_told: false };
         let (source, folder) = (source.clone(), folder.to_owned());
         Self { source, folder, file, installation, terms, inner: Mutex::new(inner) }
     }
@@ -132,7 +128,13 @@ impl Claim {
     /// # Errors
     /// [`Stranger`].
     pub fn look(&self, known: Option<&Known>, at: At) -> Result<Answer, Stranger> {
-        self.decide(known, at, self.terms.is_some())
+        for _ in 0..OVERTAKEN {
+            if let Some(answer) = self.decide(known, at, self.terms.is_some())? {
+                return Ok(answer);
+            }
+        }
+        let then = "it is looked at again in a moment".to_owned();
+        Err(refused("is being claimed by others at this moment".to_owned(), then))
     }
 
     /// Whether another installation works in the folder, which is not the one that is known. Blocks.
@@ -148,7 +150,8 @@ impl Claim {
         self.inner().kept.id.clone().map(Known::Marker)
     }
 
-    fn decide(&self, known: Option<&Known>, at: At, works: bool) -> Result<Answer, Stranger> {
+    /// `None`: somebody else has written into the marker meanwhile, maybe another source of this run.
+    fn decide(&self, known: Option<&Known>, at: At, works: bool) -> Result<Option<Answer>, Stranger> {
         // What is written into the state directory from here on might go into another's.
         if self.terms.is_some() && !self.installation.is_still_there() {
             return Err(self.without_state());
@@ -163,7 +166,7 @@ impl Claim {
             }
             Err(error) => {
                 self.unguarded(&error.to_string());
-                return Ok(Answer::Open);
+                return Ok(Some(Answer::Open));
             }
         };
         let mut inner = self.inner();
@@ -171,7 +174,8 @@ impl Claim {
         let me = self.me();
         if works && known.is_none() && inner.kept.past.runs.is_empty() && found != Found::Nothing {
             inner.kept.past.met = true;
-            inner.kept.id = marker::read(&self.folder).ok().flatten().filter(|id| !id.is_empty()).or(inner.kept.id.take());
+            inner.kept.id =
+                marker::read(&self.folder).ok().flatten().filter(|id| !id.is_empty()).or(inner.kept.id.take());
         }
         let life = self.life(&found);
         let key = key(&found, life);
@@ -182,24 +186,24 @@ impl Claim {
         match (decided, found) {
             (Standing::Taken { left, copy }, Found::Owned(owner)) => Err(self.taken(&mut inner, &owner, left, copy)),
             (Standing::Yielded { left }, _) => Err(yielded(left)),
-            _ if !works => Ok(Answer::Open),
+            _ if !works => Ok(Some(Answer::Open)),
             (Standing::Held, Found::Owned(owner)) => {
-                self.keep_up(&mut inner, owner, at);
-                self.open(&mut inner, at)
+                self.keep_up(&mut inner, *owner, at);
+                self.open(&mut inner, at).map(Some)
             }
             // It is marked when something is seen in it.
-            (Standing::Free { .. }, Found::Blank) if !matches!(known, Some(Known::Marker(_))) => Ok(Answer::Open),
-            (Standing::Free { .. }, _) if inner.accepted.as_ref() == Some(&key) => self.open(&mut inner, at),
-            (Standing::Free { doubtful }, found) => {
-                self.take(&mut inner, known, (found, key), doubtful, at)?;
-                self.open(&mut inner, at)
-            }
+            (Standing::Free { .. }, Found::Blank) if !matches!(known, Some(Known::Marker(_))) => Ok(Some(Answer::Open)),
+            (Standing::Free { .. }, _) if inner.accepted.as_ref() == Some(&key) => self.open(&mut inner, at).map(Some),
+            (Standing::Free { doubtful }, found) => match self.take(&mut inner, known, (found, key), doubtful, at)? {
+                true => self.open(&mut inner, at).map(Some),
+                false => Ok(None),
+            },
             (Standing::Held | Standing::Taken { .. }, _) => {
                 drop(inner);
                 if let Some(Known::FileSystem(_)) = known {
                     self.unguarded("nothing can be written there");
                 }
-                Ok(Answer::Open)
+                Ok(Some(Answer::Open))
             }
         }
     }
@@ -236,7 +240,7 @@ impl Claim {
         let Ok(found @ Found::Owned(_)) = lease::found(&self.folder) else { return };
         let Found::Owned(owner) = &found else { return };
         if owner.run == self.installation.run && !owner.released {
-            let ended = Owner { released: true, alive: iso::write(wall), ..owner.clone() };
+            let ended = Owner { released: true, alive: iso::write(wall), ..(**owner).clone() };
             if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
                 tracing::debug!(source = %self.source, %error, "the end could not be written into the folder's marker");
             }
@@ -333,14 +337,17 @@ impl Claim {
         let renewals = owner.renewals + 1;
         let alive = iso::write(at.wall);
         let sign = Owner { renewals, alive, released: false, ..owner.clone() };
-        match lease::write(&self.folder, "", &Found::Owned(owner), &sign) {
+        match lease::write(&self.folder, "", &Found::Owned(Box::new(owner)), &sign) {
             Ok(Wrote::Overtaken) => {}
             Ok(_) => inner.sign = (renewals, Some(at.uptime)),
-            Err(error) => tracing::warn!(source = %self.source, %error, "no sign of life could be written into the folder's marker"),
+            Err(error) => {
+                tracing::warn!(source = %self.source, %error, "no sign of life could be written into the folder's marker")
+            }
         }
     }
 
     /// Writes itself into the marker; what is remembered of it first, so that a crash in between costs nothing.
+    /// `false`: somebody else has written there meanwhile.
     fn take(
         &self,
         inner: &mut Inner,
@@ -348,7 +355,7 @@ impl Claim {
         (found, key): (Found, String),
         doubtful: bool,
         at: At,
-    ) -> Result<(), Stranger> {
+    ) -> Result<bool, Stranger> {
         let mut me = self.me();
         let mut runs = vec![me.run.clone()];
         if let Found::Owned(owner) = &found {
@@ -371,10 +378,7 @@ impl Claim {
             _ => String::new(),
         };
         match lease::write(&self.folder, &id, &found, &me) {
-            Ok(Wrote::Overtaken) => {
-                let then = "it is looked at again in a moment".to_owned();
-                return Err(refused("was claimed by somebody else at this moment".to_owned(), then));
-            }
+            Ok(Wrote::Overtaken) => return Ok(false),
             Ok(wrote) => {
                 (inner.held, inner.sign) = (true, (0, Some(at.uptime)));
                 let settles = if wrote == Wrote::Unlocked { TWO_WRITES } else { Duration::ZERO };
@@ -389,7 +393,7 @@ impl Claim {
         if doubtful {
             self.tell_takeover(&found);
         }
-        Ok(())
+        Ok(true)
     }
 
     fn tell_takeover(&self, found: &Found) {
@@ -440,7 +444,8 @@ impl Claim {
 
     fn without_state(&self) -> Stranger {
         let state = self.installation.path.display();
-        let why = format!("is left alone: the state directory {state} was deleted or replaced while scribed runs on it");
+        let why =
+            format!("is left alone: the state directory {state} was deleted or replaced while scribed runs on it");
         refused(why, "nothing more is bought; scribed has to be started again".to_owned())
     }
 
@@ -565,7 +570,7 @@ mod tests {
 
         fn owner(&self) -> Owner {
             match lease::found(&self.media()).unwrap() {
-                Found::Owned(owner) => owner,
+                Found::Owned(owner) => *owner,
                 other => panic!("{other:?}"),
             }
         }
@@ -661,6 +666,22 @@ mod tests {
     }
 
     #[test]
+    fn sources_of_one_run_that_come_at_the_same_moment_all_have_the_folder() {
+        for _ in 0..50 {
+            let site = Site::new();
+            let one = site.works("a");
+            std::thread::scope(|scope| {
+                let all = ["one", "two", "three", "four"].map(|name| {
+                    let (file, installation) = (site.top.path().join(name), Arc::clone(&one.installation));
+                    let claim = Claim::new(&SourceName::new(name), &site.media(), file, installation, one.terms);
+                    scope.spawn(|| site.look(&{ claim }, 0))
+                });
+                all.into_iter().for_each(|one| assert_eq!(one.join().unwrap(), Ok(Answer::Open)));
+            });
+        }
+    }
+
+    #[test]
     fn a_folder_within_anothers_folder_is_not_ones_own() {
         let site = Site::new();
         let inner = site.media().join("a/b");
@@ -680,7 +701,8 @@ mod tests {
         let files = || {
             let read = |path: PathBuf| (fs::read(&path).unwrap(), path);
             let all = walkdir::WalkDir::new(site.top.path()).into_iter().flatten();
-            let mut all: Vec<_> = all.filter(|one| one.file_type().is_file()).map(|one| read(one.into_path())).collect();
+            let mut all: Vec<_> =
+                all.filter(|one| one.file_type().is_file()).map(|one| read(one.into_path())).collect();
             all.sort();
             all
         };

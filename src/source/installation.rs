@@ -72,9 +72,9 @@ impl Installation {
             // Somebody may have changed its permissions, and some disks number their files anew.
             Ok((now, state)) => {
                 let halves = |text: &str| text.split_once('-').map(|(one, two)| (one.to_owned(), two.to_owned()));
-                let is_same_file = halves(&now).zip(halves(&self.directory)).is_some_and(|(now, then)| {
-                    now.0 == then.0 || now.1 == then.1
-                });
+                let is_same_file = halves(&now)
+                    .zip(halves(&self.directory))
+                    .is_some_and(|(now, then)| now.0 == then.0 || now.1 == then.1);
                 is_same_file && state == self.state
             }
             Err(error) => error.kind() != io::ErrorKind::NotFound,

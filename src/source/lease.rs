@@ -85,7 +85,7 @@ fn parse(text: &[u8]) -> Found {
     let Some(owner) = lines.filter_map(|line| line.strip_prefix(LABEL.as_bytes())).next() else {
         return Found::Nobody { damaged: false };
     };
-    serde_json::from_slice(owner).map_or(Found::Nobody { damaged: true }, Found::Owned)
+    serde_json::from_slice(owner).map_or(Found::Nobody { damaged: true }, |owner| Found::Owned(Box::new(owner)))
 }
 
 #[cfg(test)]
@@ -112,12 +112,12 @@ mod tests {
         for run in ["a longer name of a run", "short"] {
             let before = found(at).unwrap();
             assert_eq!(write(at, id, &before, &owner(run)).unwrap(), Wrote::Alone);
-            assert_eq!(found(at).unwrap(), Found::Owned(owner(run)));
+            assert_eq!(found(at).unwrap(), Found::Owned(Box::new(owner(run))));
             assert_eq!(recognise(at, Some(&known)), Ok(()));
             assert_eq!(learn(at, None).unwrap(), known, "whoever comes, also an older release, knows it by its id");
         }
         assert_eq!(write(at, id, &nobody, &owner("late")).unwrap(), Wrote::Overtaken);
-        assert_eq!(found(at).unwrap(), Found::Owned(owner("short")));
+        assert_eq!(found(at).unwrap(), Found::Owned(Box::new(owner("short"))));
         fs::write(at.join(MARKER), "").unwrap();
         assert_eq!(found(at).unwrap(), Found::Blank);
         assert_eq!(write(at, id, &Found::Blank, &owner("by hand")).unwrap(), Wrote::Alone);

@@ -54,7 +54,7 @@ pub struct Away {
     what: &'static str,
     folder: PathBuf,
     why: String,
-    refused: Option<Refused>,
+    refused: Option<Box<Refused>>,
 }
 
 impl Away {
@@ -378,7 +378,7 @@ impl Mount {
 
     fn away_because(&self, why: String, refused: Option<Refused>) -> Away {
         let what = if self.bucket.is_some() { "bucket" } else { "folder" };
-        Away { what, folder: self.source.folder.clone(), why, refused }
+        Away { what, folder: self.source.folder.clone(), why, refused: refused.map(Box::new) }
     }
 
     /// Learns what the folder is known by, unless that is known. To be called when something of the

@@ -54,7 +54,9 @@ impl Owner {
     /// Who it is, for people.
     pub fn described(&self) -> String {
         let Self { path, host, pid, since, alive, .. } = self;
-        format!("the state directory {path} on the machine {host} (process {pid}, since {since}, last sign of life {alive})")
+        format!(
+            "the state directory {path} on the machine {host} (process {pid}, since {since}, last sign of life {alive})"
+        )
     }
 }
 
@@ -71,7 +73,7 @@ pub enum Found {
         damaged: bool,
     },
     /// This one.
-    Owned(Owner),
+    Owned(Box<Owner>),
 }
 
 /// What is known of an owner's process.
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn another_one_is_let_work_while_it_may_live() {
-        let other = Found::Owned(owner("other", "its", "there"));
+        let other = Found::Owned(Box::new(owner("other", "its", "there")));
         let (past, minutes) = (past(&["now"], false), |n: u64| Some(Duration::from_secs(n * 60)));
         let taken = |left| Standing::Taken { left, copy: false };
         assert_eq!(asked(&other, &past, Life::Lives, u64::MAX), taken(None), "however long it says nothing");
@@ -219,22 +221,22 @@ mod tests {
         assert_eq!(asked(&other, &past, Life::Unknown, 45 * 60), free(true));
         assert_eq!(asked(&other, &past, Life::Dead, 0), free(true));
         let Found::Owned(other) = other else { unreachable!() };
-        let released = Found::Owned(Owner { released: true, ..other.clone() });
+        let released = Found::Owned(Box::new(Owner { released: true, ..*other.clone() }));
         assert_eq!(asked(&released, &past, Life::Unknown, 0), free(true));
-        let hasty = Found::Owned(Owner { term_seconds: 0, ..other });
+        let hasty = Found::Owned(Box::new(Owner { term_seconds: 0, ..*other }));
         assert_eq!(asked(&hasty, &past, Life::Unknown, 0), taken(minutes(1)), "no term is that short");
     }
 
     #[test]
     fn ones_own_state_goes_on_wherever_it_lies() {
-        let killed = |host: &str| Found::Owned(owner("mine", "before", host));
+        let killed = |host: &str| Found::Owned(Box::new(owner("mine", "before", host)));
         let past = past(&["before"], false);
         assert_eq!(asked(&killed("here"), &past, Life::Unknown, 0), free(false), "the queue's lock says it has ended");
         let Found::Owned(there) = killed("there") else { unreachable!() };
-        let moved = Found::Owned(Owner { released: true, ..there.clone() });
+        let moved = Found::Owned(Box::new(Owner { released: true, ..*there.clone() }));
         assert_eq!(asked(&moved, &past, Life::Unknown, 0), free(false));
         let renamed = Owner { path: "/old".to_owned(), ..owner("mine", "before", "here") };
-        assert_eq!(asked(&Found::Owned(renamed), &past, Life::Unknown, 0), free(false), "the same directory");
+        assert_eq!(asked(&Found::Owned(Box::new(renamed)), &past, Life::Unknown, 0), free(false), "the same directory");
         let copied = Found::Owned(there);
         let taken = Standing::Taken { left: Some(Duration::from_secs(2700)), copy: true };
         assert_eq!(asked(&copied, &past, Life::Unknown, 0), taken, "a copy of it may run there");
@@ -243,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_old_copy_of_the_state_that_was_put_back_is_doubtful() {
-        let later = Found::Owned(owner("mine", "a later run", "here"));
+        let later = Found::Owned(Box::new(owner("mine", "a later run", "here")));
         assert_eq!(asked(&later, &past(&["before"], false), Life::Unknown, 0), free(true));
     }
 

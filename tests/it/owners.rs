@@ -305,7 +305,11 @@ fn a_marker_that_is_none_is_told_and_the_work_goes_on_where_it_went_on_before() 
     fs::create_dir(&marker).unwrap();
     site.put("inbox", names("f", 1));
     let ran = site.run("a", &["once"]);
-    assert_eq!((ran.code, ran.stderr.matches("a second installation there would not be noticed").count()), (0, 1), "{ran:?}");
+    assert_eq!(
+        (ran.code, ran.stderr.matches("a second installation there would not be noticed").count()),
+        (0, 1),
+        "{ran:?}"
+    );
     fs::remove_dir(&marker).unwrap();
     fs::write(&marker, "somebody's id\nand a shopping list\n").unwrap();
     site.put("inbox", names("g", 1));
@@ -337,18 +341,36 @@ fn a_folder_that_is_taken_out_of_the_configuration_is_given_back() {
 }
 
 #[test]
-fn sources_of_one_installation_share_folders() {
+fn sources_of_one_installation_share_a_folder() {
     let site = Site::new(&["a"]);
-    site.configure("a", "a", "inbox/deep");
-    let more = "[[source]]\nname = \"all\"\nfolder = \"inbox\"\nsettle = \"20ms\"\nexclude = [\"deep/**\"]\n\
-                [[source]]\nname = \"again\"\nfolder = \"inbox\"\nsettle = \"20ms\"\ninclude = [\"*.mp3\"]\n";
+    let more = "[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\n";
     let text = fs::read_to_string(site.bed.path("a.toml")).unwrap();
     fs::write(site.bed.path("a.toml"), text + more).unwrap();
-    site.put("inbox/deep", names("d", 2));
     site.put("inbox", names("f", 2));
+    fs::create_dir(site.bed.path("other")).unwrap();
+    site.put("other", names("o", 2));
+    fs::write(site.bed.path("inbox/list.csv"), "path\n../other/o0.wav\n../other/o1.wav\n").unwrap();
     for _ in 0..2 {
         let ran = site.run("a", &["once", "--json"]);
         assert!(ran.code == 0 && !ran.stderr.contains("installation"), "{ran:?}");
     }
     site.assert_each_once(4);
+}
+
+#[test]
+fn a_list_that_two_installations_read_is_bought_once() {
+    let site = Site::new(&["a", "b"]);
+    for name in ["a", "b"] {
+        let text = fs::read_to_string(site.bed.path(format!("{name}.toml"))).unwrap();
+        let text =
+            text.replace("folder = \"inbox\"", "manifest = \"inbox/*.csv\"").replace("existing = \"transcribe\"\n", "");
+        fs::write(site.bed.path(format!("{name}.toml")), text).unwrap();
+    }
+    site.put("inbox", names("f", 3));
+    fs::write(site.bed.path("inbox/list.csv"), "path\nf0.wav\nf1.wav\nf2.wav\n").unwrap();
+    let daemons = ["a", "b"].map(|name| site.daemon(name));
+    eventually("all is written", || names("f", 3).iter().all(|name| site.is_written(name)));
+    eventually("one is refused", || !(site.frozen("a") + &site.frozen("b")).is_empty());
+    assert!(daemons.map(stopped).iter().all(|ran| ran.code == 0));
+    site.assert_each_once(3);
 }
