@@ -14,6 +14,10 @@ pub enum Point {
     MarkerMade,
     /// It holds its id.
     MarkerWritten,
+    /// Who works in the folder is about to be written into its marker.
+    OwnerWriting,
+    /// It stands there.
+    OwnerWritten,
     /// What the folder is known by lies under a temporary name.
     FolderBegun,
     /// It is kept.
@@ -123,6 +127,7 @@ impl Point {
     pub fn all() -> Vec<Self> {
         use Point as P;
         let mut all = vec![P::MarkerMade, P::MarkerWritten, P::FolderBegun, P::FolderKept, P::Admitting, P::Admitted];
+        all.extend([P::OwnerWriting, P::OwnerWritten]);
         let by_others = [StageKind::Found, StageKind::Cancelled];
         let committed = StageKind::ALL.into_iter().filter(|kind| !by_others.contains(kind));
         all.extend(committed.flat_map(|kind| [P::Committing(kind), P::Committed(kind)]));

@@ -40,6 +40,7 @@ use crate::store::copy::{self, CopyRoom};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
 use crate::web::receiver::{self, Receiving};
+use owning::Owning;
 use reqwest::Url;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -52,6 +53,7 @@ use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 use ways::{Embedded, Ways, ways};
 
+mod owning;
 mod reload;
 mod ways;
 
@@ -175,6 +177,8 @@ pub struct House {
     embedded: Mutex<Option<Embedded>>,
     receiving: Option<Receiving>,
     born: (Timestamp, Uptime),
+    /// Where it is this one who works in the folders.
+    owning: Option<Owning>,
 }
 
 impl House {
@@ -238,7 +242,7 @@ impl House {
         let receiving = ear.map(|ear| ear.start(&engines));
         let (setup, _) = watch::channel(Arc::new(setup));
         let embedded = Mutex::new(embedded);
-        Ok(Self { store, engines, clock, system, ground, setup, embedded, receiving, born })
+        Ok(Self { store, engines, clock, system, ground, setup, embedded, receiving, born, owning: None })
     }
 
     /// What is configured now.
@@ -255,6 +259,7 @@ impl House {
         let lists_of = |name: &SourceName| setup.lists.iter().find(|lists| lists.mount().source().name == *name);
         let each = setup.mounts.iter().map(|(name, mount)| (name, mount, lists_of(name)));
         let each = each.map(|(name, mount, lists)| async move {
+            mount.claimed().await;
             let admitted = || self.engines.nudge();
             let (store, clock) = (&*self.store, &*self.clock);
             if let Some(lists) = lists {
@@ -293,6 +298,7 @@ impl House {
         let (store, clock) = (&*self.store, &*self.clock);
         let scan = |mount| Scan { mount, store, clock, admitted: &admitted, on_folder: None };
         let setup = self.setup();
+        futures_util::future::join_all(setup.mounts.values().map(|mount| mount.claimed())).await;
         let doors = lists::Doors { store, clock, admitted: &admitted, chosen: setup.purse.chosen() };
         plan_run::admit(plan, &setup.mounts, &scan, Listed { lists: &setup.lists, doors }).await
     }
@@ -395,7 +401,11 @@ impl House {
         if let Some(embedded) = self.embedded.into_inner() {
             embedded.running.shutdown().await;
         }
-        self.store.settle().await
+        let settled = self.store.settle().await;
+        if let Some(owning) = self.owning {
+            owning.end(&self.setup.borrow().mounts.clone()).await;
+        }
+        settled
     }
 }
 

@@ -362,12 +362,15 @@ pub mod source {
     pub mod bookmark;
     pub mod bucket;
     pub mod choice;
+    pub mod claim;
     pub mod disk;
     pub mod fixity;
     pub mod folder;
     pub mod ignore;
     pub mod ignoring;
+    pub mod installation;
     pub mod intake;
+    pub mod lease;
     pub mod likeness;
     pub mod listing;
     /// Lists of recordings: which files they are, and what their rows say.
@@ -388,6 +391,7 @@ pub mod source {
     pub mod mount_table;
     pub mod objects;
     pub mod ours;
+    pub mod owner;
     pub mod pages;
     pub mod place;
     pub mod reopen;

@@ -157,7 +157,15 @@ async fn pass(
             () = over.cancelled() => Ok((Vec::new(), None)),
         }
     };
-    let (found, ended, ()) = tokio::join!(found_all, work, show);
+    let stands = async {
+        let stood = house.stands(&over).await;
+        if stood.is_err() {
+            stop.cancel();
+        }
+        stood
+    };
+    let (found, ended, (), stood) = tokio::join!(found_all, work, show, stands);
+    stood?;
     let (away, left_out) = found?;
     Ok(Passed { away, left_out, ended: ended? })
 }

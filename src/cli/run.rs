@@ -64,6 +64,7 @@ async fn work(
         tokio::spawn(async move { serve(listening, latest, &stop).await })
     };
     let watch = ends(stop, house.watch(stop));
+    let stands = ends(stop, house.stands(stop));
     let told = async {
         supervisor.ready();
         stop.cancelled().await;
@@ -72,7 +73,9 @@ async fn work(
     };
     let lives = supervisor.watch_over(house, stop);
     let reloads = reloads.carry_out(context, house, || renew(&latest, house, &orders), &supervisor, stop);
-    let (engine, watch, (), (), (), ()) = tokio::join!(joined(engine), watch, joined(control), lives, told, reloads);
+    let (engine, watch, stands, (), (), (), ()) =
+        tokio::join!(joined(engine), watch, stands, joined(control), lives, told, reloads);
+    stands?;
     engine?;
     watch?;
     Ok(())

@@ -154,7 +154,7 @@ pub async fn daemon_or<T>(
 /// # Errors
 /// See [`Failure`]; where a daemon or a pass has the queue, which.
 pub async fn house(config: &Config, rebuild: bool) -> Result<House, Failure> {
-    match when_free(config, async || House::open(config, rebuild).await).await {
+    match when_free(config, async || House::open(config, rebuild).await?.owning().await).await {
         Ok(house) => Ok(house),
         Err(failure) => Err(taken(config, failure).await),
     }

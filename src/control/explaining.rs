@@ -242,7 +242,11 @@ fn told(seen: &Seen) -> (Verdict, String, &'static str) {
 }
 
 fn told_away(away: &Away) -> (Verdict, String, &'static str) {
-    (Verdict::Missing, away.to_string(), "nothing of this source changes until its folder is back")
+    let next = match away.refused() {
+        Some(_) => "nothing here: what works in the folder now transcribes what lies there",
+        None => "nothing of this source changes until its folder is back",
+    };
+    (Verdict::Missing, away.to_string(), next)
 }
 
 /// The source whose folder this is, by whatever name.

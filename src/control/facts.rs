@@ -95,11 +95,16 @@ async fn frozen(hands: &Hands, job: &Job) -> Option<Fact> {
     if matches!(job.stage.kind(), StageKind::Submitting | StageKind::Submitted | StageKind::Following) {
         return None;
     }
-    let away = match hands.mounts.get(&job.key.source) {
-        Some(mount) => mount.there_now().await.err()?.to_string(),
-        None => format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str()),
+    let back = "bring the folder back: it goes on by itself then";
+    let (away, mend) = match hands.mounts.get(&job.key.source) {
+        Some(mount) => {
+            let away = mount.there_now().await.err()?;
+            // What is to be done is among those words then.
+            let mend = if away.refused().is_some() { "leave the folder to one installation" } else { back };
+            (away.to_string(), mend)
+        }
+        None => (format!("no source in jobs.toml is named {:?} any more", job.key.source.as_str()), back),
     };
-    let mend = "bring the folder back: it goes on by itself then";
     Some(keeps(FactKind::Frozen, format!("its source is frozen: {away}"), Some(mend)))
 }
 

@@ -7,7 +7,8 @@ use crate::domain::path::RelPath;
 use crate::source::ignore::MARKER;
 use crate::source::kept;
 use crate::source::mount_table;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use crate::source::owner::Refused;
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -50,6 +51,11 @@ impl Memory {
     /// Where it is kept how far a scan has come.
     pub fn bookmark(&self) -> PathBuf {
         self.file.with_extension("scan")
+    }
+
+    /// Where it is kept who worked there.
+    pub fn claim(&self) -> PathBuf {
+        self.file.with_extension("claim")
     }
 
     /// Where it is kept when it was scanned last.
@@ -113,6 +119,9 @@ pub enum Stranger {
         /// What it lay on.
         before: String,
     },
+    /// It is there, and not ours to work in.
+    #[error("{}", .0.why)]
+    Refused(Refused),
 }
 
 /// Whether this is the folder that is known. An empty marker is a person's word that it is.
@@ -149,6 +158,10 @@ pub fn is_blank(folder: &Path) -> bool {
 fn words(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "is not there".to_owned(),
+        _ if is_no_file(error) => format!(
+            "has something else in the place of its marker: {MARKER} in it is a link or a folder, or no plain file; take \
+             it away, and make an empty file {MARKER} there"
+        ),
         _ => format!("does not answer: {error}"),
     }
 }
@@ -170,29 +183,46 @@ pub fn learn(folder: &Path, was: Option<&Known>) -> io::Result<Known> {
     }
 }
 
+/// Something else stands where the marker is to be.
+pub(super) fn is_no_file(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::LOOP | Errno::ISDIR | Errno::NXIO))
+}
+
+/// Nobody can write there.
 fn is_read_only(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::OPNOTSUPP))
 }
 
 /// The id in the marker; `None` where there is no such file.
-fn read(folder: &Path) -> io::Result<Option<String>> {
+pub(super) fn read(folder: &Path) -> io::Result<Option<String>> {
     match open(folder, OFlags::RDONLY) {
         Err(Errno::NOENT) => Ok(None),
         opened => id_in(&opened?).map(Some),
     }
 }
 
-fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
+/// A link, a folder or a pipe of that name is none of ours.
+pub(super) fn open(folder: &Path, how: OFlags) -> Result<File, Errno> {
     let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644)).map(File::from)
+    let file = File::from(rustix::fs::open(folder.join(MARKER), flags, Mode::from_raw_mode(0o644))?);
+    let is_file = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile;
+    if is_file { Ok(file) } else { Err(Errno::ISDIR) }
 }
 
 /// Its first line.
 fn id_in(file: &File) -> io::Result<String> {
     let mut text = Vec::new();
-    file.take(200).read_to_end(&mut text)?;
+    file.take(LONGEST_ID).read_to_end(&mut text)?;
+    Ok(id_of(&text))
+}
+
+const LONGEST_ID: u64 = 200;
+
+/// Of the text of a marker.
+pub(super) fn id_of(text: &[u8]) -> String {
+    let text = &text[..text.len().min(LONGEST_ID as usize)];
     let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(String::from_utf8_lossy(line).trim().to_owned())
+    String::from_utf8_lossy(line).trim().to_owned()
 }
 
 /// The id of a marker that was missing or empty: who comes at the same time takes what the first one wrote.
@@ -217,7 +247,7 @@ fn fill(folder: &Path, was: Option<&Known>) -> io::Result<String> {
     Ok(id)
 }
 
-const EXPLAINED: &str = "scribed knows this folder by this file. Where the file is missing, scribed takes the share or \
+pub(super) const EXPLAINED: &str = "scribed knows this folder by this file. Where the file is missing, scribed takes the share or \
                          disk to be away and leaves everything as it is. Please leave it here.\n";
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
+use crate::config::schedule::Schedule;
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
@@ -9,17 +10,21 @@ use crate::source::bag::Bags;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
 use crate::source::bucket::Bucket;
+use crate::source::claim::{Answer, At, Claim, Terms};
 use crate::source::disk::{Disk, Disks};
+use crate::source::installation::Installation;
 use crate::source::marker::{self, Known, Memory, Stranger};
 use crate::source::mount_table;
+use crate::source::owner::Refused;
 use crate::source::place::{Recording, recording};
 use crate::source::scans::Scans;
+use crate::store::contract::{Store, StoreError};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::watch;
@@ -36,13 +41,37 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// How often whoever works in the folder asks whether it is still there.
 const WHILE_WORKING: Duration = Duration::from_secs(10);
 
-/// A source's folder is away; what is done in it waits.
+/// How often who works in a folder gives a sign of life there, at the least …
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15 * 60);
+
+/// … and at the most: a disk that is scanned once a day should sleep in between.
+const SIGN_OF_LIFE_AT_REST: Duration = Duration::from_secs(6 * 3600);
+
+/// A source's folder is away, or somebody else's; what is done in it waits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the {what} {} {why}; nothing is changed until it is back", folder.display())]
+#[error("the {what} {} {why}; {}", folder.display(), self.then())]
 pub struct Away {
     what: &'static str,
     folder: PathBuf,
     why: String,
+    refused: Option<Box<Refused>>,
+}
+
+impl Away {
+    /// What happens next, where the folder is there and not ours to work in.
+    pub fn refused(&self) -> Option<&str> {
+        self.refused.as_ref().map(|refused| refused.then.as_str())
+    }
+
+    fn then(&self) -> &str {
+        self.refused().unwrap_or("nothing is changed until it is back")
+    }
+}
+
+/// Who works in a source's folder.
+struct Works {
+    store: Arc<dyn Store>,
+    claim: Arc<Claim>,
 }
 
 /// How a folder is looked at.
@@ -65,6 +94,9 @@ pub struct Mount {
     hangs: Arc<AtomicBool>,
     state: Mutex<State>,
     away: watch::Sender<Option<Away>>,
+    /// For who only looks.
+    observer: Arc<Claim>,
+    works: OnceLock<Works>,
 }
 
 struct State {
@@ -94,7 +126,11 @@ impl Mount {
             Memory::new(state, &name, place)
         });
         let scans = Scans::new(Arc::clone(&source), memory.scanned());
+        let installation = Arc::new(Installation::observing(state));
+        let observer = Arc::new(Claim::new(&source.name, &source.folder, memory.claim(), installation, None));
         Self {
+            observer,
+            works: OnceLock::new(),
             bucket: source.bucket.as_ref().map(|bucket| Arc::new(Bucket::new(bucket))),
             source,
             memory,
@@ -114,6 +150,57 @@ impl Mount {
     /// The source.
     pub fn source(&self) -> &Arc<Source> {
         &self.source
+    }
+
+    /// From now on this is the one who works in the folder: it is claimed at the next look. A bucket is nobody's.
+    pub fn work(&self, installation: &Arc<Installation>, store: &Arc<dyn Store>, lag: Duration) {
+        let (source, store) = (&self.source, Arc::clone(store));
+        let terms = Some(Terms { lag, every: self.sign_of_life() });
+        let claim = Claim::new(&source.name, &source.folder, self.memory.claim(), Arc::clone(installation), terms);
+        // A second time changes nothing.
+        let _ = self.works.set(Works { store, claim: Arc::new(claim) });
+        self.state().there_at = None;
+    }
+
+    /// As often as its scan touches the folder anyway. In a debug build the environment variable `SCRIBED_TEST_LEASE`
+    /// (as `300ms`) says another time.
+    fn sign_of_life(&self) -> Duration {
+        let told = if cfg!(debug_assertions) { std::env::var("SCRIBED_TEST_LEASE").ok() } else { None };
+        if let Some(told) = told.and_then(|text| humantime::parse_duration(&text).ok()) {
+            return told;
+        }
+        match self.source.scan {
+            Schedule::Every(every) => every.clamp(SIGN_OF_LIFE, SIGN_OF_LIFE_AT_REST),
+            Schedule::At(_) => SIGN_OF_LIFE_AT_REST,
+        }
+    }
+
+    fn claim(&self) -> &Arc<Claim> {
+        self.works.get().map_or(&self.observer, |works| &works.claim)
+    }
+
+    /// Gives a sign of life in its folder, if this run works there and it is time.
+    pub async fn keep_claim(&self) {
+        if self.bucket.is_none() && self.claim().is_due(self.clock.uptime()) {
+            // What is wrong is told by who looks.
+            self.there_now().await.ok();
+        }
+    }
+
+    /// Says in the folder that this run has ended there.
+    pub async fn release(&self) {
+        let (claim, wall) = (Arc::clone(self.claim()), self.clock.wall());
+        if self.bucket.is_none() && self.works.get().is_some() {
+            self.asked(move || claim.release(wall)).await.ok();
+        }
+    }
+
+    /// Returns when it can be worked in the folder, or when time alone will not bring that.
+    pub async fn claimed(&self) {
+        while self.bucket.is_none() && self.there_now().await.is_err() {
+            let Some(left) = self.claim().left(self.clock.uptime()) else { return };
+            self.clock.sleep(left.max(Duration::from_millis(10))).await;
+        }
     }
 
     /// The bucket that stands for its folder, where it has one.
@@ -256,6 +343,9 @@ impl Mount {
             return self.away().map_or(Ok(()), Err);
         }
         let known = self.state().known.clone();
+        if let Some(away) = self.away().filter(|away| away.refused.is_some()) {
+            return Err(away); // whoever asks in turn learns when that is over
+        }
         // What it lies on does not change by the second: whoever asks in turn learns that.
         let looked = (self.look)(&self.source.folder, known.as_ref());
         self.tell(looked.map(drop))?;
@@ -283,12 +373,12 @@ impl Mount {
 
     fn bare(&self) -> Away {
         let why = "is empty and was never seen with anything in it: it may be the bare mount point of a share";
-        self.away_because(why.to_owned())
+        self.away_because(why.to_owned(), None)
     }
 
-    fn away_because(&self, why: String) -> Away {
+    fn away_because(&self, why: String, refused: Option<Refused>) -> Away {
         let what = if self.bucket.is_some() { "bucket" } else { "folder" };
-        Away { what, folder: self.source.folder.clone(), why }
+        Away { what, folder: self.source.folder.clone(), why, refused: refused.map(Box::new) }
     }
 
     /// Learns what the folder is known by, unless that is known. To be called when something of the
@@ -299,9 +389,14 @@ impl Mount {
         if self.bucket.is_some() || was.is_some() && !marker::is_blank(folder) {
             return; // a bucket is known by its name
         }
+        let was = was.or_else(|| self.claim().seen());
         let learnt = marker::learn(folder, was.as_ref()).and_then(|known| self.memory.keep(&known).map(|()| known));
         match learnt {
-            Ok(known) => self.state().known = Some(known),
+            Ok(known) => {
+                let mut state = self.state();
+                // It is claimed before anything else is done there.
+                (state.known, state.there_at) = (Some(known), None);
+            }
             Err(error) => {
                 let words =
                     "the folder cannot be marked yet: if it were unmounted now, that would look like a deletion";
@@ -339,12 +434,37 @@ impl Mount {
             };
         }
         let (look, folder, known) = (Arc::clone(&self.look), self.source.folder.clone(), self.state().known.clone());
-        let asked = self.asked(move || (look(&folder, known.as_ref()), folder.canonicalize().ok())).await?;
-        let (looked, real) = asked;
+        let (claim, at) = (Arc::clone(self.claim()), At { uptime: self.clock.uptime(), wall: self.clock.wall() });
+        let asked = self.asked(move || {
+            let looked = look(&folder, known.as_ref());
+            let looked = match looked {
+                Ok(disk) => claim.look(known.as_ref(), at).map(|answer| (disk, answer)),
+                // Emptying the marker would take it away from whoever works there.
+                Err(Stranger::OtherMarker) => Err(claim.peek(at).err().unwrap_or(Stranger::OtherMarker)),
+                Err(stranger) => Err(stranger),
+            };
+            (looked, folder.canonicalize().ok())
+        });
+        let (looked, real) = asked.await?;
         if real.is_some() {
             self.state().real = real;
         }
-        looked
+        let (disk, answer) = looked?;
+        if answer == Answer::Distrust {
+            self.distrust().await?;
+        }
+        Ok(disk)
+    }
+
+    /// What was bought for this folder by another installation stands in the service's list only.
+    async fn distrust(&self) -> Result<(), Stranger> {
+        let Some(Works { store, claim }) = self.works.get() else { return Ok(()) };
+        let distrusted: Result<(), StoreError> = store.distrust(&self.source.service).await;
+        let done = match distrusted {
+            Ok(()) => claim.distrusted().map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        done.map_err(|error| Stranger::Away(format!("cannot be taken over: {error}")))
     }
 
     /// What the file system says, where it may hang. For one at a time: for whoever has the turn.
@@ -390,10 +510,15 @@ impl Mount {
                 Ok(())
             }
             Err(stranger) => {
-                let away = self.away_because(stranger.to_string());
+                let why = stranger.to_string();
+                let refused = if let Stranger::Refused(refused) = stranger { Some(refused) } else { None };
+                let waits = refused.as_ref().is_some_and(|refused| refused.waits.is_some());
+                let away = self.away_because(why, refused);
                 self.state().there_at = None;
                 let is_news = self.away.send_if_modified(|known| known.replace(away.clone()).is_none());
-                if is_news {
+                if is_news && waits {
+                    tracing::info!(source = %name, reason = %away, "the source waits");
+                } else if is_news {
                     tracing::error!(source = %name, reason = %away, "the source is frozen");
                 }
                 Err(away)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 16] = [
+const WANTED: [(&str, &str); 17] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
@@ -16,6 +16,8 @@ const WANTED: [(&str, &str); 16] = [
     ("source/tree", "config/meant"),
     ("source/reopen", "config/meant"),
     ("source/mount", "config/meant"),
+    // As often as a folder is scanned a sign of life is given there.
+    ("source/mount", "config/schedule"),
     ("source/scans", "config/meant"),
     ("source/watch", "config/meant"),
     ("source/survey", "config/meant"),

@@ -50,6 +50,7 @@ mod model;
 mod mounts;
 mod old_data;
 mod once;
+mod owners;
 mod page;
 mod pauses;
 mod picks;
