@@ -177,7 +177,7 @@ impl Courier {
         address::check(&url, &self.reach).map_err(|forbidden| self.forbidden(&host, &forbidden))?;
         tracing::debug!(id = %due.id, %method, "telling an end");
         let seconds = self.clock.now().0.div_euclid(1000);
-        let length = letter.body.len();
+        let length = letter.body.bytes();
         let whole = WHOLE + Duration::from_secs(length / SLOWEST);
         let mut request = self.client.request(method, url).timeout(whole).header(CONTENT_TYPE, "application/json");
         request = request.header("webhook-id", &letter.name).header("webhook-timestamp", seconds);

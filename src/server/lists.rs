@@ -134,7 +134,7 @@ fn send_items(shelves: &Shelves, owner: &Hash, items: Vec<Item>, sender: &mpsc::
     for item in items {
         let mut is_wanted = true;
         let mut send = |bytes: Vec<u8>| {
-            let begun = std::mem::replace(&mut comma, "").as_bytes();
+            let begun = std::mem::take(&mut comma).as_bytes();
             is_wanted = sender.blocking_send(Ok(Bytes::from([begun, &bytes].concat()))).is_ok();
             is_wanted
         };

@@ -164,7 +164,7 @@ async fn audio(service: &Service, upload: Uuid, owner: &Hash) -> Result<Response
 
 fn streamed(body: Streamed) -> Response {
     let heads =
-        [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_LENGTH, body.len().to_string())];
+        [(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_LENGTH, body.bytes().to_string())];
     (heads, Body::from_stream(body.stream())).into_response()
 }
 

@@ -79,7 +79,7 @@ impl Streamed {
     }
 
     /// Bytes of all of it.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         let result = self.result.as_ref().map_or(0, |stored| stored.len);
         result.saturating_add((self.before.len() + self.after.len()) as u64)
     }
@@ -147,7 +147,7 @@ mod tests {
         assert!(large.len() as u64 > SMALL);
         let whole = record(Some(serde_json::from_slice(&large).unwrap())).unwrap();
         let streamed = Streamed::of(stored(&large), record).unwrap();
-        assert_eq!(streamed.len(), whole.len() as u64);
+        assert_eq!(streamed.bytes(), whole.len() as u64);
         let mut said = Vec::new();
         streamed
             .hand_over(|piece| {

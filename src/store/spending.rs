@@ -69,7 +69,8 @@ impl Spending {
         let is_intent = matches!(job.stage, Stage::Submitting { .. });
         for charge in &job.charges {
             let is_bought = charge.state == State::Spent && charge.at != Charge::UNDATED;
-            if !is_bought && !(is_intent && charge.state == State::Held) {
+            let is_sent = is_intent && charge.state == State::Held;
+            if !(is_bought || is_sent) {
                 continue;
             }
             let newest = self.newest.entry(charge.service.clone()).or_default();

@@ -24,7 +24,7 @@ impl Recogniser for Chatter {
     fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
         let each = samples.len() as f64 / 16e3 / self.0 as f64;
         let word = |n: usize| Heard {
-            word: if n % 20 == 0 { "word" } else { "chatter" }.to_owned(),
+            word: if n.is_multiple_of(20) { "word" } else { "chatter" }.to_owned(),
             start: each * n as f64,
             end: each * (n + 1) as f64,
             confidence: 0.5,

@@ -60,6 +60,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Done to a file's bytes, at this place.
+type Damage = fn(&mut Vec<u8>, usize);
+
 fn most_accepted(stub: &Stub) -> usize {
     stub.book().accepted().into_values().max().unwrap_or(0)
 }
@@ -106,7 +109,7 @@ fn a_damaged_queue_buys_nothing_again() {
     }
     copy(&bed.path("state"), &bed.path("whole"));
     let size = fs::metadata(bed.path("whole/queue/db")).unwrap().len();
-    let damages: [(&str, fn(&mut Vec<u8>, usize)); 3] = [
+    let damages: [(&str, Damage); 3] = [
         ("bits are flipped", |bytes, at| bytes[at..].iter_mut().take(64).for_each(|byte| *byte ^= 0x55)),
         ("a block is zeroed", |bytes, at| bytes[at..].iter_mut().take(4096).for_each(|byte| *byte = 0)),
         ("the end is cut off", |bytes, at| bytes.truncate(at)),
