@@ -10,7 +10,7 @@ use crate::control::request::{
     Answer, BudgetUse, Daemon, InLane, Manifest, Received, Request, Scanning, Served, Status, Windowed,
 };
 use crate::domain::zone::Zone;
-use crate::pipeline::engine::Bears;
+use crate::pipeline::engine::{Bears, NEW};
 use crate::wire::iso;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
@@ -196,8 +196,7 @@ fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
     match &served.list_awaited {
         Some(words) => context.say(&format!("  {words}"))?,
         None if served.suspect => {
-            context
-                .say("  the queue is new or was repaired: nothing is submitted before the service's list is scanned")?;
+            context.say(&format!("  {NEW}: nothing is submitted before the service's list is scanned"))?;
         }
         None => {}
     }

@@ -242,52 +242,71 @@ pub fn page(body: &[u8]) -> Result<ListPage, String> {
     for (index, item) in page.items.into_iter().enumerate() {
         match listed(item) {
             Ok(item) => list.items.push(item),
-            Err((created, why)) => list.unreadable.push(Unreadable { index, created, why }),
+            Err(unreadable) => list.unreadable.push(Unreadable { index, ..*unreadable }),
         }
     }
     Ok(list)
 }
 
 /// One item of a list. Only what a scan decides by has to be readable: its id, and whether it carries our token.
-fn listed(item: &RawValue) -> Result<Listed, (Option<Timestamp>, String)> {
+fn listed(item: &RawValue) -> Result<Listed, Box<Unreadable>> {
     // Not into a record: one field of a wrong type, or a field that stands there twice, would spoil it.
     let fields: BTreeMap<String, &RawValue> =
-        serde_json::from_str(item.get()).map_err(|error| (None, error.to_string()))?;
+        serde_json::from_str(item.get()).map_err(|error| unreadable(None, None, error.to_string()))?;
     let text = |name: &str| read::<String>(&fields, name);
     let created = text("created_at").as_deref().and_then(iso::read);
-    let unreadable = |why: String| (created, why);
-    let id = text("id").and_then(|id| usable_id(&id)).ok_or_else(|| unreadable("it has no usable id".to_owned()))?;
-    let metadata = metadata(&fields).map_err(unreadable)?;
-    let token = match metadata.get(RESERVED_KEY) {
-        None => None,
-        Some(token) => {
-            let known = token.as_str().and_then(Token::parse);
-            let shown = || format!("its token `{}` cannot be read", printable(token.to_string().as_bytes(), 100));
-            Some(known.ok_or_else(|| unreadable(shown()))?)
-        }
-    };
+    let id = text("id").and_then(|id| usable_id(&id));
+    let id = id.ok_or_else(|| unreadable(None, created, "it has no usable id".to_owned()))?;
+    let metadata = metadata(&fields).map_err(|why| unreadable(Some(&id), created, why))?;
+    let token = token_in(&metadata).map_err(|why| unreadable(Some(&id), created, why))?;
     let billed = read::<ResultBill>(&fields, "result").and_then(|ResultBill(billed)| billed);
     let status = read::<Status>(&fields, "status").unwrap_or_else(|| Status::Other(String::new()));
-    Ok(Listed { id, created, token, billed, status, has_metadata: !metadata.is_empty() })
+    Ok(Listed { id, created, token, billed, status, has_metadata: !matches!(metadata, Metadata::None) })
+}
+
+fn unreadable(id: Option<&TranscriptionId>, created: Option<Timestamp>, why: String) -> Box<Unreadable> {
+    Box::new(Unreadable { index: 0, id: id.cloned(), created, why })
 }
 
 fn read<'a, T: Deserialize<'a>>(fields: &BTreeMap<String, &'a RawValue>, name: &str) -> Option<T> {
     fields.get(name).and_then(|value| serde_json::from_str(value.get()).ok())
 }
 
-/// Empty where there is none, in whatever form that is said.
-fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Map<String, Value>, String> {
-    match read::<Value>(fields, METADATA) {
-        None if fields.contains_key(METADATA) => Err("its custom_metadata cannot be read".to_owned()),
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::Object(metadata)) => Ok(metadata),
-        Some(Value::Array(all)) if all.is_empty() => Ok(Map::new()),
-        Some(Value::String(text)) if text.is_empty() => Ok(Map::new()),
-        Some(other) => match other.as_str().map(serde_json::from_str) {
-            Some(Ok(Value::Object(metadata))) => Ok(metadata),
-            _ => Err("its custom_metadata is no object".to_owned()),
+/// What of the metadata may hold our token.
+enum Metadata {
+    /// There is none, in whatever form that is said.
+    None,
+    /// As given at the create.
+    Object(Map<String, Value>),
+    /// Somebody else's, in a form that ours never has.
+    Odd,
+}
+
+fn metadata(fields: &BTreeMap<String, &RawValue>) -> Result<Metadata, String> {
+    let Some(raw) = fields.get(METADATA) else { return Ok(Metadata::None) };
+    let value: Value = serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+    Ok(match value {
+        Value::Null => Metadata::None,
+        Value::Array(all) if all.is_empty() => Metadata::None,
+        Value::Object(metadata) if metadata.is_empty() => Metadata::None,
+        Value::Object(metadata) => Metadata::Object(metadata),
+        Value::String(text) if text.is_empty() => Metadata::None,
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(Value::Object(metadata)) => Metadata::Object(metadata),
+            _ if text.contains(RESERVED_KEY) => return Err("its custom_metadata is no object".to_owned()),
+            _ => Metadata::Odd,
         },
-    }
+        _ if raw.get().contains(RESERVED_KEY) => return Err("its custom_metadata is no object".to_owned()),
+        _ => Metadata::Odd,
+    })
+}
+
+/// Our token in them, if they have one.
+fn token_in(metadata: &Metadata) -> Result<Option<Token>, String> {
+    let Metadata::Object(metadata) = metadata else { return Ok(None) };
+    let Some(token) = metadata.get(RESERVED_KEY) else { return Ok(None) };
+    let shown = || format!("its token `{}` cannot be read", printable(token.to_string().as_bytes(), 100));
+    token.as_str().and_then(Token::parse).map(Some).ok_or_else(shown)
 }
 
 /// From a page of a list, each item as it came. One that is not understood spoils no other.
@@ -309,8 +328,7 @@ pub fn whole(raw: &[u8]) -> Result<Whole, String> {
     let id = usable_id(&record.id).ok_or("it has no id that can be used")?;
     let created = record.created_at.as_deref().and_then(iso::read);
     let has_result = record.result.is_some();
-    let metadata = metadata(&parse(raw)?).unwrap_or_default();
-    let has_token = metadata.get(RESERVED_KEY).and_then(Value::as_str).and_then(Token::parse).is_some();
+    let has_token = metadata(&parse(raw)?).and_then(|metadata| token_in(&metadata)).is_ok_and(|token| token.is_some());
     Ok(Whole { id, status: record.status, created, has_result, has_token, raw: raw.to_vec() })
 }
 

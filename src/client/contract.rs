@@ -135,6 +135,8 @@ pub struct Listed {
 pub struct Unreadable {
     /// Its place among all items of the page, from 0.
     pub index: usize,
+    /// Its id, where at least that can be read.
+    pub id: Option<TranscriptionId>,
     /// When it was created, where at least that can be read.
     pub created: Option<Timestamp>,
     /// What is wrong with it.

@@ -9,6 +9,7 @@ use crate::domain::reason::is_paused;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::is_bought;
 use crate::pipeline::blocking::blocking;
+use crate::pipeline::engine::NEW;
 use crate::source::sidecars;
 use crate::store::contract::StoreError;
 
@@ -187,11 +188,8 @@ async fn suspect(hands: &Hands, job: &Job, service: &ServiceName) -> Result<Opti
         None => None,
     };
     let suspect = hands.store.suspect(service).await?;
-    let words = awaited.or_else(|| {
-        suspect.then(|| {
-            format!("the queue is new or was repaired: nothing is submitted before the list of {service} is scanned")
-        })
-    });
+    let words = awaited
+        .or_else(|| suspect.then(|| format!("{NEW}: nothing is submitted before the list of {service} is scanned")));
     Ok(words.map(|words| keeps(FactKind::Suspect, words, None)))
 }
 

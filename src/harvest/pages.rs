@@ -83,7 +83,9 @@ impl Pages {
         }
         let received = ids.len() as u64;
         self.end = self.offset + received;
-        let is_at_end = is_stale && (ids.is_empty() || self.last_id.as_ref() == ids.last());
+        // A page of one that was asked for as such says nothing of what is behind it.
+        let is_whole = self.limit > 1 || ids.is_empty();
+        let is_at_end = is_stale && is_whole && (ids.is_empty() || self.last_id.as_ref() == ids.last());
         self.last_id = ids.last().cloned().or(self.last_id.take());
         if is_at_end {
             // More is announced, and there was nothing behind the last one: is there nothing at all?
@@ -114,7 +116,7 @@ impl Pages {
         self.limit = self.most;
         self.overlaps = false;
         self.last.clear();
-        self.last_id = None;
+        (self.last_id, self.nothing) = (None, None);
     }
 }
 

@@ -54,6 +54,8 @@ mod start_scan;
 mod unknown;
 mod verdict;
 
+pub use start_scan::NEW;
+
 /// How long a claim holds without renewal.
 const LEASE: Duration = Duration::from_secs(60);
 

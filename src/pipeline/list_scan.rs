@@ -15,6 +15,9 @@ const PAGE: u32 = 100;
 /// The service's dates may differ from what it said of its clock: a scan looks this much further back.
 pub const MARGIN: Duration = Duration::from_secs(3600);
 
+/// `after_date` is sent this much earlier still: a service may read it as a day, of whatever time zone.
+const FILTER_MARGIN: Duration = Duration::from_secs(38 * 3600);
+
 /// Pages read past the oldest date where the list is seen to be newest first …
 const PAGES_PAST: u32 = 3;
 
@@ -174,10 +177,10 @@ pub async fn run(doors: &Doors<'_>, scope: Scope) -> Result<Scan, ScanFault> {
 async fn once(doors: &Doors<'_>, scope: Scope, limit: u32) -> Result<Scan, ScanFault> {
     let mut reader = Reader::new(scope.since);
     for pages in 0.. {
-        if pages >= if reader.newest_first { MOST_PAGES } else { scope.walk_limit } {
+        if pages >= if reader.is_seen_newest_first() { MOST_PAGES } else { scope.walk_limit } {
             return Err(ScanFault::TooLong);
         }
-        let after_date = scope.since.filter(|_| scope.filter);
+        let after_date = scope.since.filter(|_| scope.filter).map(|since| since.before(FILTER_MARGIN));
         let query =
             ListQuery { offset: reader.offset, limit, after_date, before_date: reader.before, ..ListQuery::default() };
         let page = match doors.client.list(&query).await {
@@ -315,7 +318,11 @@ impl Reader {
         if received == 0 {
             return self.empty(ends_it);
         }
-        let joins = page.items.iter().any(|item| self.last_page.contains(item.id.as_str()));
+        let ids = ids(&page);
+        let overlap = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+        // Of what has no id nobody can tell whether it is the same.
+        let is_blind = overlap > 0 && ids.iter().take(overlap).all(Option::is_none);
+        let joins = is_blind || ids.iter().flatten().any(|id| self.last_page.contains(id));
         if self.begun && !self.last_page.is_empty() && !joins {
             if let Probe::Empty(_) = self.probe {
                 // Something came past the end meanwhile: the page before it is read once more, with it.
@@ -332,13 +339,14 @@ impl Reader {
         }
         self.begun = true;
         self.probe = Probe::No;
-        let news = self.note(&page);
+        let news = self.note(&page, overlap);
         self.window = None;
         self.end = self.offset + received;
-        let is_at_end = page.items.last().is_some_and(|item| self.last_id.as_deref() == Some(item.id.as_str()));
+        let last_id = ids.last().cloned().flatten();
+        let is_at_end = last_id.is_some() && self.last_id == last_id;
         let past = self.is_past(&page);
-        self.last_id = page.items.last().map(|item| item.id.as_str().to_owned());
-        self.last_page = page.items.iter().map(|item| item.id.as_str().to_owned()).collect();
+        self.last_id = last_id;
+        self.last_page = ids.into_iter().flatten().collect();
         self.keep(page.items);
         (self.pages_past, self.items_past) = if past { (self.pages_past + 1, self.items_past + news) } else { (0, 0) };
         let enough = self.pages_past >= PAGES_PAST && self.items_past >= ITEMS_PAST;
@@ -388,8 +396,7 @@ impl Reader {
     }
 
     /// Notes the order and what cannot be told. Returns how many records the page before did not have.
-    fn note(&mut self, page: &ListPage) -> usize {
-        let overlap = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
+    fn note(&mut self, page: &ListPage, overlap: usize) -> usize {
         let (mut news, mut unreadable) = (0, page.unreadable.iter().peekable());
         // Before its first page joined, a window repeats what was created within its overlap.
         let known_from = self.window.as_ref().and(self.last_created);
@@ -399,7 +406,11 @@ impl Reader {
                 if record.created.is_none() {
                     self.undated = self.undated.max(Latest::of(self.last_created));
                 }
-                news += usize::from(index >= overlap);
+                let is_news = match &record.id {
+                    Some(id) => !self.last_page.contains(id.as_str()),
+                    None => index >= overlap,
+                };
+                news += usize::from(is_news);
                 continue;
             }
             let before = page.unreadable.iter().filter(|record| record.index < index).count();
@@ -445,4 +456,14 @@ impl Reader {
         };
         Scan { ours: self.ours, unreadable: self.unreadable.max(undated), bare: self.bare, records: self.records }
     }
+}
+
+/// Of all records of a page, in its order.
+fn ids(page: &ListPage) -> Vec<Option<String>> {
+    let mut ids: Vec<Option<String>> = page.items.iter().map(|item| Some(item.id.to_string())).collect();
+    for record in &page.unreadable {
+        let id = record.id.as_ref().map(ToString::to_string);
+        ids.insert(record.index.min(ids.len()), id);
+    }
+    ids
 }

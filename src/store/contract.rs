@@ -336,6 +336,9 @@ pub trait Store: Send + Sync {
     /// only be compared by hash: then the content is worth hashing before an upload.
     async fn alike(&self, size: u64, job: JobId) -> Result<bool, StoreError>;
 
+    /// Whether a job of this store has a charge for this transcription, whatever became of it.
+    async fn has_paid(&self, transcription: &TranscriptionId) -> Result<bool, StoreError>;
+
     /// What is known to have been bought for this order.
     async fn bought(&self, order: &Order) -> Result<Option<Bought>, StoreError>;
 

@@ -14,12 +14,18 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// A longer line is not one of ours.
 const LONGEST_LINE: u64 = 64 * 1024;
 
 /// How much of the history's end is read when a queue is opened.
 const TAIL: u64 = 256 * 1024;
+
+/// How far the history was compared with the rows: bytes, and the name of the file.
+const COMPARED: &str = "compared";
+
+const AN_HOUR: Duration = Duration::from_secs(3600);
 
 /// The purchases: `+ ID` for one that was paid for, `- ID` for one that has another id since.
 const PURCHASES: &str = "purchases.log";
@@ -136,22 +142,52 @@ impl Journal {
         }
     }
 
-    /// The last line of each job among the last lines of the history.
+    /// The last line of each job among the last lines of the history, as far as they were not compared with the rows
+    /// before. `now`: what claims to be later was written by a clock that was ahead, and says nothing.
     ///
     /// # Errors
     /// Where it cannot be read.
-    pub fn last_lines(&self) -> io::Result<Vec<Note>> {
-        // By when they were written: a clock that was ahead left names of months to come.
-        let written = |path: &PathBuf| path.metadata().and_then(|meta| meta.modified()).ok();
-        let Some(path) = self.files()?.into_iter().max_by_key(written) else { return Ok(Vec::new()) };
-        let mut file = File::open(path)?;
-        let begin = file.seek(SeekFrom::End(0))?.saturating_sub(TAIL);
+    pub fn last_lines(&self, now: Option<Timestamp>) -> io::Result<Vec<Note>> {
+        let Some(path) = self.newest_file(now)? else { return Ok(Vec::new()) };
+        let mut file = File::open(&path)?;
+        let len = file.seek(SeekFrom::End(0))?;
+        let begin = len.saturating_sub(TAIL).max(self.compared(&path)).min(len);
         file.seek(SeekFrom::Start(begin))?;
         let mut tail = Vec::new();
         file.take(TAIL).read_to_end(&mut tail)?;
         let lines = tail.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Note>(line).ok());
+        let lines = lines.filter(|note| now.is_none_or(|now| note.at <= now));
         let last: BTreeMap<JobId, Note> = lines.map(|note| (note.job, note)).collect();
         Ok(last.into_values().collect())
+    }
+
+    /// The lines so far were compared with the rows and acted on: they are not compared again.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn keep_compared(&self, now: Option<Timestamp>) -> io::Result<()> {
+        let Some(path) = self.newest_file(now)? else { return Ok(()) };
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        std::fs::write(self.dir.join(COMPARED), format!("{} {name}\n", path.metadata()?.len()))
+    }
+
+    /// Bytes of this file that were compared.
+    fn compared(&self, path: &Path) -> u64 {
+        let kept = std::fs::read_to_string(self.dir.join(COMPARED)).unwrap_or_default();
+        let Some((len, name)) = kept.trim_end().split_once(' ') else { return 0 };
+        let is_this = path.file_name().is_some_and(|file| file.to_string_lossy() == name);
+        len.parse().ok().filter(|_| is_this).unwrap_or(0)
+    }
+
+    /// By when it was written: a clock that was ahead left names of months to come.
+    fn newest_file(&self, now: Option<Timestamp>) -> io::Result<Option<PathBuf>> {
+        let written = |path: &PathBuf| {
+            let since_1970 = path.metadata().and_then(|meta| meta.modified()).ok()?.duration_since(UNIX_EPOCH).ok()?;
+            Some(Timestamp(i64::try_from(since_1970.as_millis()).ok()?))
+        };
+        let is_past = |at: &Timestamp| now.is_none_or(|now| *at <= now.after(AN_HOUR));
+        let files = self.files()?.into_iter().filter_map(|path| Some((written(&path).filter(is_past)?, path)));
+        Ok(files.max().map(|(_, path)| path))
     }
 
     fn append_purchases(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> io::Result<()> {

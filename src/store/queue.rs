@@ -102,8 +102,9 @@ pub struct QueueStore {
     barrier: Box<dyn Barrier>,
 }
 
-/// A line of the history is written before its row, and a killed process may leave no more than that.
-const HISTORY_AHEAD: Duration = Duration::from_secs(5);
+/// A line of the history is written before its row, and a killed process may leave no more than that. A row that was
+/// to be durable was so when other lines came so long after it.
+const HISTORY_AHEAD: Duration = Duration::from_secs(60);
 
 /// So many rows are read before the others get their turn.
 const ROWS_AT_A_TIME: usize = 512;
@@ -142,11 +143,13 @@ impl QueueStore {
         if lost > 0 {
             return Ok(Some(format!("{lost} of {} purchases are missing in it", paid.len())));
         }
-        for note in last.iter().filter(|note| is_durable_at(note.stage)) {
+        let newest = last.iter().map(|note| note.at).max().unwrap_or(Timestamp(0));
+        let was_durable = |note: &&Note| is_durable_at(note.stage) && note.at.after(HISTORY_AHEAD) <= newest;
+        for note in last.iter().filter(was_durable) {
             let row = queue.rows.load(note.job)?;
             let is_known = row.is_some_and(|row| {
                 let is_same = (row.stage.kind(), row.round) == (note.stage, note.round);
-                is_same || row.since.after(HISTORY_AHEAD) >= note.at
+                is_same || row.since >= note.at
             });
             if !is_known {
                 let (job, stage) = (note.job, note.stage.name());
@@ -156,8 +159,8 @@ impl QueueStore {
         Ok(None)
     }
 
-    /// Whether a job has a charge for this.
-    pub fn has_paid(&self, transcription: &TranscriptionId) -> bool {
+    /// As [`Store::has_paid`].
+    pub fn knows_paid(&self, transcription: &TranscriptionId) -> bool {
         self.queue().index.spending.has_paid(transcription)
     }
 
@@ -505,7 +508,11 @@ impl Queue {
         self.index.spending.sight(bought);
         match self.rows.bought(order)? {
             Some(known) if known.round >= bought.round => Ok(()),
-            _ => self.rows.put_bought(order, Some(bought)),
+            _ => {
+                // First: whoever finds the purchase has to know that there are such.
+                self.rows.set_sightings()?;
+                self.rows.put_bought(order, Some(bought))
+            }
         }
     }
 
@@ -749,7 +756,8 @@ impl Store for QueueStore {
 
     async fn commit(&self, lease: &Lease, job: &Job, hold: Hold) -> Result<(), StoreError> {
         let paid = self.queue().commit(lease, job, hold)?;
-        if must_be_durable(job) {
+        // The log of purchases must not know what the rows may forget.
+        if must_be_durable(job) || !paid.is_none() {
             self.barrier.durable().await?;
         }
         if !paid.is_none()
@@ -776,9 +784,7 @@ impl Store for QueueStore {
     }
 
     async fn sight(&self, order: &Order, bought: &Bought) -> Result<(), StoreError> {
-        let mut queue = self.queue();
-        queue.rows.set_sightings()?;
-        queue.sight(order, bought)
+        self.queue().sight(order, bought)
     }
 
     async fn forget(&self, order: &Order, transcription: &TranscriptionId) -> Result<(), StoreError> {
@@ -794,6 +800,10 @@ impl Store for QueueStore {
         self.barrier.durable().await?;
         self.queue().rows.set_trusted(service, true)?;
         self.barrier.durable().await
+    }
+
+    async fn has_paid(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        Ok(self.knows_paid(transcription))
     }
 
     async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {

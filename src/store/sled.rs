@@ -250,12 +250,13 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>)
     if let Err(error) = large.sweep(&named) {
         tracing::warn!(%error, "large values that no job needs any more cannot be removed; they only take up space");
     }
-    if let Some(why) = store.outdated(&journal.purchases()?, &journal.last_lines()?)? {
+    if let Some(why) = store.outdated(&journal.purchases()?, &journal.last_lines(now)?)? {
         tracing::warn!(dir = %dir.display(), why, "the queue is older than it was (restored from a backup, or damaged): nothing is bought before the lists of the services are scanned");
         forget_trust(&db)?;
         db.flush()?;
         sync(&dir.join("queue").join("db"))?;
-        journal.keep_purchases(&|id| store.has_paid(id))?;
+        journal.keep_purchases(&|id| store.knows_paid(id))?;
+        journal.keep_compared(now)?;
     }
     Ok(store)
 }
@@ -799,7 +800,7 @@ mod tests {
     use crate::domain::path::RelPath;
     use crate::domain::stage::{Audio, AudioAt, Event, Intent, StageKind};
     use crate::domain::token::Token;
-    use crate::store::contract::{ALL, Admission, Claimed, Hold, Store};
+    use crate::store::contract::{ALL, Admission, Claimed, Hold, Note, Store};
     use std::os::unix::fs::PermissionsExt;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
@@ -1039,12 +1040,36 @@ mod tests {
         drop(store);
         let aside = tempfile::tempdir().unwrap();
         copy_files(&dir.path().join("queue"), &aside.path().join("queue")).unwrap();
-        runtime.block_on(buy(&open(dir.path()).unwrap(), b"a", "t-1"));
+        runtime.block_on(async {
+            let store = open(dir.path()).unwrap();
+            buy(&store, b"a", "t-1").await;
+            let later = NOW.after(Duration::from_secs(61));
+            store.admit(&key(b"later"), stamp(1), later, later).await.unwrap();
+        });
         std::fs::remove_dir_all(dir.path().join("queue")).unwrap();
         copy_files(&aside.path().join("queue"), &dir.path().join("queue")).unwrap();
         std::fs::remove_file(dir.path().join("history/purchases.log")).unwrap();
         let store = open(dir.path()).unwrap();
         assert!(runtime.block_on(store.suspect(&service())).unwrap());
+        runtime.block_on(store.trust(&service())).unwrap();
+        drop(store);
+        assert!(!runtime.block_on(open(dir.path()).unwrap().suspect(&service())).unwrap(), "it is told once");
+    }
+
+    /// A process that is killed leaves the line of a step whose row was not durable yet.
+    #[test]
+    fn the_last_line_of_a_killed_process_makes_nothing_suspect() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let store = open(dir.path()).unwrap();
+        runtime.block_on(store.trust(&service())).unwrap();
+        runtime.block_on(store.admit(&key(b"a"), stamp(1), NOW, NOW)).unwrap();
+        runtime.block_on(store.settle()).unwrap();
+        drop(store);
+        let at = NOW.after(Duration::from_secs(600));
+        let note = Note { at, job: JobId(1), stage: StageKind::Submitting, round: 0, words: None, transcription: None };
+        crate::store::queue::Journal::note(&Journal::open(dir.path().join("history")).unwrap(), &note).unwrap();
+        assert!(!runtime.block_on(open(dir.path()).unwrap().suspect(&service())).unwrap());
     }
 
     #[test]

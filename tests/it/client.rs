@@ -662,6 +662,35 @@ async fn a_page_of_the_list() {
     assert!(!page.unwrap().more);
 }
 
+/// It may be ours, and it spoils no other.
+#[tokio::test]
+async fn an_item_that_cannot_be_read_is_named() {
+    let token = token().to_string();
+    let readable = [
+        value!({"id": "a", "status": null}),
+        value!({"id": "b"}),
+        value!({"id": "c", "status": "done", "custom_metadata": {RESERVED_KEY: token}, "result": 7, "created_at": 7}),
+        value!({"id": "d", "custom_metadata": value!({RESERVED_KEY: token}).to_string()}),
+    ];
+    let unreadable = [
+        value!({"status": "done", "created_at": "2026-11-20T19:07:00Z"}),
+        value!({"id": "e", "custom_metadata": {RESERVED_KEY: "1.cut"}}),
+        value!({"id": "f", "custom_metadata": [RESERVED_KEY]}),
+        value!(null),
+        value!("text"),
+    ];
+    let items: Vec<Value> = readable.iter().zip(&unreadable).flat_map(|(a, b)| [a.clone(), b.clone()]).collect();
+    let items = [items, unreadable[4..].to_vec()].concat();
+    let (page, _) = list(json(200, &value!({"items": items, "next": null}).to_string())).await;
+    let page = page.unwrap();
+    let ids: Vec<String> = page.items.iter().map(|item| item.id.to_string()).collect();
+    assert_eq!(ids, ["a", "b", "c", "d"]);
+    let tokens: Vec<bool> = page.items.iter().map(|item| item.token.is_some()).collect();
+    assert_eq!(tokens, [false, false, true, true]);
+    assert_eq!(page.unreadable.iter().map(|item| item.index).collect::<Vec<_>>(), [1, 3, 5, 7, 8]);
+    assert_eq!(page.unreadable[0].created, iso::read("2026-11-20T19:07:00Z"));
+}
+
 #[tokio::test]
 async fn no_list_is_another_thing_than_no_list_now() {
     for status in [404, 405, 501] {
@@ -669,8 +698,7 @@ async fn no_list_is_another_thing_than_no_list_now() {
         assert!(matches!(page, Err(ListFault::None(fault)) if blind(fault.clone()).words.contains("Cannot GET")));
         assert_eq!(seen.len(), 1);
     }
-    let unreadable = r#"{"items":[{"id":"1","status":"done"},{"id":"2"}]}"#;
-    for body in [unreadable, r#"{"items":[{"status":"done"}]}"#, r#"{"next":null}"#, "[]", "<html>"] {
+    for body in [r#"{"next":null}"#, r#"{"items":null}"#, "[]", "<html>"] {
         let (page, _) = list(json(200, body)).await;
         assert!(matches!(page, Err(ListFault::Now(Fault { kind: FaultKind::Broken, .. }))), "{body}");
     }

@@ -214,7 +214,7 @@ fn a_new_queue_says_when_the_list_is_scanned() {
     let bed = Bed::new(&format!("{service}{QUICK}"));
     bed.drop_in(0, "talk.wav");
     let running = daemon(&bed);
-    let waits = "nothing is submitted before the list of default is scanned (the queue is new or was repaired): that begins in ";
+    let waits = "nothing is submitted before the list of default is scanned (the queue is new, was repaired, or is older than it was): that begins in ";
     eventually("it is told", || explain(&bed, "inbox/talk.wav")["next"].to_string().contains(waits));
     let said = fact(&explain(&bed, "inbox/talk.wav"), "suspect")["words"].to_string();
     let (_, left) = said.split_once(waits).unwrap();

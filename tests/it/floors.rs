@@ -188,3 +188,27 @@ fn the_domain_knows_no_time_disk_network_or_async() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Every test that `docs/threats.md` names is there.
+#[test]
+fn the_tests_of_the_threats_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = ["src", "tests"].map(|folder| walkdir::WalkDir::new(root.join(folder)));
+    let sources = sources.into_iter().flatten().filter_map(Result::ok);
+    let code: String = sources
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "rs"))
+        .map(|entry| std::fs::read_to_string(entry.path()).unwrap())
+        .collect();
+    let threats = std::fs::read_to_string(root.join("docs/threats.md")).unwrap();
+    let (threats, _) = threats.split_once("## Not protected").unwrap();
+    let rows: Vec<&str> =
+        threats.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| threat ")).collect();
+    assert!(rows.len() > 40, "{} rows", rows.len());
+    for row in rows {
+        let tests = row.trim_end_matches(['|', ' ']).rsplit_once("| ").unwrap().1;
+        let names: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty(), "no test proves it: {row}");
+        let missing: Vec<&&str> = names.iter().filter(|name| !code.contains(&format!("fn {name}("))).collect();
+        assert!(missing.is_empty(), "{missing:?} in: {row}");
+    }
+}

@@ -393,7 +393,7 @@ fn an_unreadable_record_reaches_as_far_as_its_date_or_its_neighbours() {
             if query.offset == 0 && page.items.len() > 50 {
                 let spoilt = page.items.remove(50);
                 let created = spoilt.created.filter(|_| dated);
-                page.unreadable.push(Unreadable { index: 50, created, why: String::new() });
+                page.unreadable.push(Unreadable { index: 50, id: None, created, why: String::new() });
             }
             Ok(page)
         }
@@ -406,6 +406,32 @@ fn an_unreadable_record_reaches_as_far_as_its_date_or_its_neighbours() {
     assert_eq!(scan(&undated, whole).unwrap().unreadable, created(&undated.0, 49), "no newer than the one before it");
     let unordered = Changed(Model::new(Shape { order: Order::None, ..QUIET }), spoil(false));
     assert_eq!(scan(&unordered, whole).unwrap().unreadable, Latest::Unknown);
+}
+
+/// Another release, or another program, may write what this one cannot read: with its id, or without one.
+#[test]
+fn many_unreadable_records_in_a_row_stop_no_scan() {
+    for has_id in [true, false] {
+        let blind = move |model: &Model, query: &ListQuery| {
+            let page = page_of(model, query);
+            let first = usize::try_from(query.offset).unwrap();
+            let (mut items, mut unreadable) = (Vec::new(), Vec::new());
+            for (index, item) in page.items.into_iter().enumerate() {
+                match (60..140).contains(&(first + index)) {
+                    true => {
+                        let (id, created) = (has_id.then_some(item.id), item.created);
+                        unreadable.push(Unreadable { index, id, created, why: String::new() });
+                    }
+                    false => items.push(item),
+                }
+            }
+            Ok(ListPage { items, unreadable, more: page.more })
+        };
+        let list = Changed(Model::new(QUIET), blind);
+        let scanned = scan(&list, Scope { since: None, walk_limit: 50, filter: false }).unwrap();
+        let newest = list.0.state.lock().unwrap().list[60].created.unwrap();
+        assert_eq!((scanned.records, scanned.unreadable), (300, Latest::At(newest)), "with an id: {has_id}");
+    }
 }
 
 #[test]

@@ -136,6 +136,31 @@ fn a_damaged_queue_buys_nothing_again() {
     }
 }
 
+/// It is on the list, and it is worth nothing: that is known, and nothing to be warned of.
+#[test]
+fn what_ended_in_an_error_is_not_found_again_at_the_next_start() {
+    let stub = Stub::start(|asked, book| match asked.endpoint {
+        Endpoint::Read if asked.file == "bad.wav" => Act::Change(|record| {
+            (record["status"], record["error_code"], record["result"]) = (json!("error"), json!(422), Value::Null);
+        }),
+        Endpoint::List if !book.ids().is_empty() => Act::Change(|list| {
+            list["items"].as_array_mut().unwrap().iter_mut().for_each(|item| item["status"] = json!("error"))
+        }),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    put(&bed, "bad.wav");
+    assert_eq!(once(&bed).code, 1);
+    put(&bed, "good.wav");
+    let ran = once(&bed);
+    assert_eq!(ran.last_object()["done"], 1, "{ran:?}");
+    assert!(!ran.stderr.contains("does not know"), "{}", ran.stderr);
+    stub.set(|_, _| Act::Well);
+    assert_eq!(run(&bed, &["retry", "inbox/bad.wav"]).code, 0);
+    let ran = once(&bed);
+    assert_eq!((ran.code, stub.book().accepted()["bad.wav"]), (0, 2), "a person wanted another: {ran:?}");
+}
+
 /// What the list must not be believed about; the second create's answer is lost.
 fn unknown_second(rule: impl Fn(&Asked<'_>, &mut Book) -> Option<Act> + Send + 'static) -> (Stub, Bed, Ran) {
     let stub = Stub::start(|_, _| Act::Well);

@@ -15,6 +15,9 @@ const REMEMBERED: usize = 64;
 /// So often a list is looked at for the first accepted create.
 const LOOKS: u32 = 8;
 
+/// A list that shows something later than this, and than its lag, is worth a word.
+const LATE: Duration = Duration::from_secs(5);
+
 /// A create that was accepted.
 #[derive(Debug, Clone)]
 struct Accepted {
@@ -41,8 +44,10 @@ pub(super) struct ListView {
     pub(super) progress: Option<Progress>,
     /// Whether the list showed a transcription that is known to be accepted.
     pub(super) has_shown: bool,
-    /// What the queue knew to be accepted when this process began.
-    earlier: Option<Witness>,
+    /// Whether it is not scanned after all: purchases go on, since nothing better can be had.
+    went_on: bool,
+    /// What the queue knew to be accepted when this process began; `None` before it was asked.
+    earlier: Option<Option<Witness>>,
     /// Creates of this process, oldest first, some time apart.
     accepted: VecDeque<Accepted>,
     /// Looks for the first accepted create: how many, and when the next one is due.
@@ -56,9 +61,25 @@ impl ListView {
     /// The list was scanned, and the queue knew this to be accepted.
     pub(super) fn scanned(&mut self, earlier: Option<Witness>, has_shown: bool) {
         self.is_scanned = true;
-        self.earlier = earlier;
+        self.earlier = Some(earlier);
         self.has_shown |= has_shown;
-        (self.cuts, self.cut, self.scan_from, self.progress) = (0, None, None, None);
+        (self.cuts, self.cut, self.scan_from) = (0, None, None);
+    }
+
+    /// Purchases go on although the list was not scanned.
+    pub(super) fn go_on(&mut self) {
+        (self.is_scanned, self.went_on) = (true, true);
+        (self.cuts, self.cut, self.scan_from) = (0, None, None);
+    }
+
+    /// What the queue knew to be accepted, unless that was known before.
+    pub(super) fn knew(&mut self, earlier: Option<Witness>) {
+        self.earlier.get_or_insert(earlier);
+    }
+
+    /// Whether the queue was asked what it knows to be accepted.
+    pub(super) fn has_asked_queue(&self) -> bool {
+        self.earlier.is_some()
     }
 
     /// A create was accepted. Those that follow within an eighth of the lag say nothing more.
@@ -78,21 +99,24 @@ impl ListView {
     /// The newest that a scan which begins now should show.
     pub(super) fn witness(&self, now: Uptime, lag: Duration) -> Option<Witness> {
         let listed = self.accepted.iter().rev().find(|accepted| accepted.at.after(lag) <= now);
-        listed.map(|accepted| &accepted.witness).or(self.earlier.as_ref()).cloned()
+        listed.map(|accepted| &accepted.witness).or(self.earlier.as_ref().and_then(Option::as_ref)).cloned()
     }
 
     /// It is not there any more.
     pub(super) fn drop_witness(&mut self, id: &TranscriptionId) {
         self.accepted.retain(|accepted| accepted.witness.id != *id);
-        self.earlier.take_if(|earlier| earlier.id == *id);
+        if let Some(earlier) = &mut self.earlier {
+            earlier.take_if(|earlier| earlier.id == *id);
+        }
     }
 
     /// The newest accepted create, where the list has not shown any yet and is to be looked at for it; or when.
     pub(super) fn to_look_for(&self, now: Uptime) -> Result<Witness, Option<Uptime>> {
         let Some(from) = self.look_from.filter(|_| !self.has_shown) else { return Err(None) };
         match self.accepted.back() {
+            None => Err(None),
             Some(accepted) if from <= now => Ok(accepted.witness.clone()),
-            _ => Err(Some(from)),
+            Some(_) => Err(Some(from)),
         }
     }
 
@@ -102,7 +126,7 @@ impl ListView {
         let wait = (lag / 4).max(Duration::from_secs(1)) * 2_u32.pow(self.looks.min(LOOKS) - 1);
         self.look_from = (self.looks < LOOKS).then(|| now.after(wait));
         let first = self.accepted.back().map_or(now, |accepted| accepted.at);
-        self.notice.is_none() && now.since(first) >= lag
+        self.notice.is_none() && now.since(first) >= lag.max(LATE)
     }
 
     /// The list showed what is known to be accepted.
@@ -125,6 +149,9 @@ impl ListView {
     /// A person has acted, or the configuration is another one: what was asked is asked anew.
     pub(super) fn ask_again(&mut self) {
         (self.question, self.scan_from, self.cuts) = (None, None, 0);
+        if std::mem::take(&mut self.went_on) {
+            (self.is_scanned, self.notice) = (false, None);
+        }
     }
 }
 

@@ -260,7 +260,9 @@ impl Engine {
                 self.got_through(StageKind::Uploaded);
                 self.forget(job.id);
                 let (date, at, lag) = (way.last_date(), self.parts().clock.uptime(), self.parts().terms.lag);
-                self.list_view().accepted(transcription.clone(), date, at, lag);
+                if self.is_way(way) {
+                    self.list_view().accepted(transcription.clone(), date, at, lag);
+                }
                 let due = self.first_look(&job, &transcription, now).await.map_err(Stop::Store)?;
                 let job = self.step(*job, Event::Created { transcription }, now)?.resting(Some(due), None);
                 self.commit(lease, &job).await.map_err(Stop::Store)?;

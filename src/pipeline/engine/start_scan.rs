@@ -4,21 +4,27 @@
 
 use super::lanes::{Busy, Work};
 use super::{Engine, Parts, Walked, earlier, wait_before};
-use crate::client::contract::Kind;
+use crate::client::contract::{Kind, Listed};
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
+use crate::domain::token::Token;
 use crate::pipeline::absence::Witness;
 use crate::pipeline::line::Gate;
 use crate::pipeline::list_scan::{Progress, Scan, ScanFault};
 use crate::pipeline::resolve::{by_order, by_token, unproven};
 use crate::store::contract::{NewestPurchase, StoreError};
 use crate::wire::iso;
+use crate::wire::record::Status;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::task::JoinSet;
+
+/// Why a queue is suspect, in words.
+pub const NEW: &str = "the queue is new, was repaired, or is older than it was";
 
 impl Engine {
     /// Whether creates may be sent as far as is known of the list; if not, sees to it that they may.
@@ -85,8 +91,7 @@ impl Engine {
             (None, None) if !left.is_zero() => format!("that begins in {}", seconds(left)),
             (None, None) => return Ok(None),
         };
-        let why =
-            if is_suspect { "the queue is new or was repaired" } else { "another copy of this queue may have bought" };
+        let why = if is_suspect { NEW } else { "for what this queue may not know" };
         Ok(Some(format!("nothing is submitted before the list of {service} is scanned ({why}): {state}")))
     }
 
@@ -103,7 +108,7 @@ impl Engine {
         self.parts().store.trust(self.service()).await?;
         let mut view = self.list_view();
         view.ask_again();
-        view.scanned(None, false);
+        view.go_on();
         drop(view);
         self.nudge();
         Ok(())
@@ -126,10 +131,7 @@ impl Engine {
         }
         match scanned {
             Ok(scan) => self.learn(parts, scan, newest, is_suspect).await,
-            Err(cut) => {
-                self.not_scanned(parts, cut, is_suspect);
-                Ok(())
-            }
+            Err(cut) => self.not_scanned(parts, cut, is_suspect).await,
         }
     }
 
@@ -142,8 +144,9 @@ impl Engine {
     ) -> Result<(), StoreError> {
         let store = &parts.store;
         let (witness, has_shown) = self.newest_known(parts, newest, &scan).await;
-        let (found, doubles) = by_token(scan.ours);
+        let (mut found, doubles) = by_token(scan.ours);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
+        self.leave_out_known(parts, &mut found, is_suspect).await?;
         let mut unknown = 0_usize;
         for (order, bought) in &mut by_order(&found, parts.client.identity()) {
             // Another installation may have bought it under the same account: that is no spending of this one.
@@ -152,6 +155,10 @@ impl Engine {
             crash::point(Point::Sighting);
             store.sight(order, bought).await?;
             crash::point(Point::Sighted);
+        }
+        if !self.is_way(&parts.client) {
+            self.nudge(); // the new way's list is another one
+            return Ok(());
         }
         if is_suspect {
             crash::point(Point::Trusting);
@@ -167,6 +174,25 @@ impl Engine {
         }
         self.list_view().scanned(witness, has_shown);
         self.line().looked_good(self.parts().clock.uptime());
+        Ok(())
+    }
+
+    /// What a job has paid for is known. If it is not taken to be bought any more, it ended in an error, or a person
+    /// wanted another. A queue that is suspect may have lost what it wrote down of those that are good.
+    async fn leave_out_known(
+        &self,
+        parts: &Parts,
+        found: &mut BTreeMap<Token, Listed>,
+        is_suspect: bool,
+    ) -> Result<(), StoreError> {
+        let mut known = BTreeSet::new();
+        for (token, item) in &*found {
+            let may_be_lost = is_suspect && item.status != Status::Error;
+            if !may_be_lost && parts.store.has_paid(&item.id).await? {
+                known.insert(token.clone());
+            }
+        }
+        found.retain(|token, _| !known.contains(token));
         Ok(())
     }
 
@@ -207,7 +233,10 @@ impl Engine {
         self.list_view().notice = Some(words);
     }
 
-    fn not_scanned(&self, parts: &Parts, cut: ScanFault, is_suspect: bool) {
+    async fn not_scanned(&self, parts: &Parts, cut: ScanFault, is_suspect: bool) -> Result<(), StoreError> {
+        if is_suspect && !parts.store.suspect(self.service()).await? {
+            return Ok(()); // a person has said meanwhile that it need not be scanned
+        }
         self.heard_cut(&parts.client, &cut);
         let service = self.service();
         let passes = matches!(cut, ScanFault::CutShort(_) | ScanFault::Shifting);
@@ -220,15 +249,15 @@ impl Engine {
             tracing::warn!(%service, "{words}");
             let mut view = self.list_view();
             view.notice = Some(words);
-            view.scanned(None, false);
-            return;
+            view.go_on();
+            return Ok(());
         }
         let what = cut.words();
         let fault = unproven(cut, self.parts().clock.now());
         let mut view = self.list_view();
         if fault.blame() == Blame::Person {
             let words = format!(
-                "this queue is new or was repaired, and what was bought at {service} before cannot be found out: {what}. \
+                "{NEW}, and what was bought at {service} before cannot be found out: {what}. \
                  `scribed reload` scans again; `scribed reconcile --service {service} --trust` is your word that nothing \
                  was bought there that this queue does not know"
             );
@@ -241,6 +270,7 @@ impl Engine {
             view.cut = Some(fault);
             view.cuts += 1;
         }
+        Ok(())
     }
 
     /// Until the list has shown an accepted create, it is looked at for the newest one.
@@ -294,7 +324,10 @@ impl Engine {
 fn since(newest: &NewestPurchase, parts: &Parts) -> Option<Timestamp> {
     let (at, date) = newest.intent?;
     let now = parts.client.last_date().unwrap_or(parts.clock.now());
-    Some(date.unwrap_or(at).min(now))
+    let intent = date.unwrap_or(at).min(now);
+    // As far as what is to be seen in it.
+    let accepted = newest.accepted.as_ref().map_or(intent, |(at, date, _)| date.unwrap_or(*at));
+    Some(intent.min(accepted))
 }
 
 fn scanned_so_far(Progress { records, back_to }: Progress) -> String {

@@ -1,5 +1,6 @@
 //! Creates of which nobody knows what became: the service's list is scanned for their tokens (design, section 5).
 
+use super::list_view::ListView;
 use super::{Engine, LEASE, Parts, wait_before};
 use crate::client::contract::Reading;
 use crate::domain::fault::{Blame, Fault, FaultKind};
@@ -11,8 +12,9 @@ use crate::pipeline::line::Gate;
 use crate::pipeline::list_scan::{self, Doors, Scan, ScanFault, Scope};
 use crate::pipeline::resolve::{Finding, by_token, judge, oldest, unproven, unproven_for_good};
 use crate::store::contract::{Claimed, Lease, StoreError};
-use std::sync::Arc;
+use crate::wire::page::ListQuery;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 impl Engine {
     /// All unknown creates in one scan.
@@ -60,7 +62,11 @@ impl Engine {
     /// left out, and a transcription that was deleted meanwhile is no witness.
     async fn scan_for_proof(&self, parts: &Parts, oldest: Option<Timestamp>) -> Result<(Scan, Sight), ScanFault> {
         loop {
+            self.ask_queue(parts).await?;
             let witness = self.list_view().witness(parts.clock.uptime(), parts.terms.lag);
+            // What the service keeps no more proves nothing.
+            let oldest_kept = parts.clock.now().before(parts.terms.retention);
+            let witness = witness.filter(|witness| witness.date.is_none_or(|date| date >= oldest_kept));
             let Some(witness) = witness else {
                 return Ok((self.scan_list(parts, oldest, false).await?, Sight::NoWitness));
             };
@@ -79,11 +85,28 @@ impl Engine {
         }
     }
 
+    /// What the queue knows to be accepted, where the scan at the start has not told: it is made only before something
+    /// is bought.
+    async fn ask_queue(&self, parts: &Parts) -> Result<(), ScanFault> {
+        if !self.list_view().has_asked_queue() {
+            let newest = parts.store.newest_purchase(self.service()).await;
+            let failed = |error: StoreError| Fault::new(FaultKind::Broken, error.to_string(), parts.clock.now());
+            let newest = newest.map_err(|error| ScanFault::CutShort(failed(error)))?;
+            let earlier = newest.accepted.map(|(at, date, id)| Witness { id, date: Some(date.unwrap_or(at)) });
+            self.list_view().knew(earlier);
+        }
+        Ok(())
+    }
+
     /// Whether the service still has it, as a read says.
     pub(super) async fn is_there(&self, parts: &Parts, witness: &Witness) -> Result<bool, ScanFault> {
         match parts.client.read(&witness.id).await {
             Ok(Reading::Lost(fault)) => Ok(fault.kind != FaultKind::Gone),
             Ok(_) => Ok(true),
+            // It is another account's.
+            Err(fault) if matches!(fault.kind, FaultKind::Refused { .. } | FaultKind::Barred { status: 403 }) => {
+                Ok(false)
+            }
             Err(fault) => Err(ScanFault::CutShort(fault)),
         }
     }
@@ -97,13 +120,16 @@ impl Engine {
         filter: bool,
     ) -> Result<Scan, ScanFault> {
         let may = || matches!(self.line().gate(parts.clock.uptime()), Gate::Open | Gate::Asks);
+        let _progress = Shown(&self.list_view);
         let progress = |progress| self.list_view().progress = Some(progress);
-        let kept = parts.clock.now().min(parts.client.last_date().unwrap_or(Timestamp(i64::MAX)));
-        let since = since.unwrap_or(Timestamp(i64::MIN)).max(kept.before(parts.terms.retention));
-        let scope = Scope { since: Some(since), walk_limit: parts.terms.walk_limit, filter };
-        let scanned = list_scan::run(&Doors { client: &*parts.client, may: &may, progress: &progress }, scope).await;
-        self.list_view().progress = None;
-        scanned
+        // By the service's own clock: ours may be ahead.
+        if parts.client.last_date().is_none() {
+            drop(parts.client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await);
+        }
+        let kept = parts.client.last_date().map(|date| date.before(parts.terms.retention));
+        let since = since.max(kept);
+        let scope = Scope { since, walk_limit: parts.terms.walk_limit, filter };
+        list_scan::run(&Doors { client: &*parts.client, may: &may, progress: &progress }, scope).await
     }
 
     /// Which of them ended long enough ago, by a clock that nobody sets: the wall clock only says when
@@ -203,5 +229,14 @@ pub(super) fn still_ours(committed: Result<(), StoreError>) -> Result<(), StoreE
     match committed {
         Err(StoreError::LeaseLost(_)) => Ok(()),
         other => other,
+    }
+}
+
+/// While this lives, a scan may tell how far it has come.
+struct Shown<'v>(&'v Mutex<ListView>);
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).progress = None;
     }
 }

@@ -238,6 +238,10 @@ impl Store for SimStore {
         self.inner.trust(service).await
     }
 
+    async fn has_paid(&self, transcription: &TranscriptionId) -> Result<bool, StoreError> {
+        self.inner.has_paid(transcription).await
+    }
+
     async fn newest_purchase(&self, service: &ServiceName) -> Result<NewestPurchase, StoreError> {
         self.inner.newest_purchase(service).await
     }
