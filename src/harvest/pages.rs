@@ -19,11 +19,20 @@ pub struct Pages {
     last_id: Option<String>,
     /// The index after the last one that is known.
     end: u64,
-    /// How often there was nothing there, where the end of the list is being made sure of.
-    nothing: Option<u32>,
+    probe: Probe,
     /// Whether the next page was asked to begin within the last one.
     overlaps: bool,
     stale: u32,
+}
+
+/// Whether the end of the list is being made sure of: more is announced, and there is nothing new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Probe {
+    No,
+    /// Past the last one that is known.
+    PastLast,
+    /// At the last one that is known: items before it may have been taken away meanwhile.
+    AtLast,
 }
 
 /// What a page says of the next one.
@@ -42,7 +51,7 @@ impl Pages {
     pub fn new(limit: u32) -> Self {
         let most = limit.max(1);
         let last = HashSet::new();
-        Self { offset: 0, limit: most, most, last, last_id: None, end: 0, nothing: None, overlaps: false, stale: 0 }
+        Self { offset: 0, limit: most, most, last, last_id: None, end: 0, probe: Probe::No, overlaps: false, stale: 0 }
     }
 
     /// What is asked for next.
@@ -57,17 +66,17 @@ impl Pages {
 
     /// A page came, with these ids.
     pub fn take(&mut self, ids: Vec<String>, more: bool) -> Turn {
-        if let Some(times) = self.nothing.take() {
-            if ids.is_empty() && (!more || times > 0) {
-                return Turn::End;
+        match self.probe {
+            Probe::PastLast => {
+                // Nothing there: is the last one still in its place? Or something: then it is asked for with the last one.
+                self.probe = if ids.is_empty() { Probe::AtLast } else { Probe::No };
+                (self.offset, self.overlaps) = (self.end.saturating_sub(1), !self.last.is_empty());
+                self.stale += 1;
+                return if self.stale > STALE_PAGES { Turn::Shifted } else { Turn::More };
             }
-            match ids.is_empty() {
-                true => self.nothing = Some(times + 1),
-                // Something came past the end meanwhile: it is asked for with what was before it.
-                false => (self.offset, self.overlaps) = (self.end.saturating_sub(1), !self.last.is_empty()),
-            }
-            self.stale += 1;
-            return if self.stale > STALE_PAGES { Turn::Shifted } else { Turn::More };
+            Probe::AtLast if ids.is_empty() && self.last.is_empty() => return Turn::End,
+            Probe::AtLast if ids.len() == 1 && ids.first() == self.last_id.as_ref() => return Turn::End,
+            Probe::AtLast | Probe::No => self.probe = Probe::No,
         }
         let joins = ids.iter().any(|id| self.last.contains(id));
         if self.overlaps && !joins {
@@ -89,7 +98,7 @@ impl Pages {
         self.last_id = ids.last().cloned().or(self.last_id.take());
         if is_at_end {
             // More is announced, and there was nothing behind the last one: is there nothing at all?
-            (self.offset, self.nothing) = (self.end, Some(u32::from(ids.is_empty())));
+            (self.offset, self.probe) = (self.end, Probe::PastLast);
             if !ids.is_empty() {
                 self.last = ids.into_iter().collect();
             }
@@ -116,7 +125,7 @@ impl Pages {
         self.limit = self.most;
         self.overlaps = false;
         self.last.clear();
-        (self.last_id, self.nothing) = (None, None);
+        (self.last_id, self.probe) = (None, Probe::No);
     }
 }
 

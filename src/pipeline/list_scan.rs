@@ -241,8 +241,13 @@ struct Reader {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Probe {
     No,
-    /// So many empty answers.
-    Empty(u32),
+    /// The first page was empty, though more was announced.
+    Nothing,
+    /// Past the last record that is known.
+    PastLast,
+    /// At the last record that is known, since there was nothing past it: items before it may have been taken away
+    /// meanwhile, and the next one may have come into its place.
+    AtLast,
 }
 
 impl Reader {
@@ -319,12 +324,15 @@ impl Reader {
             return self.empty(ends_it);
         }
         let ids = ids(&page);
+        if self.probe == Probe::AtLast && ids.len() == 1 && self.last_id.is_some() && ids[0] == self.last_id {
+            return Step::End;
+        }
         let overlap = usize::try_from(self.end.saturating_sub(self.offset)).unwrap_or(usize::MAX);
         // Of what has no id nobody can tell whether it is the same.
         let is_blind = overlap > 0 && ids.iter().take(overlap).all(Option::is_none);
         let joins = is_blind || ids.iter().flatten().any(|id| self.last_page.contains(id));
         if self.begun && !self.last_page.is_empty() && !joins {
-            if let Probe::Empty(_) = self.probe {
+            if self.probe == Probe::PastLast {
                 // Something came past the end meanwhile: the page before it is read once more, with it.
                 self.probe = Probe::No;
                 self.offset = self.end.saturating_sub(1);
@@ -358,7 +366,7 @@ impl Reader {
         self.offset += (received - overlap).max(1);
         if (news == 0 && is_at_end) || self.offset >= self.end {
             // More is announced, and there was nothing behind the last one. Is there nothing at all?
-            (self.probe, self.offset) = (Probe::Empty(0), self.end);
+            (self.probe, self.offset) = (Probe::PastLast, self.end);
         }
         if news == 0 {
             return self.without_news();
@@ -367,23 +375,21 @@ impl Reader {
         Step::More
     }
 
-    /// An empty page past the last record is the end of the list, whatever is announced; asked for twice, since a
-    /// service may answer wrongly once.
+    /// An empty page is the end of the list, whatever is announced, if it is made sure of.
     fn empty(&mut self, ends_it: bool) -> Step {
         match self.probe {
-            _ if !self.begun && ends_it => Step::End,
-            Probe::No if !self.begun => {
-                self.probe = Probe::Empty(1);
+            Probe::No if !self.begun && !ends_it => {
+                self.probe = Probe::Nothing;
+                Step::More
+            }
+            Probe::No if !self.begun => Step::End,
+            Probe::Nothing => Step::End,
+            Probe::PastLast => {
+                (self.probe, self.offset) = (Probe::AtLast, self.end.saturating_sub(1));
                 Step::More
             }
             // The page was asked to begin within the one before, and there is nothing: items were taken away.
-            Probe::No => Step::Failed(ScanFault::Shifting),
-            Probe::Empty(_) if ends_it => Step::End,
-            Probe::Empty(0) => {
-                self.probe = Probe::Empty(1);
-                Step::More
-            }
-            Probe::Empty(_) => Step::End,
+            Probe::No | Probe::AtLast => Step::Failed(ScanFault::Shifting),
         }
     }
 

@@ -84,9 +84,11 @@ impl Engine {
         Some(patience.outage.max(QUIET).saturating_sub(self.parts().client.silent_for()?))
     }
 
-    /// When [`Engine::left_hanging`] is to be asked, where that is not now.
+    /// When [`Engine::left_hanging`] is to be asked, where that is not now. What is under way may ask the service only
+    /// after something else, and tells nobody when it does.
     pub(super) fn silence_left(&self, until: Until) -> Option<Duration> {
-        self.silence(until).filter(|left| !left.is_zero())
+        let Until::Idle(_) = until else { return None };
+        self.silence(until).or(Some(QUIET)).filter(|left| !left.is_zero())
     }
 
     /// In words, if all that is left to do for a pass is to wait for a service that has said nothing for longer

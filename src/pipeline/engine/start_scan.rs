@@ -143,6 +143,7 @@ impl Engine {
         is_suspect: bool,
     ) -> Result<(), StoreError> {
         let store = &parts.store;
+        let has_bought = newest.accepted.is_some();
         let (witness, has_shown) = self.newest_known(parts, newest, &scan).await;
         let (mut found, doubles) = by_token(scan.ours);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
@@ -169,7 +170,9 @@ impl Engine {
                 records = scan.records,
                 "the service's list was scanned; the queue is trusted"
             );
-        } else if unknown > 0 {
+        }
+        // A new queue knows nothing.
+        if unknown > 0 && (has_bought || !is_suspect) {
             tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of ours that this queue does not know: it may be an older copy, or another installation uses the account; they are not bought again");
         }
         self.list_view().scanned(witness, has_shown);
