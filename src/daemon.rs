@@ -136,6 +136,7 @@ struct Ground {
 impl Ground {
     fn parts(&self, setup: &Setup, service: &ServiceName, results: Arc<Results>) -> Option<Parts> {
         let way = setup.ways.get(service)?;
+        self.writing.folders.set_longest_retry(setup.config.retry.max);
         Some(Parts {
             store: Arc::clone(&self.store),
             homes: Arc::clone(&setup.homes),
