@@ -224,7 +224,8 @@ impl House {
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Passing>::default());
         let engines_pass = Arc::clone(&passing);
         let dir = config.state.join("in-progress");
-        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir)).await;
+        let started = clock.uptime();
+        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir, started)).await;
         let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
         let ground = Ground {
