@@ -221,8 +221,7 @@ mod tests {
         let order = Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
         let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: NOW, origin: None });
         let token = Token::new(&order, JobTag([1; 16]), 0);
-        let intent =
-            Intent { token, origin: String::new(), key: String::new(), service_date: None, sent_at: ahead };
+        let intent = Intent { token, origin: String::new(), key: String::new(), service_date: None, sent_at: ahead };
         let stage = Stage::Submitting { order, audio: Audio::default(), upload, intent };
         let old = Job { charges: vec![charge], ..job(stage, None, Some(0), 0) };
         assert_eq!(limited(&old, NOW, &waits()), None, "the clock may be behind now");

@@ -143,12 +143,7 @@ impl InProgress {
         Ok(Self::of(Some(file), suspects_file, suspects, started))
     }
 
-    fn of(
-        file: Option<File>,
-        suspects_file: PathBuf,
-        suspects: BTreeMap<JobId, Suspect>,
-        started: Uptime,
-    ) -> Self {
+    fn of(file: Option<File>, suspects_file: PathBuf, suspects: BTreeMap<JobId, Suspect>, started: Uptime) -> Self {
         let inner = Mutex::new(Inner { suspects, ..Inner::default() });
         Self { file, suspects_file, boot: boot(), started, inner, one_suspect: Arc::new(Semaphore::new(1)) }
     }
