@@ -136,6 +136,7 @@ struct Ground {
 impl Ground {
     fn parts(&self, setup: &Setup, service: &ServiceName, results: Arc<Results>) -> Option<Parts> {
         let way = setup.ways.get(service)?;
+        self.writing.folders.set_longest_retry(setup.config.retry.max);
         Some(Parts {
             store: Arc::clone(&self.store),
             homes: Arc::clone(&setup.homes),
@@ -223,7 +224,8 @@ impl House {
         let (syncs, writing, passing) = (Arc::default(), Arc::default(), Arc::<Passing>::default());
         let engines_pass = Arc::clone(&passing);
         let dir = config.state.join("in-progress");
-        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir)).await;
+        let started = clock.uptime();
+        let opened = tokio::task::spawn_blocking(move || InProgress::open(&dir, started)).await;
         let in_progress = opened.unwrap_or_else(|_| InProgress::unwritten());
         let (of_ground, clock_of_ground) = (Arc::clone(&store), Arc::clone(&clock));
         let ground = Ground {

@@ -74,10 +74,18 @@ impl House {
         }
     }
 
-    /// Of a changed configuration.
-    pub(super) async fn own_changed(&self, old: &Setup, new: &Setup) {
-        let Some(owning) = &self.owning else { return };
-        own(new, &owning.installation, &self.store);
+    /// Of a changed configuration, before it is in force.
+    pub(super) fn own_changed(&self, new: &Setup) {
+        if let Some(owning) = &self.owning {
+            own(new, &owning.installation, &self.store);
+        }
+    }
+
+    /// Gives back what a changed configuration has no more. When that is in force: nobody begins anything there.
+    pub(super) async fn give_back(&self, old: &Setup, new: &Setup) {
+        if self.owning.is_none() {
+            return;
+        }
         for mount in old.mounts.values() {
             let stays = new.mounts.values().any(|other| other.source().folder == mount.source().folder);
             if !stays {

@@ -45,10 +45,11 @@ impl House {
         let before = Some((&old.config, &old.ways));
         let ways = ways(config, &self.system, self.ground.calls.as_ref(), &mut embedded, before).await?;
         let setup = Arc::new(Setup::new(config, ways, &self.clock));
-        self.own_changed(&old, &setup).await;
+        self.own_changed(&setup);
         let engines: Vec<_> = setup.ways.keys().filter_map(|service| self.engine(&setup, service)).collect();
         self.engines.replace(engines);
         self.setup.send_replace(Arc::clone(&setup));
+        self.give_back(&old, &setup).await;
         self.store.configured_anew(self.clock.now()).await?;
         self.engines.nudge();
         Ok(told(&old.config, config))

@@ -1,11 +1,14 @@
 //! Moments that were stored while the clock was ahead. When the clock is right again they lie in the future, and
 //! what waits for them would stand still until then. So when a queue is opened, each is limited to what its kind of
 //! wait allows from now.
+//!
+//! Nobody can tell a clock that was ahead from one that is behind now. What was spent, when a purchase was sent and how
+//! long a person's pause lasts therefore stay as they are: budgets count what lies ahead, and a pause that lasts too
+//! long buys nothing.
 
 use super::fault::FaultKind;
 use super::job::Job;
 use super::names::Timestamp;
-use super::pause::Pause;
 use super::retry::LONGEST_RETRY_AFTER;
 use super::stage::StageKind;
 use std::time::Duration;
@@ -64,10 +67,6 @@ pub fn limited(job: &Job, now: Timestamp, waits: &Waits) -> Option<Job> {
     if let Some(fault) = &mut new.fault {
         fault.at = fault.at.min(now);
     }
-    // What was bought counts in a budget from today on at the latest.
-    for charge in &mut new.charges {
-        charge.at = charge.at.min(now);
-    }
     new.stage = new.stage.not_after(now);
     new.due = new.due.map(|due| due.min(now.after(longest_wait(job, waits))));
     (new != *job).then_some(new)
@@ -79,14 +78,7 @@ pub fn is_ahead(job: &Job, now: Timestamp) -> bool {
     job.due.is_some_and(ahead)
         || ahead(job.since)
         || job.fault.as_ref().is_some_and(|fault| ahead(fault.at))
-        || job.charges.iter().any(|charge| ahead(charge.at))
         || job.stage.latest_moment().is_some_and(ahead)
-}
-
-/// A pause that was given by a clock that was ahead: it lasts as long as it was meant to, from now.
-pub fn limited_pause(pause: Pause, now: Timestamp) -> Pause {
-    let ahead = pause.since.since(now);
-    Pause { since: pause.since.before(ahead), until: pause.until.map(|until| until.before(ahead)) }
 }
 
 #[cfg(test)]
@@ -94,11 +86,11 @@ mod tests {
     use super::*;
     use crate::domain::charge::{Charge, State};
     use crate::domain::fault::Fault;
-    use crate::domain::job::{JobKey, Stamp};
+    use crate::domain::job::{JobKey, JobTag, Stamp};
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId, UploadId};
     use crate::domain::path::RelPath;
-    use crate::domain::stage::{Audio, AudioAt, Stage, Upload};
-    use crate::domain::token::Order;
+    use crate::domain::stage::{Audio, AudioAt, Intent, Stage, Upload};
+    use crate::domain::token::{Order, Token};
     use proptest::prelude::*;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
@@ -211,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_counts_today_and_a_pause_lasts_as_long_as_it_was_meant_to() {
+    fn what_was_spent_and_sent_keeps_its_dates() {
         let ahead = Timestamp(NOW.0 + 365 * DAY);
         let charge = Charge {
             at: ahead,
@@ -226,12 +218,13 @@ mod tests {
             billed: None,
             transcription: None,
         };
-        let old = Job { charges: vec![charge], ..job(Stage::Settled, None, None, 0) };
-        let new = limited(&old, NOW, &waits()).unwrap();
-        assert_eq!((new.charges[0].at, new.charges[0].run), (NOW, ahead), "a run is known by its beginning");
-        let hour = Pause { since: ahead, until: Some(ahead.after(HOUR)) };
-        assert_eq!(limited_pause(hour, NOW), Pause { since: NOW, until: Some(NOW.after(HOUR)) });
-        let week = Pause { since: NOW, until: Some(NOW.after(Duration::from_secs(7 * 86_400))) };
-        assert_eq!(limited_pause(week, NOW), week);
+        let order = Order { content: Hash([1; 32]), params: Hash([2; 32]), service: ServiceName::new("default") };
+        let upload = AudioAt::Upload(Upload { id: UploadId::new("u"), at: NOW, origin: None });
+        let token = Token::new(&order, JobTag([1; 16]), 0);
+        let intent = Intent { token, origin: String::new(), key: String::new(), service_date: None, sent_at: ahead };
+        let stage = Stage::Submitting { order, audio: Audio::default(), upload, intent };
+        let old = Job { charges: vec![charge], ..job(stage, None, Some(0), 0) };
+        assert_eq!(limited(&old, NOW, &waits()), None, "the clock may be behind now");
+        assert!(!is_ahead(&old, NOW));
     }
 }

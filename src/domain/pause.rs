@@ -58,13 +58,6 @@ impl Pauses {
         }
     }
 
-    /// The same orders, each changed by `change`.
-    #[must_use]
-    pub fn each(self, change: impl Fn(Pause) -> Pause) -> Self {
-        let sources = self.sources.into_iter().map(|(source, pause)| (source, change(pause))).collect();
-        Self { all: self.all.map(&change), sources }
-    }
-
     /// Takes orders back: with everything's, those of single sources too.
     pub fn take_back(&mut self, whose: &Whose) {
         match whose {

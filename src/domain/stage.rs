@@ -355,8 +355,7 @@ impl Stage {
             AudioAt::Remote { remote_since } => *remote_since,
         };
         match self {
-            Self::Uploaded { upload, .. } => Some(of_upload(upload)),
-            Self::Submitting { upload, intent, .. } => Some(of_upload(upload).max(intent.sent_at)),
+            Self::Uploaded { upload, .. } | Self::Submitting { upload, .. } => Some(of_upload(upload)),
             Self::Failed { fault, .. } => Some(fault.at),
             _ => None,
         }
@@ -370,11 +369,7 @@ impl Stage {
             AudioAt::Remote { remote_since } => *remote_since = (*remote_since).min(now),
         };
         match &mut self {
-            Self::Uploaded { upload, .. } => of_upload(upload),
-            Self::Submitting { upload, intent, .. } => {
-                of_upload(upload);
-                intent.sent_at = intent.sent_at.min(now);
-            }
+            Self::Uploaded { upload, .. } | Self::Submitting { upload, .. } => of_upload(upload),
             Self::Failed { fault, .. } => fault.at = fault.at.min(now),
             _ => {}
         }

@@ -13,7 +13,7 @@ use crate::pipeline::purse::Rest;
 use crate::source::mount::Mount;
 use crate::source::place::{Recording, may_be_made, outputs_beside, recording};
 use crate::store::contract::{Filter, Store, StoreError};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,9 @@ const SCOUTS: usize = 32;
 /// … and all others only after so long: they are woken when it can. There may be a million of them.
 const OTHERS_ASK: Duration = Duration::from_secs(3600);
 
+/// What is due may be begun so much later.
+const LATE: Duration = Duration::from_secs(60);
+
 /// Folders that are remembered at most. One that is forgotten is tried again.
 const MOST: usize = 10_000;
 
@@ -51,8 +54,11 @@ const NOTHING_YET: &str = "nothing is sent or bought for it until then";
 pub struct OutputFolders {
     tried: Mutex<Tried>,
     turns: Mutex<HashMap<SourceName, Arc<tokio::sync::Mutex<()>>>>,
-    /// Those of which a try did not come back.
-    hang: Arc<Mutex<HashSet<PathBuf>>>,
+    /// The sources of which a try did not come back, and of which folder. One stands for all folders of its source:
+    /// each that hangs holds a thread.
+    hang: Arc<Mutex<HashMap<SourceName, PathBuf>>>,
+    /// A scout that has not asked for so long waits for something else by now, or is gone.
+    silent: Mutex<Option<Duration>>,
 }
 
 #[derive(Default)]
@@ -71,9 +77,19 @@ struct Known {
 /// Why a folder cannot be written, and who asks soon whether it can.
 struct Trouble {
     words: String,
-    scouts: BTreeSet<JobId>,
+    /// And when they asked last.
+    scouts: BTreeMap<JobId, Uptime>,
     /// Whether it was named in the log.
     is_named: bool,
+}
+
+/// Which jobs look again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Woken {
+    /// Those that wait for the folder that can be written again.
+    OfFolder,
+    /// All of its source: an earlier process may have left some, and what each of them waits for is not remembered.
+    OfSource,
 }
 
 type Turn = tokio::sync::OwnedMutexGuard<()>;
@@ -101,11 +117,13 @@ impl OutputFolders {
         let words = match self.recent_in_turn(clock, mount, &folder).await {
             (Recent::Writable, _) => return Ok(None),
             (Recent::Not(words), _) => words,
-            (Recent::Nothing, _turn) => match self.tried(clock, mount, job, &folder).await {
+            (Recent::Nothing, turn) => match self.tried(clock, mount, job, &folder).await {
                 Ok(()) => {
-                    let was_not = self.note(mount, &folder, clock, None);
-                    if was_not {
-                        let woken = wake(store, &mount.source().name, clock.now()).await;
+                    let woken = self.note(mount, &folder, clock, None);
+                    // The others need not wait while rows are read.
+                    drop(turn);
+                    if let Some(woken) = woken {
+                        let woken = self.wake(store, mount, &folder, woken, clock.now()).await;
                         woken.map_err(|error| store_fault(&error, clock.now()))?;
                     }
                     return Ok(None);
@@ -118,7 +136,7 @@ impl OutputFolders {
         };
         let now = clock.now();
         let fault = Fault::new(FaultKind::Unwritable, words, now);
-        match self.is_scout(&folder, job.id) {
+        match self.is_scout(&folder, job.id, clock.uptime()) {
             true => Err(fault),
             false => Ok(Some(Rest { until: Some(now.after(OTHERS_ASK)), fault })),
         }
@@ -169,7 +187,7 @@ impl OutputFolders {
                 _ => Ok(()),
             };
         }
-        let hangs = || {
+        let hangs = |folder: &Path| {
             format!(
                 "the folder {} does not answer within {} s; {NOTHING_YET}",
                 folder.display(),
@@ -177,21 +195,22 @@ impl OutputFolders {
             )
         };
         // One that hangs is not followed by another.
-        if !lock(&self.hang).insert(folder.to_owned()) {
-            return Err(hangs());
+        let source = &mount.source().name;
+        if let Some(hanging) = lock(&self.hang).get(source) {
+            return Err(hangs(hanging));
         }
+        lock(&self.hang).insert(source.clone(), folder.to_owned());
         let (hang, mount, job, of) = (Arc::clone(&self.hang), Arc::clone(mount), job.clone(), folder.to_owned());
         let tried = within(clock, ANSWERS_WITHIN, move || {
             let tried = try_here(&mount, &job, &of);
-            lock(&hang).remove(&of);
+            lock(&hang).remove(&mount.source().name);
             tried
         });
-        tried.await.unwrap_or_else(|| Err(hangs()))
+        tried.await.unwrap_or_else(|| Err(hangs(folder)))
     }
 
-    /// Writes down what was found out, and says what is new. Returns whether jobs may wait for what can be written
-    /// now.
-    fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> bool {
+    /// Writes down what was found out, and says what is new. Returns which jobs may wait for what can be written now.
+    fn note(&self, mount: &Mount, folder: &Path, clock: &dyn Clock, words: Option<String>) -> Option<Woken> {
         let now = clock.uptime();
         let (source, is_bucket) = (&mount.source().name, mount.bucket().is_some());
         let fresh = if is_bucket && words.is_none() { BUCKET_FRESH } else { FRESH };
@@ -203,7 +222,7 @@ impl OutputFolders {
         let others = tried.folders.values().filter(|known| known.trouble.is_some()).count();
         let was_not = before.is_some();
         let (is_named, scouts) =
-            before.map_or((others < NAMED, BTreeSet::new()), |before| (before.is_named, before.scouts));
+            before.map_or((others < NAMED, BTreeMap::new()), |before| (before.is_named, before.scouts));
         let trouble = words.map(|words| Trouble { words, scouts, is_named });
         match &trouble {
             Some(trouble) if !was_not && is_named => {
@@ -219,14 +238,65 @@ impl OutputFolders {
             tried.folders.insert(folder.to_owned(), Known { until: now.after(fresh), trouble });
         }
         let is_first = is_writable && tried.woken.insert(source.clone());
-        is_writable && was_not || is_first
+        match (is_first, is_writable && was_not) {
+            (true, _) => Some(Woken::OfSource),
+            (false, true) => Some(Woken::OfFolder),
+            (false, false) => None,
+        }
     }
 
     /// Whether this job is one of the few that ask soon.
-    fn is_scout(&self, folder: &Path, job: JobId) -> bool {
+    fn is_scout(&self, folder: &Path, job: JobId, now: Uptime) -> bool {
+        let silent = self.silent();
         let mut tried = self.lock();
         let Some(trouble) = tried.folders.get_mut(folder).and_then(|known| known.trouble.as_mut()) else { return true };
-        trouble.scouts.contains(&job) || trouble.scouts.len() < SCOUTS && trouble.scouts.insert(job)
+        trouble.scouts.retain(|_, asked| now.since(*asked) <= silent);
+        let is_scout = trouble.scouts.contains_key(&job) || trouble.scouts.len() < SCOUTS;
+        if is_scout {
+            trouble.scouts.insert(job, now);
+        }
+        is_scout
+    }
+
+    /// The longest wait between two retries (`[retry] max`).
+    pub fn set_longest_retry(&self, longest: Duration) {
+        *lock(&self.silent) = Some(longest);
+    }
+
+    fn silent(&self) -> Duration {
+        lock(&self.silent).map_or(OTHERS_ASK, |longest| longest + LATE)
+    }
+
+    /// What waits before its create for a folder that can be written looks again.
+    async fn wake(
+        &self,
+        store: &dyn Store,
+        mount: &Arc<Mount>,
+        folder: &Path,
+        woken: Woken,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let stages = [StageKind::Probed, StageKind::Uploaded];
+        let source = &mount.source().name;
+        let waits = |job: &Job| {
+            let is_unwritable = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Unwritable);
+            is_unwritable && job.key.source == *source && stages.contains(&job.stage.kind())
+        };
+        // Mostly nobody waits, and the rows of a backlog need not be read for that.
+        if !store.waiting().await?.iter().any(|alike| waits(&alike.one)) {
+            return Ok(());
+        }
+        let mut filter = Filter { stages: stages.to_vec(), limit: PAGE, ..Filter::default() };
+        loop {
+            let jobs = store.page(&filter).await?;
+            let Some(last) = jobs.last() else { return Ok(()) };
+            filter.after = Some(last.id);
+            for job in jobs.iter().filter(|job| waits(job)) {
+                if woken == Woken::OfSource || self.folder(mount, job).await == folder {
+                    store.look_again(job.id, now).await?;
+                }
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Tried> {
@@ -263,24 +333,29 @@ fn of_bucket(bucket: &Path, error: &io::Error) -> String {
     )
 }
 
-/// What waits before its create for a folder that can be written looks again.
-async fn wake(store: &dyn Store, source: &SourceName, now: Timestamp) -> Result<(), StoreError> {
-    let stages = [StageKind::Probed, StageKind::Uploaded];
-    let waits = |job: &Job| {
-        let is_unwritable = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Unwritable);
-        is_unwritable && job.key.source == *source && stages.contains(&job.stage.kind())
-    };
-    // Mostly nobody waits, and the rows of a backlog need not be read for that.
-    if !store.waiting().await?.iter().any(|alike| waits(&alike.one)) {
-        return Ok(());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn troubled() -> OutputFolders {
+        let folders = OutputFolders::default();
+        let trouble = Trouble { words: "full".to_owned(), scouts: BTreeMap::new(), is_named: true };
+        let known = Known { until: Uptime(Duration::ZERO), trouble: Some(trouble) };
+        folders.lock().folders.insert(PathBuf::from("/out"), known);
+        folders
     }
-    let mut filter = Filter { stages: stages.to_vec(), limit: PAGE, ..Filter::default() };
-    loop {
-        let jobs = store.page(&filter).await?;
-        let Some(last) = jobs.last() else { return Ok(()) };
-        filter.after = Some(last.id);
-        for job in jobs.iter().filter(|job| waits(job)) {
-            store.look_again(job.id, now).await?;
+
+    #[test]
+    fn scouts_that_left_are_replaced() {
+        let (folders, out) = (troubled(), Path::new("/out"));
+        folders.set_longest_retry(Duration::from_secs(600));
+        let at = |seconds| Uptime(Duration::from_secs(seconds));
+        for job in 1..=SCOUTS as u64 {
+            assert!(folders.is_scout(out, JobId(job), at(0)));
         }
+        assert!(!folders.is_scout(out, JobId(100), at(600)));
+        assert!(folders.is_scout(out, JobId(1), at(600)));
+        assert!(folders.is_scout(out, JobId(100), at(661)), "31 of them were cancelled");
+        assert_eq!(folders.lock().folders[out].trouble.as_ref().unwrap().scouts.len(), 2);
     }
 }

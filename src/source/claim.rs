@@ -83,6 +83,8 @@ struct Inner {
     /// What stood in a marker that cannot be written, when it was decided to go on.
     accepted: Option<String>,
     is_told: bool,
+    /// It was given back: it is never taken up again, whoever still looks.
+    ended: bool,
 }
 
 /// In the state directory.
@@ -118,7 +120,15 @@ impl Claim {
         terms: Option<Terms>,
     ) -> Self {
         let kept = load(&file, folder);
-        let inner = Inner { kept, held: false, sign: (0, None), closed_until: None, accepted: None, is_told: false };
+        let inner = Inner {
+            kept,
+            held: false,
+            sign: (0, None),
+            closed_until: None,
+            accepted: None,
+            is_told: false,
+            ended: false,
+        };
         let (source, folder) = (source.clone(), folder.to_owned());
         Self { source, folder, file, installation, terms, inner: Mutex::new(inner) }
     }
@@ -143,6 +153,13 @@ impl Claim {
     /// [`Stranger`].
     pub fn peek(&self, at: At) -> Result<(), Stranger> {
         self.decide(None, at, false).map(drop)
+    }
+
+    /// The folder's marker is about to be made by this run: whoever finds it without an owner has met nobody.
+    pub fn marking(&self) {
+        if self.terms.is_some() && matches!(lease::found(&self.folder), Ok(Found::Nothing)) {
+            self.installation.marking(&self.folder);
+        }
     }
 
     /// The id that the folder's marker was seen with before it was ever ours to work in.
@@ -170,9 +187,15 @@ impl Claim {
             }
         };
         let mut inner = self.inner();
+        if inner.ended {
+            let then = "nothing more is begun there".to_owned();
+            return Err(refused("is not worked in any more by this run".to_owned(), then));
+        }
         self.look_above(&mut inner, at)?;
         let me = self.me();
-        if works && known.is_none() && inner.kept.past.runs.is_empty() && found != Found::Nothing {
+        let is_own = || matches!(found, Found::Nobody { damaged: false }) && self.installation.has_marked(&self.folder);
+        let is_first = works && known.is_none() && inner.kept.past.runs.is_empty();
+        if is_first && found != Found::Nothing && !is_own() {
             inner.kept.past.met = true;
             inner.kept.id =
                 marker::read(&self.folder).ok().flatten().filter(|id| !id.is_empty()).or(inner.kept.id.take());
@@ -231,9 +254,12 @@ impl Claim {
         inner.closed_until.filter(|_| inner.held || inner.accepted.is_some()).map(|until| until.since(now))
     }
 
-    /// Says that this run has ended: the next one need not wait. Blocks.
+    /// Says that this run has ended there: the next one need not wait, and this claim is never taken up again. Blocks.
     pub fn release(&self, wall: Timestamp) {
-        self.inner().held = false;
+        {
+            let mut inner = self.inner();
+            (inner.held, inner.ended) = (false, self.terms.is_some());
+        }
         if self.terms.is_none() || !self.installation.is_still_there() {
             return;
         }
@@ -283,6 +309,10 @@ impl Claim {
             let asker = Asker { me: &me, past: &past, held: false };
             let decided = standing(&found, &asker, life, Watched { unchanged, yields: self.yields() });
             if let (Standing::Taken { left, copy: false }, Found::Owned(owner)) = (decided, &found) {
+                if self.terms.is_some() {
+                    // So that the next run of `once` goes on counting.
+                    let _ = self.keep_changed(inner);
+                }
                 return Err(in_use(&format!("lies in {}, which", above.display()), owner, left, false));
             }
         }
@@ -692,6 +722,49 @@ mod tests {
         let error = other.look(Some(&known), at(0)).unwrap_err().to_string();
         assert!(error.starts_with("lies in ") && error.contains("media, which is in use by another"), "{error}");
         assert_eq!(same.look(Some(&known), at(0)), Ok(Answer::Open), "two sources of one installation");
+    }
+
+    #[test]
+    fn a_dead_lease_of_a_folder_above_runs_out_for_runs_that_only_look_once_each() {
+        let site = Site::new();
+        let inner = site.media().join("a");
+        fs::create_dir_all(&inner).unwrap();
+        let known = learn(&inner, None).unwrap();
+        assert_eq!(site.look(&site.works("a"), 0), Ok(Answer::Open));
+        for second in [10, 900, 2_700] {
+            assert!(site.run("b", &inner).look(Some(&known), at(second)).is_err(), "{second}");
+        }
+        assert!(site.run("b", &inner).look(Some(&known), at(2_710)).is_ok());
+    }
+
+    #[test]
+    fn a_claim_that_was_given_back_is_never_taken_up_again() {
+        let site = Site::new();
+        let claim = site.works("a");
+        assert_eq!(site.look(&claim, 0), Ok(Answer::Open));
+        claim.release(Timestamp(0));
+        assert!(site.look(&claim, 1).is_err() && site.look(&claim, 2_000).is_err());
+        assert!(site.owner().released);
+        let again = site.works("a");
+        assert_eq!(site.look(&again, 2_001), Ok(Answer::Open), "the source came back");
+    }
+
+    #[test]
+    fn a_marker_that_another_source_of_this_run_has_just_made_was_nobodys() {
+        let site = Site::new();
+        let folder = site.top.path().join("new");
+        fs::create_dir(&folder).unwrap();
+        let one = site.run("a", &folder);
+        let file = site.top.path().join("a/two.claim");
+        let two = Claim::new(&SourceName::new("two"), &folder, file, Arc::clone(&one.installation), one.terms);
+        one.marking();
+        let known = learn(&folder, None).unwrap();
+        assert_eq!(two.look(None, at(0)).ok(), Some(Answer::Open));
+        assert_eq!(one.look(Some(&known), at(0)).ok(), Some(Answer::Open));
+        assert!(!two.inner().kept.pending && !one.inner().kept.pending);
+        let other = site.run("b", &folder);
+        one.release(Timestamp(0));
+        assert!(other.look(None, at(0)).is_err(), "another installation looks at the list");
     }
 
     #[test]

@@ -5,10 +5,12 @@ use crate::source::kept;
 use crate::source::owner::{Life, Owner};
 use rustix::process::{Pid, test_kill_process};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// In the state directory.
 const FILE: &str = "identity";
@@ -28,6 +30,8 @@ pub struct Installation {
     pub process: String,
     /// Random: another one for each run.
     pub run: String,
+    /// The folders whose markers this run has made.
+    pub(crate) marked: Mutex<BTreeSet<PathBuf>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -62,7 +66,19 @@ impl Installation {
             host: host(),
             process: process(),
             run,
+            marked: Mutex::default(),
         }
+    }
+
+    /// This run makes a folder's marker. Blocks.
+    pub fn marking(&self, folder: &Path) {
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).insert(real(folder));
+    }
+
+    /// Whether this run has made a folder's marker. Blocks.
+    pub fn has_marked(&self, folder: &Path) -> bool {
+        let real = real(folder);
+        self.marked.lock().unwrap_or_else(PoisonError::into_inner).contains(&real)
     }
 
     /// Whether its state directory is the one that it began with. What cannot be looked at is taken to be so.
@@ -129,6 +145,11 @@ fn read(state: &Path) -> io::Result<Option<String>> {
 fn directory(state: &Path) -> io::Result<String> {
     let meta = fs::metadata(state.join(FILE))?;
     Ok(format!("{}-{}.{:09}", meta.ino(), meta.ctime(), meta.ctime_nsec()))
+}
+
+/// One name for a folder that several sources may name differently.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 /// The machine's name. In a debug build the environment variable `SCRIBED_TEST_HOST` says another one.

@@ -390,6 +390,7 @@ impl Mount {
             return; // a bucket is known by its name
         }
         let was = was.or_else(|| self.claim().seen());
+        self.claim().marking();
         let learnt = marker::learn(folder, was.as_ref()).and_then(|known| self.memory.keep(&known).map(|()| known));
         match learnt {
             Ok(known) => {

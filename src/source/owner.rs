@@ -160,9 +160,10 @@ pub fn standing(found: &Found, asker: &Asker<'_>, life: Life, watched: Watched) 
         return Standing::Held;
     }
     let is_same_state = owner.state == me.state && !me.state.is_empty();
-    // The queue's lock keeps all others out of a state directory: whoever worked with it has ended.
-    let is_same_directory =
-        is_same_state && (owner.directory == me.directory || (&owner.host, &owner.path) == (&me.host, &me.path));
+    // The queue's lock keeps all others out of a state directory: whoever worked with it has ended. By its place alone
+    // it is the same one only where its process is not known to live: it may be moved while a copy takes its place.
+    let is_same_place = (&owner.host, &owner.path) == (&me.host, &me.path) && life != Life::Lives;
+    let is_same_directory = is_same_state && (owner.directory == me.directory || is_same_place);
     // A copy of the state directory that was put back knows nothing of what came after it.
     let doubtful = !(is_same_state && past.runs.contains(&owner.run));
     if is_same_directory || owner.released || life == Life::Dead {
@@ -241,6 +242,14 @@ mod tests {
         let taken = Standing::Taken { left: Some(Duration::from_secs(2700)), copy: true };
         assert_eq!(asked(&copied, &past, Life::Unknown, 0), taken, "a copy of it may run there");
         assert_eq!(asked(&copied, &past, Life::Unknown, 2700), free(false));
+    }
+
+    #[test]
+    fn a_copy_in_the_place_of_a_state_directory_that_is_still_worked_with_is_a_copy() {
+        let renamed = Owner { directory: "that was renamed".to_owned(), ..owner("mine", "before", "here") };
+        let (found, past) = (Found::Owned(Box::new(renamed)), past(&["before"], false));
+        assert_eq!(asked(&found, &past, Life::Lives, 9_999), Standing::Taken { left: None, copy: true });
+        assert_eq!(asked(&found, &past, Life::Dead, 0), free(false));
     }
 
     #[test]

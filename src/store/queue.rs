@@ -2,7 +2,7 @@
 
 use crate::domain::budget::{Account, Limit, Over, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
-use crate::domain::due_limit::{Waits, is_ahead, limited, limited_pause};
+use crate::domain::due_limit::{Waits, is_ahead, limited};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, JobTag, Output, Stamp};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -251,11 +251,6 @@ impl Queue {
                 self.replace(Some(&old), &new)?;
                 count += 1;
             }
-        }
-        let pauses = self.rows.pauses()?;
-        let limited = pauses.clone().each(|pause| limited_pause(pause, now));
-        if limited != pauses {
-            self.rows.set_pauses(&limited)?;
         }
         Ok(count)
     }

@@ -1,7 +1,7 @@
 //! What charges come to, by source and quarter of an hour: every zone's midnight falls on one, so that the
 //! sum of a day or a month is a sum of a few thousand numbers at most. Rebuilt by the scan at opening.
 
-use crate::domain::budget::{Account, Limit, Period, Span};
+use crate::domain::budget::{Account, Limit, Period};
 use crate::domain::charge::{Charge, Sighted, State};
 use crate::domain::job::Job;
 use crate::domain::names::{ServiceName, SourceName, Timestamp, TranscriptionId};
@@ -165,8 +165,8 @@ impl Sums {
             Period::Run => self.of_run,
             Period::Total => self.total,
             Period::Day | Period::Month => {
-                let Span { from, until } = limit.span;
-                let quarters = self.quarters.range(quarter_of(from)..quarter_of(until));
+                // What is dated ahead counts, too: either the clock was ahead then, or it is behind now.
+                let quarters = self.quarters.range(quarter_of(limit.span.from)..);
                 quarters.map(|(_, amount)| *amount).fold(0, u64::saturating_add)
             }
         }
@@ -179,4 +179,26 @@ fn paid(job: &Job) -> impl Iterator<Item = [u8; 16]> {
 
 fn quarter_of(at: Timestamp) -> i64 {
     at.0.div_euclid(QUARTER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::budget::Span;
+
+    #[test]
+    fn what_is_dated_ahead_counts_in_the_day_and_month_of_now() {
+        const DAY: i64 = 86_400_000;
+        let mut sums = Sums::default();
+        for (day, amount) in [(9, 1), (10, 2), (400, 4)] {
+            sums.change(Timestamp(day * DAY), amount, u64::saturating_add);
+        }
+        let used = |period, from, until| {
+            let span = Span { from: Timestamp(from * DAY), until: Timestamp(until * DAY) };
+            sums.used(&Limit { source: None, period, span, allowed: 0 })
+        };
+        assert_eq!(used(Period::Day, 10, 11), 6);
+        assert_eq!(used(Period::Month, 0, 31), 7);
+        assert_eq!(used(Period::Day, 0, 1), 7, "the clock is behind");
+    }
 }

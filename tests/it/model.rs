@@ -212,13 +212,14 @@ fn limits(day: i64) -> [Limit; 2] {
 /// What the store says is used is what its rows say; a reservation that was let through never exceeds it.
 async fn assert_within_limits(side: &Side, jobs: &[Job]) {
     for limit in [limits(0), limits(1)].concat() {
-        let counts = |charge: &&Charge| {
-            limit.period == Period::Total || (limit.span.from..limit.span.until).contains(&charge.at)
+        let sum = |counts: &dyn Fn(&Charge) -> bool| -> u64 {
+            let charges = jobs.iter().flat_map(|job| &job.charges).filter(|charge| counts(charge));
+            charges.filter_map(Charge::amount).sum()
         };
-        let charges = jobs.iter().flat_map(|job| &job.charges).filter(counts);
-        let slow: u64 = charges.filter_map(Charge::amount).sum();
+        let is_total = limit.period == Period::Total;
         let used = side.case.used(std::slice::from_ref(&limit)).await.unwrap();
-        assert_eq!(used, [slow]);
+        assert_eq!(used, [sum(&|charge| is_total || charge.at >= limit.span.from)], "what is dated ahead counts");
+        let slow = sum(&|charge| is_total || (limit.span.from..limit.span.until).contains(&charge.at));
         // What was adopted or bought without a reservation is billed all the same: one minute and a bit.
         let unreserved = jobs.iter().flat_map(|job| &job.charges).filter(|charge| charge.reserved.is_none());
         let unreserved: u64 = unreserved.filter_map(Charge::amount).sum();

@@ -27,6 +27,16 @@ fn the_unit_is_accepted_without_a_word() {
     assert!(verified.status.success() && said.is_empty(), "{:?} {said}", verified.status);
 }
 
+#[test]
+fn the_unit_starts_when_the_clock_is_set() {
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/scribed.service");
+    let text = std::fs::read_to_string(unit).unwrap();
+    for setting in ["Wants=", "After="] {
+        let line = text.lines().find(|line| line.starts_with(setting)).unwrap();
+        assert!(line.ends_with(" time-sync.target"), "{line}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_does_not_turn_gives_no_sign_of_life() {
     let bed = Bed::new(QUICK);

@@ -40,8 +40,15 @@ impl Engine {
             Some(Err(Stop::Fault(fault))) => {
                 // Not as it was claimed: what was about to be placed may have been written down since.
                 let job = self.parts().store.job(job.id).await?.unwrap_or(job);
-                let fault = remote::hushed(&job, fault);
-                self.commit_fault(&lease, job, (fault, &way)).await
+                let (fault, id) = (remote::hushed(&job, fault), job.id);
+                self.commit_fault(&lease, job, (fault, &way)).await?;
+                let parts = self.parts();
+                if parts.in_progress.is_set_aside(id) {
+                    // Else the end of the process would lose both.
+                    parts.store.settle().await?;
+                    parts.in_progress.acquit(id);
+                }
+                Ok(())
             }
             Some(Err(Stop::Store(error))) => Err(error),
             None => {
@@ -84,10 +91,8 @@ impl Engine {
             }
             Stage::Settled => {
                 let (mount, service) = (parts.mount(job)?, &client.identity().service);
-                let under_way = parts.in_progress.begin(job.id, Work::Probe, clock.now()).await?;
-                let probed = self.in_folder(mount, probe::run(store, service, params, mount, clock, job)).await;
-                under_way.ended();
-                probed?
+                let probing = probe::run(store, service, params, mount, clock, job);
+                self.watched(parts, mount, (job, Work::Probe), probing).await?
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
@@ -134,10 +139,8 @@ impl Engine {
             Stage::Fetched { order, transcription, .. } => {
                 let mount = parts.mount(job)?;
                 let doors = write::Doors { store, clock, results, params, syncs, writing };
-                let under_way = parts.in_progress.begin(job.id, Work::Render, clock.now()).await?;
-                let written = self.in_folder(mount, write::run(&doors, mount, lease, job, order, transcription)).await;
-                under_way.ended();
-                written?
+                let writing = write::run(&doors, mount, lease, job, order, transcription);
+                self.watched(parts, mount, (job, Work::Render), writing).await?
             }
             Stage::Following { order, owner } => follow::run(store, clock, job, order, *owner).await?,
             Stage::Submitting { .. }
@@ -213,6 +216,26 @@ impl Engine {
             moved = moving => moved,
             lost = mount.lost() => Err(away(lost).into()),
         }
+    }
+
+    /// The same for work that could end the process. Only a step shows that the work was done: what waits or fails,
+    /// or is dropped since the folder goes, may never have come to it.
+    async fn watched<E: From<Fault>>(
+        &self,
+        parts: &Parts,
+        mount: &Mount,
+        (job, work): (&Job, Work),
+        moving: impl Future<Output = Result<Outcome, E>>,
+    ) -> Result<Outcome, E> {
+        let working = async {
+            let under_way = parts.in_progress.begin(job.id, work, &*parts.clock).await?;
+            let moved = moving.await;
+            if let Ok(Outcome::Step(_) | Outcome::StepThen(..)) = moved {
+                under_way.ended();
+            }
+            moved
+        };
+        self.in_folder(mount, working).await
     }
 
     /// The last wall before anything is sent: what a source keeps here goes to no service elsewhere,
