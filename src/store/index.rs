@@ -36,6 +36,8 @@ pub struct Index {
     pub(super) leases: BTreeMap<JobId, Held>,
     /// What jobs cost.
     pub spending: Spending,
+    /// The groups that move by themselves, and since when they do.
+    pub(super) moving: BTreeMap<Group, Timestamp>,
     /// Those that have something reserved.
     pub(super) reserved: BTreeSet<JobId>,
     on_settings: BTreeSet<JobId>,

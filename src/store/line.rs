@@ -3,7 +3,7 @@
 //!
 //! A job J that is ready for its upload waits while a job K comes before it that
 //! 1. takes from the same budget, has nothing reserved, and has not asked for its reservation yet;
-//! 2. is on its way to its upload and due by [`SOON`] after J became ready. What was found later has come too late,
+//! 2. is on its way to its upload and due by [`SOON`] after J became ready (its window open, its pause over). What was found later has come too late,
 //!    and what rests for longer (a hold, a refusal, a retry) is not waited for. So J waits for a number of jobs that
 //!    does not grow;
 //! 3. belongs to a group that moves by itself now: no pause, no closed window, no folder that is away, no outage.
@@ -77,6 +77,7 @@ impl Index {
         backlog: bool,
         line: &BudgetLine<'_>,
     ) -> Next {
+        self.note_moving(now, line);
         let mut firsts = self.firsts(&[StageKind::Probed], of, now, backlog);
         // What a person has put before all others is looked at even where enough of the others were refused.
         firsts.retain(|((.., turn, _), _, group)| turn.is_bumped() || !(line.is_exhausted)(&group.source));
@@ -93,6 +94,17 @@ impl Index {
             }
         }
         Next::Waits
+    }
+
+    /// When a window opens or a pause ends, everything behind it becomes ready at once, however long it has been due.
+    fn note_moving(&mut self, now: Timestamp, line: &BudgetLine<'_>) {
+        let Self { parts, moving, .. } = self;
+        moving.retain(|group, _| (line.is_coming)(group));
+        for group in parts.keys().filter(|group| (line.is_coming)(group)) {
+            if !moving.contains_key(group) {
+                moving.insert(group.clone(), now);
+            }
+        }
     }
 
     fn sort_in(&mut self, now: Timestamp) {
@@ -115,7 +127,8 @@ impl Index {
             return Some((*turn, *job));
         }
         let due = turns.due_of(*turn, *job)?;
-        if !self.waits(&place, due, limits, now, line) {
+        let ready = self.moving.get(group).map_or(due, |moving| due.max(*moving));
+        if !self.waits(&place, ready, limits, now, line) {
             return Some((*turn, *job));
         }
         let mut behind = turns.ready().take(LOOKED_AT);
@@ -125,12 +138,11 @@ impl Index {
     fn waits(
         &self,
         own: &Place<'_>,
-        due: Timestamp,
+        ready: Timestamp,
         limits: Vec<Limit>,
         now: Timestamp,
         line: &BudgetLine<'_>,
     ) -> bool {
-        let ready = self.spending.run().map_or(due, |run| due.max(run));
         if now >= ready.after(LONGEST) {
             return false;
         }
