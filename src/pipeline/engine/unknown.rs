@@ -2,7 +2,7 @@
 
 use super::list_view::ListView;
 use super::{Engine, LEASE, Parts, wait_before};
-use crate::client::contract::Reading;
+use crate::client::contract::{ListFault, Reading};
 use crate::domain::fault::{Blame, Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
@@ -124,7 +124,13 @@ impl Engine {
         let progress = |progress| self.list_view().progress = Some(progress);
         // By the service's own clock: ours may be ahead.
         if parts.client.last_date().is_none() {
-            drop(parts.client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await);
+            match parts.client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
+                // What else it refuses, the scan finds out.
+                Err(ListFault::Now(fault)) if !matches!(fault.kind, FaultKind::Refused { .. }) => {
+                    return Err(ScanFault::CutShort(fault));
+                }
+                _ => {}
+            }
         }
         let kept = parts.client.last_date().map(|date| date.before(parts.terms.retention));
         let since = since.max(kept);
