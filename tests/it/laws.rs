@@ -1217,7 +1217,7 @@ async fn nobody_waits_in_line_for_what_does_not_come_soon(case: &mut Case) {
     assert!(!waits, "its source rests");
     release(claimed).await;
     assert!(in_line(case, 300, &[], true).await.1, "it is due, and nobody has begun with it");
-    let (claimed, waits) = in_line(case, 601, &[], true).await;
+    let (claimed, waits) = in_line(case, 901, &[], true).await;
     assert!(!waits && claimed.len() == 1, "nobody waits for ever");
     release(claimed).await;
     // What was found long after it became ready, or rests for long, has come too late.
