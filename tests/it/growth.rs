@@ -168,7 +168,15 @@ async fn a_million_words() {
     let id = created["id"].as_str().unwrap().to_owned();
     eventually("it is written", async || names(data.path(), "transcriptions").pop()).await;
     let size = fs::metadata(data.path().join(format!("results/{id}.json"))).unwrap().len();
-    let mut response = service.ask(Method::GET, &format!("/v2/pre-recorded/{id}")).send().await.unwrap();
+    // Its file is there a moment before its end is told.
+    let path = format!("/v2/pre-recorded/{id}");
+    let ask = async || service.ask(Method::GET, &path).send().await.unwrap();
+    let mut response = ask().await;
+    eventually("its end is told", async || {
+        response = ask().await;
+        (response.content_length().unwrap() > size).then_some(())
+    })
+    .await;
     let announced = response.content_length().unwrap();
     let (mut read, mut words) = (0, 0);
     while let Some(piece) = response.chunk().await.unwrap() {
