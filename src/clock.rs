@@ -141,6 +141,13 @@ fn set_by_a_test() -> i64 {
     text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
+/// The start of this machine by a name of its own: uptimes of two of them cannot be compared. Empty where the system
+/// has none.
+pub fn boot() -> String {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::stage::Intent;
 use crate::pipeline::list_scan::{MARGIN, Scan};
+use crate::store::contract::NewestPurchase;
 use std::time::Duration;
 
 /// The service may date a record a little earlier than it said of its own clock.
@@ -18,6 +19,11 @@ pub struct Witness {
 }
 
 impl Witness {
+    /// What a queue knows to be accepted last.
+    pub fn of(newest: NewestPurchase) -> Option<Self> {
+        newest.accepted.map(|(at, date, id)| Self { id, date: Some(date.unwrap_or(at)) })
+    }
+
     /// Whether this scan shows it, with a token.
     pub fn is_in(&self, scan: &Scan) -> bool {
         scan.ours.iter().any(|item| item.id == self.id)

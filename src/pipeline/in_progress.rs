@@ -10,10 +10,9 @@
 //! The file is not synced: a killed process loses nothing of it. After power loss, and after every other end of the
 //! machine, there is nobody to suspect: entries of another boot do not count.
 
-use crate::clock::{Clock, Uptime};
+use crate::clock::{Clock, Uptime, boot};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{JobId, Timestamp};
-use crate::source::installation::boot;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

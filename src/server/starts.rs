@@ -5,6 +5,7 @@
 //! The files outlive a killed process; they are not synced, since a power failure says nothing about the work.
 //! For the same reason a file of an earlier boot of the machine does not count.
 
+use crate::clock::boot;
 use crate::server::files;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -170,11 +171,6 @@ impl Drop for Underway {
             tracing::warn!(id = %self.id, %error, "the note that work is in progress cannot be changed; the next start counts it");
         }
     }
-}
-
-/// Names this boot of the machine.
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 //! marker before anything is bought, gives a sign of life now and again, and says when it ends. Who only looks changes
 //! nothing.
 
-use crate::clock::Uptime;
+use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::source::ignore::MARKER;
-use crate::source::installation::{Installation, boot};
+use crate::source::installation::Installation;
 use crate::source::kept;
 use crate::source::lease::{self, Wrote};
 use crate::source::marker::{self, Known, Stranger};

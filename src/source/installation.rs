@@ -1,6 +1,7 @@
 //! Who this is: an installation is a state directory, known by an identity of its own that moves with it; and the
 //! process that works with it now.
 
+use crate::clock::boot;
 use crate::source::kept;
 use crate::source::owner::{Life, Owner};
 use rustix::process::{Pid, test_kill_process};
@@ -124,12 +125,6 @@ impl Installation {
             ..Owner::default()
         }
     }
-}
-
-/// The start of this machine: what was measured before another one cannot be compared.
-pub fn boot() -> String {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    text.trim().to_owned()
 }
 
 /// What nobody can read as an identity is none: it is made again.

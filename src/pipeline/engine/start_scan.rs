@@ -201,8 +201,7 @@ impl Engine {
 
     /// What the queue knows to be accepted, as far as it can be a witness; and whether the scan shows it.
     async fn newest_known(&self, parts: &Parts, newest: NewestPurchase, scan: &Scan) -> (Option<Witness>, bool) {
-        let Some((at, date, id)) = newest.accepted else { return (None, false) };
-        let witness = Witness { id, date: Some(date.unwrap_or(at)) };
+        let Some(witness) = Witness::of(newest) else { return (None, false) };
         if witness.is_in(scan) {
             return (Some(witness), true);
         }

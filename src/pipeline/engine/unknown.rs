@@ -92,8 +92,7 @@ impl Engine {
             let newest = parts.store.newest_purchase(self.service()).await;
             let failed = |error: StoreError| Fault::new(FaultKind::Broken, error.to_string(), parts.clock.now());
             let newest = newest.map_err(|error| ScanFault::CutShort(failed(error)))?;
-            let earlier = newest.accepted.map(|(at, date, id)| Witness { id, date: Some(date.unwrap_or(at)) });
-            self.list_view().knew(earlier);
+            self.list_view().knew(Witness::of(newest));
         }
         Ok(())
     }
