@@ -72,6 +72,8 @@ const BOUGHT: u8 = b'b';
 const META_FORMAT: &[u8] = b"m/format";
 /// Of the service of [`ServiceName::DEFAULT`], which was the only one once; of others with `/NAME` after it.
 const META_TRUSTED: &[u8] = b"m/trusted";
+/// What was known is lost, in part or whole.
+const META_LOST: &[u8] = b"m/lost";
 const META_SIGHTINGS: &[u8] = b"m/sightings";
 /// Once there was one order, of this key: everything rests.
 const META_PAUSED: &[u8] = b"m/paused";
@@ -266,6 +268,7 @@ fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
     for key in db.scan_prefix(META_TRUSTED).keys() {
         db.remove(key?)?;
     }
+    db.insert(META_LOST, seal(&true)?)?;
     Ok(())
 }
 
@@ -605,6 +608,12 @@ impl Rows for SledRows {
 
     fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
         Ok(!self.flagged(&trusted_key(service))?)
+    }
+
+    fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        let key = trusted_key(service);
+        let was_distrusted = self.db.contains_key(&key).map_err(|error| self.told(error.into()))?;
+        Ok(!self.flagged(&key)? && (was_distrusted || self.flagged(META_LOST)?))
     }
 
     fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError> {
@@ -962,6 +971,7 @@ mod tests {
         let store = open(dir.path()).unwrap();
         assert_eq!(runtime.block_on(store.counts()).unwrap().total(), 50);
         assert!(runtime.block_on(store.suspect(&service())).unwrap(), "what was repaired is not believed");
+        assert!(runtime.block_on(store.has_lost(&service())).unwrap());
     }
 
     /// A purchase, as the engine commits it.
