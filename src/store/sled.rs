@@ -811,6 +811,8 @@ mod tests {
     use crate::domain::token::Token;
     use crate::store::contract::{ALL, Admission, Claimed, Hold, Note, Store};
     use std::os::unix::fs::PermissionsExt;
+    use tempfile::TempDir;
+    use tokio::runtime::Runtime;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
@@ -828,7 +830,7 @@ mod tests {
 
     fn with_jobs(dir: &Path, n: u64) {
         let store = open(dir).unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         for i in 0..n {
             runtime.block_on(store.admit(&key(&i.to_be_bytes()), stamp(i), NOW, NOW)).unwrap();
         }
@@ -872,7 +874,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path()).unwrap();
         let bytes: Vec<u8> = (0u32..128).flat_map(|i| *blake3::hash(&i.to_be_bytes()).as_bytes()).collect();
-        let admitted = tokio::runtime::Runtime::new().unwrap().block_on(store.admit(&key(&bytes), stamp(1), NOW, NOW));
+        let admitted = Runtime::new().unwrap().block_on(store.admit(&key(&bytes), stamp(1), NOW, NOW));
         admitted.unwrap();
     }
 
@@ -961,7 +963,7 @@ mod tests {
     fn a_broken_snapshot_is_set_aside_and_nothing_is_lost() {
         let dir = tempfile::tempdir().unwrap();
         with_jobs(dir.path(), 50);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         // sled writes its snapshot when it opens what is not empty.
         runtime.block_on(open(dir.path()).unwrap().trust(&service())).unwrap();
         let queue = dir.path().join("queue");
@@ -1009,16 +1011,22 @@ mod tests {
         store.commit(&lease, &job, Hold::Release).await.unwrap();
     }
 
+    /// A closed queue that is trusted, with one job.
+    fn trusted_with_one_job() -> (TempDir, Runtime) {
+        let (dir, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+        let store = open(dir.path()).unwrap();
+        runtime.block_on(async {
+            store.trust(&service()).await.unwrap();
+            store.admit(&key(b"a"), stamp(1), NOW, NOW).await.unwrap();
+            store.settle().await.unwrap();
+        });
+        (dir, runtime)
+    }
+
     /// sled may give back an earlier version of a row, and say nothing of it.
     #[test]
     fn a_row_that_comes_back_as_it_was_before_its_purchase_makes_the_queue_suspect() {
-        let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let store = open(dir.path()).unwrap();
-        runtime.block_on(store.trust(&service())).unwrap();
-        runtime.block_on(store.admit(&key(b"a"), stamp(1), NOW, NOW)).unwrap();
-        runtime.block_on(store.settle()).unwrap();
-        drop(store);
+        let (dir, runtime) = trusted_with_one_job();
         let before = raw(dir.path()).get(job_key(JobId(1))).unwrap().unwrap();
         let store = open(dir.path()).unwrap();
         runtime.block_on(async {
@@ -1044,7 +1052,7 @@ mod tests {
     #[test]
     fn a_history_that_is_newer_than_the_rows_makes_the_queue_suspect() {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         let store = open(dir.path()).unwrap();
         runtime.block_on(store.trust(&service())).unwrap();
         drop(store);
@@ -1069,13 +1077,7 @@ mod tests {
     /// A process that is killed leaves the line of a step whose row was not durable yet.
     #[test]
     fn the_last_line_of_a_killed_process_makes_nothing_suspect() {
-        let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let store = open(dir.path()).unwrap();
-        runtime.block_on(store.trust(&service())).unwrap();
-        runtime.block_on(store.admit(&key(b"a"), stamp(1), NOW, NOW)).unwrap();
-        runtime.block_on(store.settle()).unwrap();
-        drop(store);
+        let (dir, runtime) = trusted_with_one_job();
         let at = NOW.after(Duration::from_secs(600));
         let note = Note { at, job: JobId(1), stage: StageKind::Submitting, round: 0, words: None, transcription: None };
         crate::store::queue::Journal::note(&Journal::open(dir.path().join("history")).unwrap(), &note).unwrap();
@@ -1086,7 +1088,7 @@ mod tests {
     fn rebuilt_is_empty_and_suspect_and_the_old_one_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         with_jobs(dir.path(), 3);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         runtime.block_on(async {
             let store = open(dir.path()).unwrap();
             store.trust(&service()).await.unwrap();
