@@ -11,10 +11,11 @@ use crate::domain::token::{RESERVED_KEY, Token};
 use crate::wire::error::ErrorBody;
 use crate::wire::fields::METADATA;
 use crate::wire::iso;
+use crate::wire::modest::Modest;
 use crate::wire::page::Page;
 use crate::wire::record::{Created, Record, Status};
 use crate::wire::result::{ResultBill, ResultHead, millis};
-use crate::wire::upload::Uploaded;
+use crate::wire::upload;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -156,19 +157,26 @@ pub fn printable(text: &[u8], most: usize) -> String {
     }
 }
 
+/// As much of the answer to an upload as is used. What is said of the file may be anything.
+#[derive(Deserialize)]
+struct UploadAnswer {
+    audio_url: String,
+    #[serde(default)]
+    audio_metadata: Modest,
+}
+
 /// From the answer to an upload.
 ///
 /// # Errors
 /// Why it cannot be used, in words.
 pub fn sent(body: &[u8]) -> Result<Sent, String> {
-    let answer: Uploaded = parse(body)?;
-    let upload = answer.id().ok_or_else(|| {
-        format!("its audio_url is not of the form <url>/file/<id>: `{}`", printable(answer.audio_url.as_bytes(), 100))
-    })?;
-    let found = answer.audio_metadata;
-    let (duration, channels) = (found.audio_duration, found.number_of_channels);
-    let audio = Audio { millis: duration.map_or(0, millis), channels: channels.unwrap_or(0), billed: None };
-    Ok(Sent { upload, audio, size: found.size })
+    let answer: UploadAnswer = parse(body)?;
+    let upload = upload::named(&answer.audio_url)
+        .ok_or_else(|| format!("its audio_url is no web address: `{}`", printable(answer.audio_url.as_bytes(), 100)))?;
+    let number = |name| answer.audio_metadata.get(name).and_then(Value::as_u64);
+    let millis = answer.audio_metadata.get("audio_duration").and_then(Value::as_f64).map_or(0, millis);
+    let channels = number("number_of_channels").and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    Ok(Sent { upload, audio: Audio { millis, channels, billed: None }, size: number("size") })
 }
 
 /// From the answer to a create.

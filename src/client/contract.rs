@@ -41,7 +41,7 @@ pub struct UploadFile {
 /// What the service took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// Its id there.
+    /// How a create names it.
     pub upload: UploadId,
     /// What the service found in it.
     pub audio: Audio,

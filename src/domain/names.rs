@@ -85,7 +85,8 @@ impl ServiceName {
 }
 
 text_name!(
-    /// A file's id at the service, the last part of its `audio_url` (interface, "Upload response").
+    /// An uploaded file at a service: its `audio_url` as received (interface, "Upload response"). Older releases kept
+    /// the last part of the address.
     UploadId
 );
 text_name!(

@@ -148,7 +148,7 @@ impl AudioAt {
 /// Audio at the service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upload {
-    /// The service's id of it.
+    /// How a create names it.
     pub id: UploadId,
     /// When it came there: a service drops what nobody uses.
     pub at: Timestamp,

@@ -1,6 +1,7 @@
 //! `POST /v2/upload`: the answer (interface, "Upload response").
 
 use crate::domain::names::UploadId;
+use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ pub struct Uploaded {
     pub audio_metadata: AudioMetadata,
 }
 
-/// What the service found in an uploaded file. Everything may be missing in an answer that is read.
+/// What the service found in an uploaded file.
 #[derive(Debug, Clone, PartialEq, Default, JsonSchema, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AudioMetadata {
@@ -40,18 +41,23 @@ pub struct AudioMetadata {
     pub number_of_channels: Option<u32>,
 }
 
-impl Uploaded {
-    /// The id by which the file can be named again: the last part of the address's path. `None`
-    /// when the address is not of the interface's shape.
-    pub fn id(&self) -> Option<UploadId> {
-        let (_, id) = self.audio_url.rsplit_once("/file/")?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let fit = !id.is_empty() && id.len() <= 200 && id.chars().all(plain);
-        fit.then(|| UploadId::new(id))
-    }
+/// Bytes of an `audio_url`.
+const LONGEST: usize = 8 << 10;
+
+/// By what an uploaded file can be named again: its `audio_url` as it is, wherever it leads. `None` where that is no web
+/// address.
+pub fn named(audio_url: &str) -> Option<UploadId> {
+    let is_address = Url::parse(audio_url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    // A parser drops blanks and line ends.
+    let is_plain = audio_url.len() <= LONGEST && audio_url.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_address && is_plain).then(|| UploadId::new(audio_url))
 }
 
-/// The address of an uploaded file under a service's base address (no slash at its end).
+/// The address of an uploaded file, as a create names it. Older releases kept the last part of its path alone: that is
+/// under the service's base address (no slash at its end).
 pub fn address(base: &str, id: &UploadId) -> String {
-    format!("{base}/file/{id}")
+    match id.as_str().contains("://") {
+        true => id.to_string(),
+        false => format!("{base}/file/{id}"),
+    }
 }

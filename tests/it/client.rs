@@ -331,7 +331,7 @@ async fn an_upload_as_it_goes_out() {
     let name = "/srv/a \"b\"\r\nX: y/講演\".mp3";
     let pieces = vec![Bytes::from_static(b"some "), Bytes::from_static(b"audio")];
     let sent = client(&service.url()).upload(file(name, pieces)).await.unwrap();
-    assert_eq!(sent.upload, UploadId::new("f-1"));
+    assert_eq!(sent.upload, UploadId::new("http://elsewhere/file/f-1"), "as it was received");
     assert_eq!(sent.audio, Audio { millis: 4235, channels: 2, billed: None });
     assert_eq!(sent.size, Some(10));
     let seen = &service.seen()[0];
@@ -364,7 +364,7 @@ async fn an_upload_gives_the_fault_up_after_a_few() {
         (json(302, ""), "redirects are not followed"),
         (Step::AnswerAndClose(cut), "is not whole"),
         (json(200, "{}"), "audio_url"),
-        (json(200, r#"{"audio_url":"http://x/nothing","audio_metadata":{}}"#), "<url>/file/<id>"),
+        (json(200, r#"{"audio_url":"file:///etc/passwd","audio_metadata":{}}"#), "no web address"),
         (json(200, "<html>hello"), "a web page: `<html>hello`"),
         (Step::ResetAtOnce, "broke the connection off"),
         (Step::ResetAfter, "broke the connection off"),

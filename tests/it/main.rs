@@ -57,6 +57,7 @@ mod picks;
 mod plan;
 mod power_loss;
 mod producers;
+mod received;
 mod recogniser;
 mod reconcile;
 mod reload;

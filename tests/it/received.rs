@@ -1,0 +1,137 @@
+//! What a service answers, as it comes: addresses are used as they are, and what is null, absent or of another type
+//! costs what it held and nothing else. By the real binary.
+
+use crate::support::bed::{Bed, Ran};
+use crate::support::stub::{Act, Endpoint, Stub};
+use serde_json::{Value, json};
+use std::fs;
+
+fn bed(stub: &Stub) -> Bed {
+    let bed = Bed::new(&format!(
+        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
+         limits = {{ uploads = 2, running = 20, requests_per_second = 1000 }}\n\
+         [retry]\nfirst = \"50ms\"\nmax = \"100ms\"\n[[source]]\nfolder = \"inbox\"\nsettle = \"50ms\"\n",
+        stub.url()
+    ));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    bed
+}
+
+fn once(bed: &Bed, files: &[&str]) -> Ran {
+    for file in files {
+        fs::write(bed.path("inbox").join(file), format!("RIFF what is said in {file}")).unwrap();
+    }
+    bed.run(["once", "--json"])
+}
+
+#[test]
+fn an_audio_url_is_sent_back_as_it_was_received_whatever_its_host() {
+    const URL: &str = "https://eu.blobs.example.net:8443/v9/talk.wav?sig=a%2Fb+c==&x='1'#part";
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Upload => Act::Change(|answer| answer["audio_url"] = json!(URL)),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    let ran = once(&bed, &["talk.wav"]);
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
+    assert_eq!(stub.book().creates[0].audio_url, URL);
+}
+
+#[test]
+fn an_upload_of_which_nothing_but_its_address_is_said_is_transcribed() {
+    let changes: [fn(&mut Value); 4] = [
+        |answer| answer["audio_metadata"] = Value::Null,
+        |answer| drop(answer.as_object_mut().unwrap().remove("audio_metadata")),
+        |answer| {
+            let found = answer["audio_metadata"].as_object_mut().unwrap();
+            found.values_mut().for_each(|value| *value = Value::Null);
+        },
+        |answer| answer["audio_metadata"] = json!({ "audio_duration": "1:30", "number_of_channels": -2, "size": [] }),
+    ];
+    for (n, change) in changes.into_iter().enumerate() {
+        let stub = Stub::start(move |asked, _| match asked.endpoint {
+            Endpoint::Upload => Act::Change(change),
+            _ => Act::Well,
+        });
+        let bed = bed(&stub);
+        let ran = once(&bed, &["talk.wav"]);
+        assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "change {n}: {ran:?}");
+    }
+}
+
+/// One file for each field of a result: null, gone, empty and of another type.
+#[test]
+fn no_field_of_a_result_that_is_null_absent_empty_or_of_another_type_fails_a_paid_job() {
+    const FIELDS: [&str; 18] = [
+        "/file",
+        "/request_params",
+        "/custom_metadata",
+        "/created_at",
+        "/completed_at",
+        "/result/metadata",
+        "/result/metadata/audio_duration",
+        "/result/metadata/billing_time",
+        "/result/metadata/number_of_distinct_channels",
+        "/result/transcription/utterances",
+        "/result/transcription/languages",
+        "/result/transcription/full_transcript",
+        "/result/transcription/utterances/0/words",
+        "/result/transcription/utterances/0/text",
+        "/result/transcription/utterances/0/language",
+        "/result/transcription/utterances/0/start",
+        "/result/transcription/utterances/0/words/0/start",
+        "/result/transcription/utterances/0/words/0/word",
+    ];
+    let values = [None, Some(Value::Null), Some(json!("")), Some(json!({ "a": [1] })), Some(json!([[], null, 7, "x"]))];
+    for value in values {
+        let with = value.clone();
+        let stub = Stub::start(move |asked, _| match (asked.endpoint, field_of(asked.file)) {
+            (Endpoint::Read, Some(field)) => {
+                let (field, with) = (FIELDS[field], with.clone());
+                Act::With(Box::new(move |record| {
+                    fill(record);
+                    set(record, field, with.as_ref());
+                }))
+            }
+            _ => Act::Well,
+        });
+        let bed = bed(&stub);
+        let files: Vec<String> = (0..FIELDS.len()).map(|n| format!("field-{n}.wav")).collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let ran = once(&bed, &files);
+        let jobs = bed.run(["jobs", "--json"]);
+        assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(FIELDS.len())), "{value:?}: {ran:?} {jobs:?}");
+        assert_eq!(stub.book().creates.len(), FIELDS.len(), "each was paid once");
+        for file in &files {
+            let stem = file.trim_end_matches(".wav");
+            let written =
+                bed.outputs().into_keys().filter(|path| path.to_string_lossy().contains(&format!("{stem}."))).count();
+            assert!(written >= 4, "{value:?}: {file}: {:?}", bed.outputs().keys());
+        }
+    }
+}
+
+/// What a service says besides.
+fn fill(record: &mut Value) {
+    record["file"] = json!({ "id": "u", "filename": "talk.wav", "source": null, "audio_duration": 1.5 });
+    record["request_params"] = json!({ "audio_url": "https://a.example/file/u", "diarization": false });
+    record["completed_at"] = record["created_at"].clone();
+    record["result"]["metadata"]["billing_time"] = json!(1.5);
+    let said = &mut record["result"]["transcription"]["utterances"][0];
+    said["words"] = json!([{ "word": "What", "start": 0.0, "end": 0.2, "confidence": 0.9 }]);
+}
+
+fn field_of(file: &str) -> Option<usize> {
+    file.strip_prefix("field-")?.strip_suffix(".wav")?.parse().ok()
+}
+
+/// Sets what stands at a pointer (RFC 6901), or takes it away.
+fn set(record: &mut Value, pointer: &str, value: Option<&Value>) {
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    let parent = record.pointer_mut(parent).unwrap_or_else(|| panic!("{pointer} is not there"));
+    match (parent, value) {
+        (Value::Object(fields), Some(value)) => drop(fields.insert(name.to_owned(), value.clone())),
+        (Value::Object(fields), None) => drop(fields.remove(name)),
+        (parent, _) => panic!("{pointer} stands in {parent}"),
+    }
+}
