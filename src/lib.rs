@@ -116,6 +116,7 @@ pub mod config {
     mod parameters;
     pub mod patterns;
     mod picking;
+    pub mod places;
     pub mod problem;
     pub mod reading;
     pub mod schedule;
@@ -188,6 +189,7 @@ pub mod domain {
     pub mod names;
     pub mod nearest;
     pub mod path;
+    pub mod path_rules;
     pub mod pattern;
     pub mod pause;
     pub mod pick;
@@ -393,6 +395,7 @@ pub mod source {
     pub mod ours;
     pub mod owner;
     pub mod pages;
+    pub mod path_policy;
     pub mod place;
     pub mod reopen;
     pub mod s3;

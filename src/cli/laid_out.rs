@@ -130,7 +130,10 @@ async fn of_row(context: &Context, config: &Config, mount: &Arc<Mount>, naming: 
 async fn job_of_row(config: &Config, mount: &Arc<Mount>, row: &Row) -> Result<(Job, Option<String>), Failure> {
     let (theirs, of) = (Arc::clone(mount), row.clone());
     let looked = blocking(move || looked(&theirs, &of)).await;
+    let denied = looked.as_ref().err().map(|denied| format!("the row {}", denied.words(mount.source())));
+    let looked = looked.ok().flatten();
     let awaited = match &looked {
+        None if denied.is_some() => denied,
         Some(Ok(Look::Nothing)) => Some("its file is not there yet; it is taken up when it comes".to_owned()),
         Some(Ok(Look::Other)) => Some("something else than a regular file is there".to_owned()),
         Some(Err(error)) => Some(format!("its file cannot be looked at: {error}")),

@@ -420,6 +420,7 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::Held => ("held", ""),
         Forecast::Reordered => ("ordered anew", ""),
         Forecast::Awaited => ("waits", "its file is not there yet; it is taken up when it comes"),
+        Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),
     }
 }

@@ -27,6 +27,7 @@ use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::mount::Mount;
+use crate::source::path_policy::Policy;
 use crate::source::place::{Recording, full_path, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
@@ -354,6 +355,10 @@ fn placed_folder(mount: &Mount, folder: &Path, now: Timestamp) -> Result<(), Fau
 /// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
 fn folder_elsewhere(mount: &Mount, job: &Job, folder: &Path, now: Timestamp) -> Result<(), Fault> {
     mount.there_blocking().map_err(|away| folder_away(&away, now))?;
+    if job.row.is_some() {
+        let may = Policy::new(mount.source()).written(job);
+        may.map_err(|denied| denied.fault(mount.source(), job, now))?;
+    }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
     let recording = recording(mount.source(), job);
     let file = match &recording {

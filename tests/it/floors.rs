@@ -5,11 +5,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 17] = [
+const WANTED: [(&str, &str); 19] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
     ("source/manifest/columns", "config/meant"),
+    // What a row may name is said by all sections together.
+    ("source/path_policy", "config/meant"),
+    ("source/path_policy", "config/places"),
     ("source/manifest/find", "config/meant"),
     // Which files are lists is said by their endings, in one place.
     ("config/lists", "source/manifest"),

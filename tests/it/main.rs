@@ -64,6 +64,7 @@ mod remote;
 mod renamed;
 mod replaced;
 mod results;
+mod roots;
 mod samples;
 mod saves;
 mod secrets;

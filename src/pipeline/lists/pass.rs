@@ -106,7 +106,7 @@ impl Lists {
 
     async fn gather(self: &Arc<Self>, manifest: &RelPath, stamp: Stamp) -> Result<Gathered, String> {
         let (lists, manifest) = (Arc::clone(self), manifest.clone());
-        let gathered = blocking(move || gather(&lists.mount, &manifest, stamp, &mut |_| {})).await;
+        let gathered = blocking(move || gather(&lists.mount, &manifest, stamp, &mut |_, _| {})).await;
         gathered.map(|(form, repeats)| (form, Arc::new(repeats)))
     }
 
@@ -192,7 +192,7 @@ impl Lists {
                 Some(job) => return Ok(self.of_job(job, item)),
             }
         }
-        let sight = sight(item.looked.as_ref());
+        let sight = if item.denied.is_some() { Sight::Unknown } else { sight(item.looked.as_ref()) };
         let (now, due) = self.first_look(doors, sight);
         let admission = doors.store.admit_row(&key, row, sight, now, due).await?;
         let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
@@ -200,7 +200,19 @@ impl Lists {
             *admitted += 1;
             (doors.admitted)();
         }
+        self.allowed_now(doors, id, item).await?;
         self.answer(doors, id, item).await
+    }
+
+    /// What was not allowed is looked at again where it is by now: a link may be another.
+    async fn allowed_now(&self, doors: Doors<'_>, id: JobId, item: &Item) -> Result<(), StoreError> {
+        let job = if item.denied.is_none() { doors.store.job(id).await? } else { None };
+        let is_held = |job: &Job| job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::NotAllowed);
+        if job.is_some_and(|job| is_held(&job) && !job.stage.is_end()) {
+            doors.store.look_again(id, doors.clock.now()).await?;
+            (doors.admitted)();
+        }
+        Ok(())
     }
 
     fn first_look(&self, doors: Doors<'_>, seen: Sight) -> (Timestamp, Timestamp) {
