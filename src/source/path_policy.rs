@@ -27,9 +27,7 @@ const LONGEST_LINE: usize = 600;
 /// A file below a root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowed {
-    /// The root, with its links resolved.
-    pub root: PathBuf,
-    /// The file: the root, and behind it no link but perhaps the file itself.
+    /// The file: its root with its links resolved, and behind that no link but perhaps the file itself.
     pub path: PathBuf,
     /// The source that keeps it on this machine, where it lies in the folder of one.
     pub local: Option<SourceName>,
@@ -62,8 +60,13 @@ pub enum Held {
         what: What,
         /// The folder.
         folder: PathBuf,
-        /// The link below a root that leads there, where one does.
-        link: Option<PathBuf>,
+    },
+    /// A link below a root leads to it.
+    Linked {
+        /// What it is for: a file, or outputs.
+        what: What,
+        /// The link.
+        link: PathBuf,
     },
     /// It lies in the folder of this source, which is `local_only`, and would go elsewhere.
     Local(SourceName),
@@ -180,10 +183,11 @@ impl<'s> Policy<'s> {
         let (folder, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
         match self.locate(folder) {
             Located::Own => Err(own()),
-            Located::Outside { folder, link } => Err(Denied::Held(Held::Outside { what: What::File, folder, link })),
-            Located::Below(Below { root, folder, local }) => {
+            Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::File, folder })),
+            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::File, link })),
+            Located::Below(Below { folder, local }) => {
                 let path = folder.join(name);
-                if self.rules().is_own(&path) { Err(own()) } else { Ok(Allowed { root, path, local }) }
+                if self.rules().is_own(&path) { Err(own()) } else { Ok(Allowed { path, local }) }
             }
         }
     }
@@ -195,7 +199,8 @@ impl<'s> Policy<'s> {
     pub fn outputs(&self, output: &OutputPlace) -> Result<(), Denied> {
         match self.locate(&full_path(&self.source.folder, &output.folder)) {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
-            Located::Outside { folder, link } => Err(Denied::Held(Held::Outside { what: What::Outputs, folder, link })),
+            Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::Outputs, folder })),
+            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
             Located::Below(_) => Ok(()),
         }
     }
@@ -223,11 +228,9 @@ impl<'s> Policy<'s> {
         let folder = beside.parent().unwrap_or(Path::new("/"));
         self.not_own(folder)?;
         match self.locate(folder) {
-            Located::Outside { folder, link: Some(link) } => {
-                Err(Denied::Held(Held::Outside { what: What::Outputs, folder, link: Some(link) }))
-            }
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
-            Located::Outside { link: None, .. } | Located::Below(_) => Ok(()),
+            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
+            Located::Outside { .. } | Located::Below(_) => Ok(()),
         }
     }
 
@@ -254,8 +257,8 @@ const OWN_FOLDER: &str =
 fn look(path: &Path) -> Entry {
     match path.symlink_metadata() {
         Ok(meta) if meta.is_dir() => Entry::Folder(id(&meta)),
-        Ok(meta) if meta.is_symlink() => path.read_link().map_or(Entry::Nothing, Entry::Link),
-        Ok(meta) => Entry::Other(id(&meta)),
+        Ok(meta) if meta.is_symlink() => Entry::Link,
+        Ok(_) => Entry::Other,
         Err(_) => Entry::Nothing,
     }
 }
@@ -290,21 +293,43 @@ impl Held {
                  nothing of it is sent. Give the [[source]] {name} a `service` that has no `url`, then `scribed reload`",
                 source.service
             ),
+            Self::Linked { link, .. } if source.manifests.is_none() => {
+                format!("lies behind the link {}: links are not followed, and nothing of it is sent", link.display())
+            }
             Self::Outside { folder, .. } if source.manifests.is_none() => {
-                format!("leads out of the folder of its source, to {}: nothing of it is read or sent", folder.display())
+                format!("leads out of the folder of its source, to {}: nothing of it is sent", folder.display())
             }
-            Self::Outside { what, folder, link } => {
-                let by = link.as_ref().map_or_else(String::new, |link| format!(" (by the link {})", link.display()));
-                let (named, nothing) = match what {
-                    What::File => ("a file", "nothing of it is read or sent"),
-                    What::Outputs => ("a folder for outputs", "nothing is sent for it"),
-                };
-                format!(
-                    "names {named} outside the folders that this source may use{by}; {nothing}. To allow it, write in \
-                     jobs.toml under the [[source]] {name}: {}; then `scribed reload`",
-                    line(source, folder)
-                )
-            }
+            Self::Outside { what, folder } => format!(
+                "names {} outside the folders that this source may use; {}. To allow it, write in jobs.toml under the \
+                 [[source]] {name}: {}; then `scribed reload`",
+                what.named(),
+                what.nothing(),
+                line(source, folder)
+            ),
+            Self::Linked { what, link } => format!(
+                "names {} behind the link {}, and links are not followed; {}. Name it by its own path, or, to allow what \
+                 lies behind this link, write in jobs.toml under the [[source]] {name}: {}; then `scribed reload`",
+                what.named(),
+                link.display(),
+                what.nothing(),
+                line(source, link)
+            ),
+        }
+    }
+}
+
+impl What {
+    fn named(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Outputs => "a folder for outputs",
+        }
+    }
+
+    fn nothing(self) -> &'static str {
+        match self {
+            Self::File => "nothing of it is read or sent",
+            Self::Outputs => "nothing is sent for it",
         }
     }
 }
@@ -313,8 +338,8 @@ impl Held {
 fn line(source: &Source, folder: &Path) -> String {
     // Only text can be written there.
     let folder = folder.ancestors().find(|above| above.to_str().is_some()).unwrap_or(Path::new("/"));
-    let stays = source.roots.iter().filter(|root| !root.starts_with(folder));
-    let all: Vec<String> = stays.chain([&folder.to_owned()]).map(|path| quoted(&path.to_string_lossy())).collect();
+    let (stays, folder) = (source.roots.iter().filter(|root| !root.starts_with(folder)), folder.to_owned());
+    let all: Vec<String> = stays.chain([&folder]).map(|path| quoted(&path.to_string_lossy())).collect();
     let whole = format!("roots = [{}]", all.join(", "));
     match whole.len() > LONGEST_LINE {
         true => format!("roots = [{}], and with it all folders that it uses now", quoted(&folder.to_string_lossy())),
