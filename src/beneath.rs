@@ -6,6 +6,7 @@
 //! does not know that call, or a sandbox refuses it, the path is resolved component by component. File systems that
 //! are mounted below the root are entered. A root is opened anew for each look: a share may have come or gone.
 
+use crate::domain::access::Access;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -76,6 +77,11 @@ impl RootedPath {
     /// Both, for people and as a name in memory; whoever opens it follows links.
     pub fn full(&self) -> PathBuf {
         if self.below.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&self.below) }
+    }
+
+    /// The rest, where this is the root.
+    pub fn below_root(&self, root: &Path) -> Option<&Path> {
+        (self.root == root).then_some(&*self.below)
     }
 
     /// Its last component below the root; empty for the root itself.
@@ -308,7 +314,7 @@ fn make_folder(at: BorrowedFd<'_>, name: &OsStr, access: Option<Access>) -> io::
     }
     if let Some(access) = access {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        access.give(&rustix::fs::openat(at, name, flags, Mode::empty())?);
+        give(access, &rustix::fs::openat(at, name, flags, Mode::empty())?);
     }
     Ok(())
 }
@@ -336,7 +342,7 @@ fn parts(below: &Path) -> io::Result<Vec<&OsStr>> {
     let part = |component| match component {
         Component::Normal(name) => Some(Ok(name)),
         Component::CurDir => None,
-        _ => Some(Err(io::Error::new(io::ErrorKind::InvalidFilename, "the path leads out of its root"))),
+        _ => Some(Err(io::Error::new(io::ErrorKind::InvalidInput, "the path leads out of its root"))),
     };
     below.components().filter_map(part).collect()
 }
@@ -353,51 +359,34 @@ fn is_by_components() -> bool {
     std::env::var_os("SCRIBED_NO_OPENAT2").is_some()
 }
 
-/// Who may read and write a file or folder that is made for another one: as that one's mode and group say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
-    /// Its permission bits, without those that change who a program runs as.
-    mode: u32,
-    group: u32,
+/// The mode and the group of a file or folder, for what is made for it.
+///
+/// # Errors
+/// The system's, and [`LinkInPath`].
+pub fn access_of(path: &RootedPath) -> io::Result<Access> {
+    let root = Root::open(&path.root)?;
+    let stat = root.stat(&path.below)?;
+    let (mode, group) = (stat.st_mode & 0o777, stat.st_gid);
+    let entry = match root.open_file(&path.below) {
+        Ok(file) => acl_of_group(&file),
+        // Nobody can tell what its group may: not more than all others.
+        Err(_) => Some(mode & 0o7),
+    };
+    // With an access control list the bits of the group are the list's mask.
+    let mode = entry.map_or(mode, |entry| mode & !0o70 | mode & (entry << 3));
+    Ok(Access { mode, group })
 }
 
-impl Access {
-    /// That of a file or folder.
-    ///
-    /// # Errors
-    /// The system's, and [`LinkInPath`].
-    pub fn of(path: &RootedPath) -> io::Result<Self> {
-        let root = Root::open(&path.root)?;
-        let stat = root.stat(&path.below)?;
-        let (mode, group) = (stat.st_mode & 0o777, stat.st_gid);
-        let entry = match root.open_file(&path.below) {
-            Ok(file) => acl_of_group(&file),
-            // Nobody can tell what its group may: not more than all others.
-            Err(_) => Some(mode & 0o7),
-        };
-        // With an access control list the bits of the group are the list's mask.
-        let mode = entry.map_or(mode, |entry| mode & !0o70 | mode & (entry << 3));
-        Ok(Self { mode, group })
-    }
-
-    /// Gives it to a new file or folder that only its owner can use so far. What the file system does not keep stays
-    /// as it is there. Where the group cannot be given, the group that the file has may do what all others may.
-    pub fn give(&self, to: &impl AsFd) {
-        let Ok(own) = rustix::fs::fstat(to) else { return };
-        let is_folder = FileType::from_raw_mode(own.st_mode) == FileType::Directory;
-        let group = rustix::fs::Gid::from_raw(self.group);
-        let is_given = own.st_gid == self.group || rustix::fs::fchown(to, None, Some(group)).is_ok();
-        let mode = self.mode_of(is_folder, is_given);
-        // A folder that hands its group down does so still.
-        let inherited = if is_folder { own.st_mode & 0o2000 } else { 0 };
-        let _ = rustix::fs::fchmod(to, Mode::from_raw_mode(mode | inherited));
-    }
-
-    /// The owner can always use what is its own. A file is no program.
-    fn mode_of(self, is_folder: bool, has_group: bool) -> u32 {
-        let mode = if has_group { self.mode } else { self.mode & !0o70 | self.mode & (self.mode & 0o7) << 3 };
-        if is_folder { mode | 0o700 } else { mode & 0o666 | 0o600 }
-    }
+/// Gives `access` to a new file or folder that only its owner can use so far. What the file system does not keep stays
+/// as it is there.
+pub fn give(access: Access, to: &impl AsFd) {
+    let Ok(own) = rustix::fs::fstat(to) else { return };
+    let is_folder = FileType::from_raw_mode(own.st_mode) == FileType::Directory;
+    let group = rustix::fs::Gid::from_raw(access.group);
+    let has_group = own.st_gid == access.group || rustix::fs::fchown(to, None, Some(group)).is_ok();
+    // A folder that hands its group down does so still.
+    let inherited = if is_folder { own.st_mode & 0o2000 } else { 0 };
+    let _ = rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode_of(is_folder, has_group) | inherited));
 }
 
 /// What an access control list lets a file's group do; `None`: there is no list.
@@ -529,7 +518,7 @@ mod tests {
         let (top, root) = tree();
         for root in both(&root) {
             for path in ["../elsewhere/a/b/talk.wav", "a/../../elsewhere", "/etc/passwd"] {
-                assert_eq!(root.stat(Path::new(path)).unwrap_err().kind(), io::ErrorKind::InvalidFilename);
+                assert_eq!(root.stat(Path::new(path)).unwrap_err().kind(), io::ErrorKind::InvalidInput);
                 assert!(root.open_file(Path::new(path)).is_err() && root.open_folder(Path::new(path)).is_err());
                 assert!(root.make_folders(Path::new(path), &|_| None).is_err());
             }
@@ -563,16 +552,12 @@ mod tests {
         let made = |mode: u32| {
             fs::set_permissions(talk.full(), fs::Permissions::from_mode(mode)).unwrap();
             let file = tempfile::tempfile_in(&root).unwrap();
-            Access::of(&talk).unwrap().give(&file);
+            give(access_of(&talk).unwrap(), &file);
             file.metadata().unwrap().permissions().mode() & 0o7777
         };
         for (mode, expected) in [(0o600, 0o600), (0o644, 0o644), (0o664, 0o664), (0o4755, 0o644), (0o444, 0o644)] {
             assert_eq!(made(mode), expected, "{mode:o}");
         }
-        let access = Access { mode: 0o640, group: 0 };
-        assert_eq!((access.mode_of(false, true), access.mode_of(false, false)), (0o640, 0o600));
-        let access = Access { mode: 0o775, group: 0 };
-        assert_eq!((access.mode_of(false, false), access.mode_of(true, false)), (0o644, 0o755));
     }
 
     #[test]

@@ -177,6 +177,7 @@ pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
+    pub mod access;
     pub mod budget;
     pub mod charge;
     pub mod checksum;
