@@ -16,6 +16,7 @@
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
 //! crash.rs        floor 1    named places at which a debug build can be told to die
+//! beneath.rs      floor 1    paths below a configured root, where no link is followed
 //! domain/         floor 0    no I/O, no clock, no async
 //! ```
 //!
@@ -88,6 +89,9 @@ pub mod clock;
 
 /// Named places at which a debug build can be told to die.
 pub mod crash;
+
+/// Paths below a root, resolved without following links.
+pub mod beneath;
 
 /// Speaking to a transcription service.
 pub mod client {
@@ -174,6 +178,7 @@ pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
+    pub mod access;
     pub mod budget;
     pub mod charge;
     pub mod checksum;

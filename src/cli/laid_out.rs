@@ -24,7 +24,7 @@ use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::disk::Disk;
 use crate::source::manifest::record::all_wrong;
 use crate::source::mount::Mount;
-use crate::source::place::full_path;
+use crate::source::place::below;
 use crate::source::stamp::{Look, look};
 use crate::store::params::ParamFiles;
 use serde_json::{Map, Value, json};
@@ -171,12 +171,12 @@ fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), F
 
 /// Its job, with the file as it is now; one that was just found, where it has none yet.
 async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, Failure> {
-    let path = full_path(&source.folder, &key.path);
+    let path = below(&source.folder, &key.path);
     let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
     let stamp = match look(&path, disk)? {
         Look::File(stamp) => stamp,
-        Look::Nothing => return Err(Failure::Usage(format!("{} is not there", path.display()))),
-        Look::Other => return Err(Failure::Usage(format!("{} is no regular file", path.display()))),
+        Look::Nothing => return Err(Failure::Usage(format!("{} is not there", path.full().display()))),
+        Look::Other => return Err(Failure::Usage(format!("{} is no regular file", path.full().display()))),
     };
     let known = Queue::find(config).await?.known(vec![key.clone()], vec![stamp.size]).await?;
     let now = SystemClock.now();

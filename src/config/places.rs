@@ -5,7 +5,7 @@ use super::folders::Resolver;
 use super::patterns::MEDIA_EXTENSIONS;
 use crate::clock::{Clock, SystemClock, Uptime};
 use crate::domain::names::{ServiceName, SourceName};
-use crate::domain::path_rules::{Place, flat};
+use crate::domain::path_rules::{Place, flat, innermost};
 use globset::GlobSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,8 @@ pub struct Places {
     all: Vec<PathBuf>,
     resolver: Resolver,
     known: Mutex<Option<(Uptime, Arc<KnownPlaces>)>>,
+    /// The same, for who does not wait.
+    last: Mutex<Arc<KnownPlaces>>,
 }
 
 /// Where all of them lie now.
@@ -73,8 +75,8 @@ impl Places {
     ) -> Self {
         let of_sources = folders.iter().flat_map(|folder| [Some(&folder.folder), folder.place.as_ref()]).flatten();
         let all: BTreeSet<PathBuf> = own.iter().chain(of_sources).chain(roots).cloned().collect();
-        let (all, resolver, known) = (all.into_iter().collect(), Resolver::default(), Mutex::default());
-        Self { own, folders, hosted, all, resolver, known }
+        let all = all.into_iter().collect();
+        Self { own, folders, hosted, all, ..Self::default() }
     }
 
     /// Where rows may name files and outputs may go where the source does not say it: the folder of its lists, those of
@@ -122,7 +124,18 @@ impl Places {
         new.local = local.map(|folder| (folder.source.clone(), new.one(&folder.folder))).collect();
         let new = Arc::new(new);
         *known = Some((SystemClock.uptime(), Arc::clone(&new)));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
         new
+    }
+
+    /// The innermost of these roots that a path lies below, by a name of the root, and the rest of the path. Asks
+    /// nobody.
+    pub fn root_of(&self, roots: &[PathBuf], path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
+        let places = last.of(roots);
+        let (_, below) = innermost(&places, path)?;
+        let root = path.ancestors().nth(below.components().count())?;
+        Some((root.to_owned(), below.to_owned()))
     }
 }
 

@@ -224,10 +224,9 @@ impl<'s> Policy<'s> {
     /// # Errors
     /// Why it is not written.
     pub fn written(&self, job: &Job) -> Result<(), Denied> {
-        let beside = outputs_beside(self.source, job);
-        let folder = beside.parent().unwrap_or(Path::new("/"));
-        self.not_own(folder)?;
-        match self.locate(folder) {
+        let folder = outputs_beside(self.source, job).parent().full();
+        self.not_own(&folder)?;
+        match self.locate(&folder) {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
             Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
             Located::Outside { .. } | Located::Below(_) => Ok(()),

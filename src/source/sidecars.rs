@@ -1,6 +1,7 @@
 //! The settings that lie beside a recording: `.scribed.toml` of its folder and of those above, and `talk.toml` of
 //! `talk.mp4`.
 
+use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::source::small::{SmallFile, read};
@@ -31,7 +32,7 @@ pub fn of(root: &Path, path: &RelPath) -> Result<Vec<Sidecar>, String> {
     let mut sidecars = Vec::new();
     for place in places(path) {
         let from = RelPath::new(place.as_os_str().as_bytes()).shown();
-        match read(&root.join(&place)) {
+        match read(&RootedPath::new(root, place)) {
             Ok(file) => sidecars.extend(file.map(|file| Sidecar { from, file })),
             Err(why) => return Err(format!("{from} {why}")),
         }

@@ -81,7 +81,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
-        ("store/contract" | "client/contract" | "clock" | "crash", _) | (_, "wire") => 1,
+        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath", _) | (_, "wire") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),

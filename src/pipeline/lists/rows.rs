@@ -2,6 +2,7 @@
 //! takes them in and for whoever only counts or explains them.
 
 use super::repeats::{Gathering, Repeats};
+use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia, Sight};
@@ -11,7 +12,7 @@ use crate::source::manifest::find::read;
 use crate::source::manifest::record::{Form, Record, RowError};
 use crate::source::mount::Mount;
 use crate::source::path_policy::{Denied, Policy};
-use crate::source::place::full_path;
+use crate::source::place::named_by_row;
 use crate::source::stamp::{Look, look};
 use std::io;
 use std::ops::ControlFlow;
@@ -123,12 +124,12 @@ pub fn looked_by(policy: &Policy<'_>, mount: &Mount, row: &Row) -> Result<Looked
 
 fn look_at(mount: &Mount, row: &Row) -> Looked {
     let RowMedia::File(path) = &row.media else { return None };
-    let path = full_path(&mount.source().folder, path);
+    let path = named_by_row(mount.source(), path);
     Some(look(&path, disk_of(mount, &path)))
 }
 
 /// As [`Mount::disk_of`] has it for the row's job.
-fn disk_of(mount: &Mount, path: &Path) -> Disk {
-    let below = path.strip_prefix(&mount.source().folder).unwrap_or(Path::new(""));
+fn disk_of(mount: &Mount, path: &RootedPath) -> Disk {
+    let below = path.below_root(&mount.source().folder).unwrap_or(Path::new(""));
     mount.disk_at(&RelPath::new(below.as_os_str().as_bytes()))
 }
