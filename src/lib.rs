@@ -118,6 +118,7 @@ pub mod config {
     pub mod name_as;
     pub mod overlay;
     mod parameters;
+    pub mod path_rules;
     pub mod patterns;
     mod picking;
     pub mod places;
@@ -194,7 +195,6 @@ pub mod domain {
     pub mod names;
     pub mod nearest;
     pub mod path;
-    pub mod path_rules;
     pub mod pattern;
     pub mod pause;
     pub mod pick;

@@ -1,6 +1,6 @@
 //! Where folders really lie, as far as that can be told in time: one may be a mount that is away, or hangs.
 
-use crate::domain::path_rules::{FileId, Place, flat};
+use super::path_rules::{FileId, Place, flat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};

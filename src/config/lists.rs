@@ -1,11 +1,11 @@
 //! `manifest`: which lists a source is made of.
 
 use super::meant::{EarlierLists, Manifests, Source};
+use super::path_rules::flat;
 use super::patterns::glob;
 use super::problem::Problem;
 use super::reading::Reader;
 use super::written::{Refusal, Section, Spot, refusal, text};
-use crate::domain::path_rules::flat;
 use crate::source::manifest::kind::{ENDINGS, kind};
 use std::path::{Component, Path, PathBuf};
 use toml::de::DeValue;

@@ -2,10 +2,10 @@
 //! command names a path.
 
 use super::folders::Resolver;
+use super::path_rules::{Place, flat, innermost};
 use super::patterns::MEDIA_EXTENSIONS;
 use crate::clock::{Clock, SystemClock, Uptime};
 use crate::domain::names::{ServiceName, SourceName};
-use crate::domain::path_rules::{Place, flat, innermost};
 use globset::GlobSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

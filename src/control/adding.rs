@@ -34,11 +34,11 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     {
         return Err(Refusal::Usage(format!("{place}: {rule}")));
     }
-    allowed(mount, &key, place).await?;
     mount.there_now().await.map_err(|away| Refusal::Declined(away.to_string()))?;
     if hands.store.wrote(&key).await? {
         return Err(Refusal::Usage(format!("{place} is an output that scribed wrote")));
     }
+    allowed(mount, &key, place).await?;
     let medium = Medium::below(mount, &key.path);
     let link = match &medium {
         Medium::Object { .. } | Medium::Remote(_) => None,

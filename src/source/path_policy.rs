@@ -1,14 +1,14 @@
 //! Which files a row of a manifest or a command may name, and where outputs may go. The one place that asks the disk for
-//! it; what is decided is in [`crate::domain::path_rules`]. A path outside of the roots is judged by its name alone:
+//! it; what is decided is in [`crate::config::path_rules`]. A path outside of the roots is judged by its name alone:
 //! whether something is there makes no difference to the answer.
 
 use crate::config::meant::Source;
+use crate::config::path_rules::{Below, Entry, FileId, Located, Place, Rules};
 use crate::config::places::KnownPlaces;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
-use crate::domain::path_rules::{Below, Entry, FileId, Located, Place, Rules};
 use crate::domain::row::{OutputPlace, Row, RowMedia};
 use crate::source::place::{full_path, outputs_beside};
 use std::cell::RefCell;
@@ -306,8 +306,9 @@ impl Held {
                 line(source, folder)
             ),
             Self::Linked { what, link } => format!(
-                "names {} behind the link {}, and links are not followed; {}. Name it by its own path, or, to allow what \
-                 lies behind this link, write in jobs.toml under the [[source]] {name}: {}; then `scribed reload`",
+                "names {} behind a link: {} is a symbolic link, and links are not followed; {}. Name it by its own path, or, \
+                 to allow what lies behind this link, write in jobs.toml under the [[source]] {name}: {}; then `scribed \
+                 reload`",
                 what.named(),
                 link.display(),
                 what.nothing(),

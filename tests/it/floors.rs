@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 19] = [
+const WANTED: [(&str, &str); 21] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
@@ -13,6 +13,8 @@ const WANTED: [(&str, &str); 19] = [
     // What a row may name is said by all sections together.
     ("source/path_policy", "config/meant"),
     ("source/path_policy", "config/places"),
+    ("source/path_policy", "config/path_rules"),
+    ("source/manifest/cells", "config/path_rules"),
     ("source/manifest/find", "config/meant"),
     // Which files are lists is said by their endings, in one place.
     ("config/lists", "source/manifest"),

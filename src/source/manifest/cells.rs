@@ -1,8 +1,8 @@
 //! What single cells of a manifest mean. Each error stands after the name of its column.
 
+use crate::config::path_rules::flat;
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::domain::path::RelPath;
-use crate::domain::path_rules::flat;
 use crate::domain::remote::{RemoteUrl, decoded};
 use crate::domain::row::OutputPlace;
 use crate::source::choice::LONGEST_PATH;

@@ -1,7 +1,7 @@
 //! Which paths a row of a manifest may name: those below its roots, and never what is scribed's own. Pure: what stands
 //! at a path is asked of the caller, and only below a root, so that the answer tells nothing of files elsewhere.
 
-use super::names::SourceName;
+use crate::domain::names::SourceName;
 use std::path::{Component, Path, PathBuf};
 
 /// What a folder or file is known by, whatever name leads to it.
