@@ -617,4 +617,18 @@ mod tests {
         assert!(spared.iter().all(|name| folder.path().join(name).exists()));
         assert!(!folder.path().join(leftover).exists());
     }
+
+    #[test]
+    fn a_sweep_goes_through_no_link() {
+        let top = TempDir::new().unwrap();
+        let leftover = format!("elsewhere/a/.{}.scribed-tmp", "0".repeat(32));
+        fs::create_dir_all(top.path().join("elsewhere/a")).unwrap();
+        fs::create_dir(top.path().join("root")).unwrap();
+        fs::write(top.path().join(&leftover), b"half").unwrap();
+        symlink("../elsewhere", top.path().join("root/link")).unwrap();
+        for below in ["link", "link/a"] {
+            assert!(sweep(&RootedPath::new(top.path().join("root"), below)).is_err(), "{below}");
+        }
+        assert!(top.path().join(leftover).exists());
+    }
 }

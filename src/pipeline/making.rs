@@ -66,24 +66,16 @@ pub struct Laid {
 #[derive(Debug)]
 pub struct Around {
     is_ignored: bool,
-    /// Of the recording itself, where it is here.
-    access: Option<Access>,
     sidecars: Result<Vec<Sidecar>, String>,
 }
 
 impl Around {
     /// Looks. Nothing lies around what lies elsewhere. What a row orders is ordered, whatever is ignored. Blocks.
     pub fn look(source: &Source, job: &Job) -> Self {
-        let access = match recording(source, job) {
-            Recording::File(path) if source.bucket.is_none() => access_of(&path).ok(),
-            _ => None,
-        };
-        let Some(path) = below(source, job) else {
-            return Self { is_ignored: false, access, sidecars: Ok(Vec::new()) };
-        };
+        let Some(path) = below(source, job) else { return Self { is_ignored: false, sidecars: Ok(Vec::new()) } };
         let whole = Path::new(OsStr::from_bytes(path.as_bytes()));
         let ignored = || Ignoring::new(&source.folder).rule_anywhere(whole, false).is_some();
-        Self { is_ignored: job.row.is_none() && ignored(), access, sidecars: sidecars::of(&source.folder, &path) }
+        Self { is_ignored: job.row.is_none() && ignored(), sidecars: sidecars::of(&source.folder, &path) }
     }
 
     /// What stands in the way of going on: it is to be passed over, or somebody is writing at its settings.
@@ -131,8 +123,20 @@ pub async fn make(
     let mut laid = lay(source, job, around, now)?;
     laid.ask(source, job, now).await?;
     let mut made = laid.made(source, now)?;
-    made.making.access = around.access;
+    made.making.access = access(source, job).await;
     Ok(Ok(made))
+}
+
+/// Who may use a recording that lies on this machine, as it was first seen: its outputs take that where it is gone when
+/// they are written.
+async fn access(source: &Source, job: &Job) -> Option<Access> {
+    if let Some(known) = job.making.as_ref().and_then(|making| making.access) {
+        return Some(known);
+    }
+    match recording(source, job) {
+        Recording::File(path) if source.bucket.is_none() => blocking(move || access_of(&path).ok()).await,
+        _ => None,
+    }
 }
 
 /// What a job would be made with as far as that can be told without asking the recording itself, `None` where it

@@ -101,4 +101,19 @@ mod tests {
         fs::write(at("d.toml"), vec![b'#'; 300 * 1024]).unwrap();
         assert!(told("d.mp4").contains("is larger than"));
     }
+
+    #[test]
+    fn settings_behind_a_link_are_not_read() {
+        let top = tempfile::TempDir::new().unwrap();
+        for folder in ["root", "elsewhere"] {
+            fs::create_dir(top.path().join(folder)).unwrap();
+        }
+        fs::write(top.path().join("elsewhere/.scribed.toml"), "language = \"de\"\n").unwrap();
+        std::os::unix::fs::symlink("../elsewhere", top.path().join("root/a")).unwrap();
+        let told = of(&top.path().join("root"), &RelPath::new("a/talk.wav")).unwrap_err();
+        assert!(
+            told.starts_with("a/.scribed.toml cannot be read: ") && told.contains("root/a is a symbolic link"),
+            "{told}"
+        );
+    }
 }
