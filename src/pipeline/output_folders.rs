@@ -313,7 +313,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Tries a folder of this machine, or of a share that is mounted here. Blocks.
 fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String> {
     let source = mount.source();
-    if job.row.is_none() && source.place.is_some() {
+    // What a command ordered may go there, too.
+    if source.place.as_ref().is_some_and(|place| job.row.is_none() || folder.full().starts_with(place)) {
         mount.place_ready().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
     }
     let file = match recording(source, job) {

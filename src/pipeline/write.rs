@@ -379,6 +379,9 @@ fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestam
     }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
     let (file, full) = (file(mount, job), folder.full());
+    if mount.source().place.as_ref().is_some_and(|place| full.starts_with(place)) {
+        mount.place_ready().map_err(|words| failed(format!("{words}; {KEPT}")))?;
+    }
     let shown = full.display();
     make_folder(mount.source(), file.as_ref(), folder)
         .map_err(|error| failed(format!("cannot make the folder {shown} for outputs: {error}; {KEPT}")))?;

@@ -100,7 +100,7 @@ fn uses(file: &File) -> BTreeSet<String> {
         let mut parts = rest[..end].split("::").filter(|part| !part.is_empty());
         let room = parts.next().unwrap_or_default().to_owned();
         match parts.next() {
-            Some(part) if room != "clock" && room != "daemon" => format!("{room}/{part}"),
+            Some(part) if !["clock", "daemon", "beneath"].contains(&&*room) => format!("{room}/{part}"),
             _ => room,
         }
     };
