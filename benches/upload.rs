@@ -11,6 +11,7 @@ use axum::http::HeaderMap;
 use axum::routing::post;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use scribed::beneath::RootedPath;
 use scribed::client::contract::{Client, Identity, UploadFile};
 use scribed::client::http::{HttpClient, Key, Options, Timeouts};
 use scribed::clock::SystemClock;
@@ -96,7 +97,7 @@ fn client(url: &str) -> Result<HttpClient> {
 
 async fn upload(client: &HttpClient, path: &Path, size: u64, hash: bool) -> Result<Duration> {
     let stamp = Disk::Local.stamp(&path.metadata()?);
-    let passage = Passage::new(path.to_owned(), Disk::Local, stamp, Arc::default());
+    let passage = Passage::new(RootedPath::whole(path), Disk::Local, stamp, Arc::default());
     let path = path.to_owned();
     let plain = UploadFile { name: "talk.wav".to_owned(), size, open: Arc::new(move || pieces(path.clone()).boxed()) };
     let file = if hash { passage.file() } else { plain };

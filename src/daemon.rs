@@ -1,6 +1,7 @@
 //! The composition root: the only file that knows everybody. It opens the store, starts the embedded
 //! service where no other is configured, and puts the engine together.
 
+use crate::beneath::RootedPath;
 use crate::client::contract::Client;
 use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
@@ -536,14 +537,14 @@ fn sweep_places(places: &[PathBuf]) {
     for place in places {
         let entries = walkdir::WalkDir::new(place).into_iter().flatten();
         let leftovers = entries.filter(|entry| is_leftover(entry.file_name()));
-        let folders: BTreeSet<PathBuf> =
-            leftovers.filter_map(|entry| entry.path().parent().map(Path::to_owned)).collect();
+        let folders: BTreeSet<RootedPath> =
+            leftovers.map(|entry| RootedPath::named(place, entry.path()).parent()).collect();
         folders.iter().for_each(|folder| drop(placing::sweep(folder)));
     }
 }
 
 /// Removes what a killed process left half-written. What cannot be removed does no harm.
-async fn sweep(folders: BTreeSet<PathBuf>) {
+async fn sweep(folders: BTreeSet<RootedPath>) {
     let swept = tokio::task::spawn_blocking(move || {
         folders.iter().filter_map(|folder| placing::sweep(folder).ok()).sum::<usize>()
     });

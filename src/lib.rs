@@ -16,6 +16,7 @@
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
 //! crash.rs        floor 1    named places at which a debug build can be told to die
+//! beneath.rs      floor 1    paths below a configured root, where no link is followed
 //! domain/         floor 0    no I/O, no clock, no async
 //! ```
 //!
@@ -89,6 +90,9 @@ pub mod clock;
 /// Named places at which a debug build can be told to die.
 pub mod crash;
 
+/// Paths below a root, resolved without following links.
+pub mod beneath;
+
 /// Speaking to a transcription service.
 pub mod client {
     pub mod again;
@@ -114,8 +118,10 @@ pub mod config {
     pub mod name_as;
     pub mod overlay;
     mod parameters;
+    pub mod path_rules;
     pub mod patterns;
     mod picking;
+    pub mod places;
     pub mod problem;
     pub mod reading;
     pub mod schedule;
@@ -173,6 +179,7 @@ pub mod daemon;
 
 /// What scribed is about, pure: names, the job, its stages, the token, the retry decision.
 pub mod domain {
+    pub mod access;
     pub mod budget;
     pub mod charge;
     pub mod checksum;
@@ -393,6 +400,7 @@ pub mod source {
     pub mod ours;
     pub mod owner;
     pub mod pages;
+    pub mod path_policy;
     pub mod place;
     pub mod reopen;
     pub mod s3;

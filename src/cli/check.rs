@@ -6,7 +6,7 @@ use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, Kind, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Upload};
+use crate::config::meant::{Config, Source, Upload};
 use crate::control::request::Daemon;
 use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
@@ -41,6 +41,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
     for mount in mounts_of(&config).values() {
         verdicts.push(folder(mount).await);
+        verdicts.extend(roots(mount.source()));
     }
     if needs_recogniser(&config) {
         verdicts.extend(tools(&config));
@@ -93,6 +94,14 @@ async fn folder(mount: &Mount) -> Verdict {
         return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));
     }
     good(&name, &format!("{folder} can be read and written"))
+}
+
+/// Folders that a source's rows may name and that are not there.
+fn roots(source: &Source) -> Option<Verdict> {
+    let of_lists = source.roots.iter().filter(|_| source.manifests.is_some());
+    let gone: Vec<String> = of_lists.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
+    let words = format!("rows may name files in {}, which is not there: make it, or mount it", gone.join(", "));
+    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words))
 }
 
 async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {

@@ -24,7 +24,7 @@ use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::disk::Disk;
 use crate::source::manifest::record::all_wrong;
 use crate::source::mount::Mount;
-use crate::source::place::full_path;
+use crate::source::place::below;
 use crate::source::stamp::{Look, look};
 use crate::store::params::ParamFiles;
 use serde_json::{Map, Value, json};
@@ -130,7 +130,10 @@ async fn of_row(context: &Context, config: &Config, mount: &Arc<Mount>, naming: 
 async fn job_of_row(config: &Config, mount: &Arc<Mount>, row: &Row) -> Result<(Job, Option<String>), Failure> {
     let (theirs, of) = (Arc::clone(mount), row.clone());
     let looked = blocking(move || looked(&theirs, &of)).await;
+    let denied = looked.as_ref().err().map(|denied| format!("the row {}", denied.words(mount.source())));
+    let looked = looked.ok().flatten();
     let awaited = match &looked {
+        None if denied.is_some() => denied,
         Some(Ok(Look::Nothing)) => Some("its file is not there yet; it is taken up when it comes".to_owned()),
         Some(Ok(Look::Other)) => Some("something else than a regular file is there".to_owned()),
         Some(Err(error)) => Some(format!("its file cannot be looked at: {error}")),
@@ -168,12 +171,12 @@ fn found<'c>(config: &'c Config, typed: &Path) -> Result<(&'c Source, JobKey), F
 
 /// Its job, with the file as it is now; one that was just found, where it has none yet.
 async fn job_of(config: &Config, source: &Source, key: &JobKey) -> Result<Job, Failure> {
-    let path = full_path(&source.folder, &key.path);
+    let path = below(&source.folder, &key.path);
     let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
     let stamp = match look(&path, disk)? {
         Look::File(stamp) => stamp,
-        Look::Nothing => return Err(Failure::Usage(format!("{} is not there", path.display()))),
-        Look::Other => return Err(Failure::Usage(format!("{} is no regular file", path.display()))),
+        Look::Nothing => return Err(Failure::Usage(format!("{} is not there", path.full().display()))),
+        Look::Other => return Err(Failure::Usage(format!("{} is no regular file", path.full().display()))),
     };
     let known = Queue::find(config).await?.known(vec![key.clone()], vec![stamp.size]).await?;
     let now = SystemClock.now();

@@ -27,6 +27,8 @@ pub struct Listed {
     pub wrong: u64,
     /// Those that order something that cannot be made.
     pub failing: u64,
+    /// Those that name what jobs.toml does not allow.
+    pub held: u64,
     /// Those that order what another row orders already.
     pub repeated: u64,
     /// Those whose files are not there yet.
@@ -42,13 +44,14 @@ pub struct Listed {
 impl Listed {
     /// Of which nothing is read yet.
     pub fn new(source: SourceName, manifest: RelPath) -> Self {
-        let (rows, wrong, failing, repeated, awaited, done, sent, copies) = Default::default();
-        Self { source, manifest, problem: None, rows, wrong, failing, repeated, awaited, done, sent, copies }
+        let (rows, wrong, failing, held, repeated, awaited, done, sent, copies) = Default::default();
+        Self { source, manifest, problem: None, rows, wrong, failing, held, repeated, awaited, done, sent, copies }
     }
 
     /// Those that are skipped, held, or at the service.
     fn other(&self) -> u64 {
-        let counted = [self.wrong, self.failing, self.repeated, self.awaited, self.done, self.sent, self.copies];
+        let mended = self.wrong + self.failing + self.held;
+        let counted = [mended, self.repeated, self.awaited, self.done, self.sent, self.copies];
         self.rows.saturating_sub(counted.iter().sum())
     }
 
@@ -56,7 +59,7 @@ impl Listed {
         json!({
             "source": self.source, "manifest": self.manifest.lossy(), "problem": self.problem, "rows": self.rows,
             "sent": self.sent, "copies": self.copies, "other": self.other(), "done": self.done, "awaited": self.awaited, "repeated": self.repeated,
-            "wrong": self.wrong, "failing": self.failing,
+            "wrong": self.wrong, "failing": self.failing, "not_allowed": self.held,
         })
     }
 
@@ -74,6 +77,7 @@ impl Listed {
             (self.repeated, "order what another row orders"),
             (self.wrong, "order nothing: they are wrong"),
             (self.failing, "would fail"),
+            (self.held, "wait for a setting in jobs.toml"),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
         let all = std::iter::once(format!("{} rows", self.rows)).chain(parts);

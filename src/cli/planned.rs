@@ -24,6 +24,9 @@ use std::time::Duration;
 /// `hold` is the source's setting.
 const HELD: &str = "held until they have been quiet for `hold` (`scribed retry` with the path sends one now)";
 
+/// The rows to be mended say it of each.
+const NOT_ALLOWED: &str = "jobs.toml does not allow what its row names";
+
 /// Counted over all sources.
 #[derive(Debug, Default, PartialEq)]
 pub struct Planned {
@@ -85,6 +88,7 @@ impl Planned {
             Forecast::Held => &mut self.held,
             Forecast::Reordered => &mut self.reordered,
             Forecast::Awaited => &mut self.awaited,
+            Forecast::NotAllowed => self.skipped.entry(NOT_ALLOWED.to_owned()).or_default(),
             Forecast::Skipped(why) => self.skipped.entry(why.clone()).or_default(),
         };
         *counted += 1;

@@ -1,6 +1,7 @@
 //! Looks through the sources for a plan: what is there, what is known of it, how long it is. Nothing of a tree or of
 //! a manifest is held but the sizes of its files, and which rows name one recording.
 
+use crate::beneath::{LinkInPath, RootedPath};
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::listed::Listed;
@@ -283,12 +284,16 @@ impl<'a> Planner<'a> {
         }
         let (theirs, job) = (Arc::clone(source), file.job());
         let (job, (folder, path)) = match (mount.bucket(), &source.place, &file.row) {
-            (None, None, None) => (job, (source.folder.clone(), file.key.path.clone())),
+            (None, None, None) => (job, (RootedPath::new(&source.folder, ""), file.key.path.clone())),
             _ => blocking(move || (job.clone(), beside(&theirs, &job))).await,
         };
         let found = match subtitles(mount, &folder, &path).await {
             // It is made when something is written into it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != source.folder => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != source.folder => {
+                return Ok(false);
+            }
+            // The run waits until the link is gone.
+            Err(error) if LinkInPath::of(&error).is_some() => return Ok(false),
             found => found?,
         };
         let key = |path: &RelPath| JobKey { path: named_beside(&job, path), ..job.key.clone() };
@@ -420,6 +425,7 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::Held => ("held", ""),
         Forecast::Reordered => ("ordered anew", ""),
         Forecast::Awaited => ("waits", "its file is not there yet; it is taken up when it comes"),
+        Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),
     }
 }

@@ -7,14 +7,13 @@ use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
 use crate::control::request::{
-    Answer, BudgetUse, Daemon, InLane, Manifest, Received, Request, Scanning, Served, Status, Windowed,
+    Answer, BudgetUse, Daemon, InLane, Manifest, Received, Request, Scanning, Served, Status, Waiting, Windowed,
 };
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::{Bears, NEW};
 use crate::wire::iso;
 use indicatif::HumanBytes;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -29,20 +28,24 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     tell(context, &status)?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.zone, used))?;
     let waiting = waiting(&way).await?;
-    for (what, count) in &waiting {
+    for (what, count) in &waiting.waiting_for {
         context.say(&format!("{count} waiting for: {what}"))?;
+        if let Some(reason) = waiting.reasons.get(what) {
+            context.say(&format!("    one of them: {reason}"))?;
+        }
     }
     context.emit(&object(&status, &waiting))?;
     Ok(0)
 }
 
-async fn waiting(way: &Way) -> Result<BTreeMap<String, u64>, Failure> {
-    let (mut all, mut after) = (BTreeMap::new(), None);
+async fn waiting(way: &Way) -> Result<Waiting, Failure> {
+    let (mut all, mut after) = (Waiting::default(), None);
     loop {
         let Answer::Waiting(piece) = way.ask(Request::Waiting { after }).await? else { return Err(strange()) };
         for (what, count) in piece.waiting_for {
-            *all.entry(what).or_default() += count;
+            *all.waiting_for.entry(what).or_default() += count;
         }
+        all.reasons.extend(piece.reasons);
         after = piece.next;
         if after.is_none() {
             return Ok(all);
@@ -50,7 +53,7 @@ async fn waiting(way: &Way) -> Result<BTreeMap<String, u64>, Failure> {
     }
 }
 
-fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
+fn object(status: &Status, waiting: &Waiting) -> Value {
     let daemon = status.daemon.as_ref().map(|daemon| {
         json!({
             "pid": daemon.pid, "pass": daemon.pass, "since": iso::write(daemon.since),
@@ -66,7 +69,7 @@ fn object(status: &Status, waiting: &BTreeMap<String, u64>) -> Value {
         "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
-        "daemon": daemon, "waiting_for": waiting, "frozen": status.frozen, "manifests": status.manifests,
+        "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
         "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
         "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
         "lanes": status.lanes, "scans": status.scans.iter().map(scan).collect::<Vec<_>>(),

@@ -1,7 +1,10 @@
 //! Where folders really lie, as far as that can be told in time: one may be a mount that is away, or hangs.
 
+use super::path_rules::{FileId, Place, flat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 /// A folder that does not answer for so long is taken as it is written.
@@ -28,6 +31,61 @@ fn resolved_by(folders: &[&Path], resolve: fn(&Path) -> Option<PathBuf>, within:
         }
     }
     places
+}
+
+/// Resolves the same folders again and again. One that hangs is not asked again before it has answered: each question
+/// holds a thread.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    hang: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+impl Resolver {
+    /// Where these folders and files lie now; one that does not answer in time as it was known `before`. Blocks.
+    pub fn places(&self, paths: &[PathBuf], before: &BTreeMap<PathBuf, Place>) -> BTreeMap<PathBuf, Place> {
+        let (to, answers) = mpsc::channel();
+        for path in paths {
+            let (to, hang, path) = (to.clone(), Arc::clone(&self.hang), path.clone());
+            if !hang.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone()) {
+                continue;
+            }
+            let begun = std::thread::Builder::new().spawn(move || {
+                let place = place(&path);
+                hang.lock().unwrap_or_else(PoisonError::into_inner).remove(&path);
+                // Whoever asked may have given up.
+                to.send((path, place)).ok();
+            });
+            drop(begun);
+        }
+        drop(to);
+        let known = |path: &PathBuf| before.get(path).cloned().unwrap_or_else(|| Place::as_written(path));
+        let mut places: BTreeMap<PathBuf, Place> = paths.iter().map(|path| (path.clone(), known(path))).collect();
+        while let Ok((path, place)) = answers.recv_timeout(ANSWERS_WITHIN) {
+            places.insert(path, place);
+        }
+        places
+    }
+}
+
+/// Where a folder or file lies. What is not there is known as far as it is there. Blocks.
+fn place(path: &Path) -> Place {
+    let written = flat(path);
+    let real = real(&written);
+    let id = |path: &Path| {
+        let meta = path.symlink_metadata().ok()?;
+        Some(FileId { device: meta.dev(), inode: meta.ino() })
+    };
+    let chain = real.ancestors().filter_map(id).collect();
+    Place { id: id(&real), written, real, chain }
+}
+
+fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
+    let Some((above, real)) = there else { return path.to_owned() };
+    match path.strip_prefix(above) {
+        Ok(below) if !below.as_os_str().is_empty() => real.join(below),
+        _ => real,
+    }
 }
 
 fn as_written(folder: &Path) -> PathBuf {

@@ -85,6 +85,7 @@ const SOURCE: &[Key] = &[
     value("name"),
     value("folder"),
     value("manifest"),
+    value("roots"),
     value("bucket"),
     value("reach"),
     table("s3", S3),

@@ -1,6 +1,7 @@
 //! `manifest`: which lists a source is made of.
 
 use super::meant::{EarlierLists, Manifests, Source};
+use super::path_rules::flat;
 use super::patterns::glob;
 use super::problem::Problem;
 use super::reading::Reader;
@@ -17,13 +18,33 @@ impl Reader<'_> {
             let why = "stands beside `folder`: a source is made of a folder's files or of lists";
             section.refuse("manifest", lists.span.clone(), refusal(why, "make two sources of it"));
         }
-        for key in ["include", "exclude"] {
-            if section.table().is_some_and(|table| table.contains_key(key)) {
-                let what = format!("`{}` is for folders: a manifest names its recordings", section.name(key));
-                section.tell(Problem::at(lists.span.clone(), what).mend("take it out"));
-            }
+        if section.table().is_some_and(|table| table.contains_key("exclude")) {
+            let what = format!("`{}` is for folders: a manifest names its recordings", section.name("exclude"));
+            section.tell(Problem::at(lists.span.clone(), what).mend("take it out"));
         }
         Some(lists)
+    }
+
+    /// `roots`: where rows may name files, and outputs may go; `None` where the source does not say it.
+    pub(super) fn roots(&self, section: &Section<'_>, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
+        let list = section.list("roots", text)?;
+        if !section.table().is_some_and(|table| table.contains_key("manifest")) {
+            let why = "is for a `manifest`: a folder's files lie in it";
+            section.refuse("roots", list.span.clone(), refusal(why, "take it out"));
+        }
+        if list.value.is_empty() {
+            let mend = "take the key out for the folder of the lists and those of all sources";
+            section.refuse("roots", list.span.clone(), refusal("must name at least one folder", mend));
+        }
+        let root = |written: Spot<String>| {
+            let root = flat(&self.path(&written.value));
+            if own.iter().any(|own| root.starts_with(own)) {
+                let why = "names scribed's own folder or file: its state, its service's data, or a key";
+                section.refuse("roots", written.span, refusal(why, "choose a folder of media"));
+            }
+            root
+        };
+        Some(list.value.into_iter().map(root).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::capture::Capture;
 use super::name_as::NameTemplate;
+use super::places::Places;
 use super::schedule::Schedule;
 use super::secret::Secret;
 use super::template::{Template, Templates};
@@ -251,7 +252,12 @@ pub struct Source {
     pub manifests: Option<Manifests>,
     /// The bucket that `folder` is the address of; `None`: a folder of this machine.
     pub bucket: Option<Bucket>,
-    /// Matched against paths relative to `folder`, without regard to case.
+    /// Where rows may name files, and where outputs may go; absolute, never empty. Of a source without lists its folder.
+    pub roots: Vec<PathBuf>,
+    /// Where all sources lie, and what is scribed's own.
+    pub places: Arc<Places>,
+    /// Matched against paths relative to `folder`, without regard to case. With lists: what their rows may name beside
+    /// the usual recordings.
     pub include: GlobSet,
     /// As `include`, and stronger; holds the state and the service's data where they lie inside.
     pub exclude: GlobSet,

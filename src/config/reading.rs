@@ -5,10 +5,10 @@ use super::callback::callback;
 use super::keys;
 use super::meant::{Config, Serve, Shared};
 use super::problem::{Problem, Problems};
-use super::secret::{Env, Secret};
+use super::secret::{self, Env, Secret};
 use super::services::{drop_unwanted, prices};
 use super::serving::told_elsewhere;
-use super::sources::Known;
+use super::sources::{Known, told_of_places};
 use super::spending::{budget, zone};
 use super::template::{Template, Templates};
 use super::values::{or, ordered};
@@ -126,8 +126,12 @@ impl Reader<'_> {
         let own = [state.as_path(), serve.data.as_path()];
         let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
         let shared = Arc::new(Shared { templates, env, zone });
-        let known = Known { shared: &shared, scope: &scope, services: &services, own: &own };
+        let mut private: Vec<PathBuf> = own.iter().map(|own| (*own).to_owned()).collect();
+        private.extend([std::path::absolute(path).unwrap_or_else(|_| path.to_owned())]);
+        private.extend(self.key_files(file));
+        let known = Known { shared: &shared, scope: &scope, services: &services, own: &own, private: &private };
         let mut sources = self.sources(file, &known);
+        told_of_places(&mut sources, private, &services);
         told_elsewhere(file, &sources, &serve);
         drop_unwanted(file, &sources, &mut services);
         let budget = budget(&file.section("budget"), &sources);
@@ -180,9 +184,29 @@ impl Reader<'_> {
         secret.map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))
     }
 
+    /// The files that keys are read from, and the folder in which systemd hands them over.
+    fn key_files(&self, file: &Section<'_>) -> Vec<PathBuf> {
+        let system = |name: &str| std::env::var_os(name);
+        let env = self.wants.env.unwrap_or(&system);
+        let written = file.table().map(|table| table.values().flat_map(|value| texts(value.get_ref())).collect());
+        let written: Vec<&str> = written.unwrap_or_default();
+        let files = written.into_iter().filter_map(|text| secret::file_of(text, &self.base, env));
+        files.chain(secret::credentials(env)).collect()
+    }
+
     /// A path as written, from the file's folder where it is relative.
     pub(super) fn path(&self, written: &str) -> PathBuf {
         self.base.join(written).components().collect()
+    }
+}
+
+/// All texts below a value, wherever they stand.
+fn texts<'v>(value: &'v DeValue<'_>) -> Vec<&'v str> {
+    match value {
+        DeValue::String(text) => vec![text.as_ref()],
+        DeValue::Array(list) => list.iter().flat_map(|value| texts(value.get_ref())).collect(),
+        DeValue::Table(table) => table.values().flat_map(|value| texts(value.get_ref())).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -71,6 +71,17 @@ fn stands_elsewhere(written: &str) -> Result<(), (String, String)> {
 /// The folder in which systemd puts what `LoadCredential` names; it differs from unit to unit.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
+/// The file that `file:PATH` names, whether it is there or not.
+pub(super) fn file_of(written: &str, folder: &Path, env: Env<'_>) -> Option<PathBuf> {
+    let path = written.strip_prefix("file:").filter(|path| !path.is_empty())?;
+    Some(folder.join(from_credentials(path, env).ok()?))
+}
+
+/// The folder in which systemd puts keys, where this process has one.
+pub(super) fn credentials(env: Env<'_>) -> Option<PathBuf> {
+    env(CREDENTIALS).map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
 fn from_credentials(path: &str, env: Env<'_>) -> Result<PathBuf, (String, String)> {
     let Some(below) = path.strip_prefix("${CREDENTIALS_DIRECTORY}/") else { return Ok(path.into()) };
     let folder = env(CREDENTIALS).ok_or_else(|| {

@@ -75,7 +75,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "source.s3.endpoint" => S::Url,
         "source.s3.key_id" | "source.s3.secret" | "source.s3.token" => S::Secret,
         "source.s3.anonymous" | "source.s3.path_style" | "source.s3.allow_http" => S::Flag,
-        "source.include" => S::List(1, &S::Text),
+        "source.include" | "source.roots" => S::List(1, &S::Text),
         "source.exclude" => S::List(0, &S::Text),
         "source.existing" => S::Choice(&["skip", "transcribe"]),
         "source.settle" | "source.hold" => S::Span,

@@ -7,6 +7,7 @@ use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::picking::{channels, track};
+use super::places::{Places, SourceFolder};
 use super::problem::{Problem, nearest};
 use super::reading::Reader;
 use super::scoping::user_of;
@@ -33,6 +34,8 @@ pub(super) struct Known<'k> {
     pub(super) scope: &'k Scope,
     pub(super) services: &'k BTreeMap<ServiceName, Service>,
     pub(super) own: &'k [&'k Path],
+    /// All that is scribed's own: these, the configuration and the files of keys.
+    pub(super) private: &'k [PathBuf],
 }
 
 /// A source while its neighbours are not known yet.
@@ -111,11 +114,12 @@ impl Reader<'_> {
             Some(name) => name,
             None => default_name(section, &folder, &place)?,
         };
+        let roots = self.roots(section, known.private);
         let sought = digest(&include, &exclude);
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
         let scan = timing::scan(section);
         let missed = timing::missed(section, &scan, manifests.is_some());
-        let own = own.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
+        let own = known.private.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
             name: SourceName::new(name.value),
             service,
@@ -127,6 +131,9 @@ impl Reader<'_> {
             exclude,
             sought,
             own,
+            // Told below, when all sources are known.
+            roots: roots.unwrap_or_default(),
+            places: Arc::default(),
             existing,
             settle,
             hold,
@@ -263,6 +270,31 @@ fn compare(file: &Section<'_>, (earlier, first): (&Draft, &Path), (later, second
             "each file belongs to one source: choose separate folders, or one source with `include`; to order one \
                  twice, name it in lists (`manifest`)",
         ));
+    }
+}
+
+/// Tells each source where all of them lie, and where its rows may name files.
+pub(super) fn told_of_places(sources: &mut [Source], private: Vec<PathBuf>, services: &BTreeMap<ServiceName, Service>) {
+    let is_hosted =
+        |(name, service): (&ServiceName, &Service)| matches!(service, Service::Hosted(_)).then(|| name.clone());
+    let on_this_machine = sources.iter().filter(|source| source.bucket.is_none());
+    let folders = on_this_machine.map(|source| SourceFolder {
+        source: source.name.clone(),
+        folder: source.folder.clone(),
+        place: source.place.clone(),
+        local_only: source.local_only,
+        include: source.include.clone(),
+    });
+    let folders: Vec<SourceFolder> = folders.collect();
+    let roots: Vec<PathBuf> = sources.iter().flat_map(|source| source.roots.clone()).collect();
+    let places = Arc::new(Places::new(private, folders, services.iter().filter_map(is_hosted).collect(), &roots));
+    for source in sources {
+        if source.manifests.is_none() {
+            source.roots = vec![source.folder.clone()];
+        } else if source.roots.is_empty() {
+            source.roots = places.default_roots(&source.folder);
+        }
+        source.places = Arc::clone(&places);
     }
 }
 

@@ -1451,8 +1451,8 @@ fn a_source_is_a_folder_or_lists() {
     let one = read("[[source]]\nmanifest = \"/srv/lists/may.csv\"\n").unwrap();
     assert_eq!(one.sources[0].folder, std::path::Path::new("/srv/lists"));
     let wrong = |text: &str| read(text).unwrap_err().to_string();
-    let both = wrong("[[source]]\nfolder = \"a\"\nmanifest = \"b/*.csv\"\ninclude = [\"**/*.wav\"]\n");
-    assert!(both.contains("stands beside `folder`") && both.contains("`source.include` is for folders"), "{both}");
+    let both = wrong("[[source]]\nfolder = \"a\"\nmanifest = \"b/*.csv\"\nexclude = [\"**/*.wav\"]\n");
+    assert!(both.contains("stands beside `folder`") && both.contains("`source.exclude` is for folders"), "{both}");
     assert!(wrong("[[source]]\nmanifest = \"b/*.xlsx\"\n").contains(".csv, .tsv, .json, .jsonl"));
     let twice =
         wrong("[[source]]\nname = \"a\"\nmanifest = \"b/*.csv\"\n[[source]]\nname = \"c\"\nmanifest = \"b/*.csv\"\n");

@@ -11,12 +11,15 @@ use crate::pipeline::blocking::blocking;
 use crate::pipeline::medium::Medium;
 use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::mount::Mount;
+use crate::source::path_policy::{Denied, Policy};
+use crate::source::place::full_path;
 use crate::source::stamp::Look;
 use crate::store::contract::Admission;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Takes a file below a source's folder, whatever the source's patterns say. It settles as any other.
 ///
@@ -25,7 +28,7 @@ use std::path::Path;
 pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     let Some((mount, key)) = hands.key(place.path()).await else { return Err(Refusal::Usage(hands.outside(place))) };
     let below = Path::new(OsStr::from_bytes(key.path.as_bytes()));
-    let (source, file) = (std::sync::Arc::clone(mount.source()), below.to_owned());
+    let (source, file) = (Arc::clone(mount.source()), below.to_owned());
     if let Choice::PassedOver(rule) = blocking(move || choose_anywhere(&source, &file, Kind::File)).await
         && !is_a_persons_to_overrule(&rule)
     {
@@ -35,6 +38,7 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     if hands.store.wrote(&key).await? {
         return Err(Refusal::Usage(format!("{place} is an output that scribed wrote")));
     }
+    allowed(mount, &key, place).await?;
     let medium = Medium::below(mount, &key.path);
     let link = match &medium {
         Medium::Object { .. } | Medium::Remote(_) => None,
@@ -53,6 +57,22 @@ pub async fn add(hands: &Hands, place: &Place) -> Result<Added, Refusal> {
     let admission = hands.store.admit(&key, stamp, at.now, due(mount, &key, &stamp, at)).await?;
     hands.nudge();
     answer(hands, &key, admission).await
+}
+
+/// Patterns are a person's to overrule; that only recordings are sent, and nothing of scribed's own, is not.
+async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &Place) -> Result<(), Refusal> {
+    let (source, path) = (Arc::clone(mount.source()), full_path(&mount.source().folder, &key.path));
+    let is_here = mount.bucket().is_none();
+    let judged = blocking(move || {
+        let policy = Policy::new(&source);
+        policy.is_media(&path)?;
+        if is_here { policy.file(&path).map(drop) } else { Ok(()) }
+    });
+    match judged.await {
+        Err(Denied::Refused(words)) => Err(Refusal::Usage(format!("{place} {words}"))),
+        // What lies behind a link is told below, and what stays here before anything is sent.
+        Err(Denied::Held(_)) | Ok(()) => Ok(()),
+    }
 }
 
 /// What came of an order.

@@ -12,6 +12,7 @@ use crate::domain::stage::StageKind;
 use crate::domain::standing::is_bought;
 use crate::pipeline::blocking::blocking;
 use crate::source::mount::Mount;
+use crate::source::path_policy::Policy;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +35,9 @@ pub async fn add_url(hands: &Hands, order: &UrlOrder) -> Result<Added, Refusal> 
         (Some(place), _) => OutputPlace { folder: below(source, place.path()), stem: None },
     };
     if let Some(place) = &order.outputs {
+        let (theirs, folder) = (Arc::clone(source), place.path().to_owned());
+        let judged = blocking(move || Policy::new(&theirs).not_own(&folder)).await;
+        judged.map_err(|denied| Refusal::Usage(format!("{place} {}", denied.words(source))))?;
         usable(source, place.path()).await?;
     }
     let billed = order.billed.or(said.and_then(|row| row.billed));

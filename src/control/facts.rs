@@ -2,7 +2,7 @@
 
 use super::hands::Hands;
 use super::request::{Fact, FactKind};
-use crate::domain::fault::FaultKind;
+use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::reason::is_paused;
@@ -159,7 +159,8 @@ fn turn(hands: &Hands, job: &Job) -> Option<Fact> {
 }
 
 fn person(job: &Job) -> Option<Fact> {
-    let fault = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::Asks && job.due.is_none())?;
+    let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed);
+    let fault = job.fault.as_ref().filter(asks).filter(|_| job.due.is_none())?;
     let id = job.id;
     let mend = format!(
         "`scribed retry {id} --pay-again`, if the service has nothing of it, or to pay for it twice; or `scribed cancel {id}`"

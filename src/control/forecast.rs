@@ -7,6 +7,7 @@ use crate::domain::names::{JobId, Timestamp};
 use crate::domain::reason::reason;
 use crate::domain::row::Row;
 use crate::domain::stage::{Skip, Stage, StageKind};
+use crate::domain::standing::is_bought;
 use crate::domain::token::Order;
 use crate::pipeline::lists::rows::sight;
 use crate::source::stamp::Look;
@@ -32,6 +33,8 @@ pub enum Forecast {
     Held,
     /// Its outputs are written.
     Done,
+    /// What its row names is not allowed by jobs.toml.
+    NotAllowed,
     /// Nothing would be done about it; why.
     Skipped(String),
 }
@@ -70,9 +73,15 @@ pub fn forecast(job: Option<&Job>, stamp: &Stamp) -> Forecast {
 }
 
 /// The same for what a row of a manifest orders. `looked`: what stands where its file should be; `None` for what the
-/// service fetches.
-pub fn forecast_row(job: Option<&Job>, row: &Row, looked: Option<&io::Result<Look>>) -> Forecast {
+/// service fetches. `allowed`: whether the row may name it.
+pub fn forecast_row(job: Option<&Job>, row: &Row, looked: Option<&io::Result<Look>>, allowed: bool) -> Forecast {
     use StageKind as S;
+    let is_before_its_purchase = job.is_none_or(|job| {
+        !is_bought(job.stage.kind()) || !job.row.as_deref().is_some_and(|known| known.orders_as(row))
+    });
+    if !allowed && is_before_its_purchase {
+        return Forecast::NotAllowed;
+    }
     let Some(job) = job else { return begun(Forecast::New, looked) };
     let (now, seen) = (Timestamp(0), sight(looked).stamp());
     if let Weighed::Reordered(_) = weigh(job, row, sight(looked), now, now) {

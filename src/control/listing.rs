@@ -106,9 +106,7 @@ async fn is_gone(hands: &Hands, job: &Job) -> bool {
             };
         }
     };
-    let look = move || {
-        let looked = std::fs::symlink_metadata(path);
-        looked.is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok()
-    };
+    let look =
+        move || path.stat().is_err_and(|error| error.kind() == ErrorKind::NotFound) && mount.there_blocking().is_ok();
     within(&*hands.clock, ANSWERS_WITHIN, look).await.unwrap_or(false)
 }

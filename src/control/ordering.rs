@@ -28,6 +28,8 @@ pub struct Ordered {
     pub job: Option<Job>,
     /// Whether its file is not there yet.
     pub is_awaited: bool,
+    /// Why nothing is done about it before the configuration is another.
+    pub denied: Option<String>,
 }
 
 /// The rows of all manifests that name what lies at this path, or this address. The manifests are read for it.
@@ -43,22 +45,27 @@ pub async fn ordered(hands: &Hands, path: &Path) -> Result<Vec<Ordered>, StoreEr
         let (theirs, path) = (Arc::clone(mount), path.to_owned());
         let found = blocking(move || {
             let found = naming(&theirs, &Asked::about(&path)).into_iter();
-            found.map(|one| (is_awaited(&theirs, &one), one)).collect::<Vec<_>>()
+            found.map(|one| (seen(&theirs, &one), one)).collect::<Vec<_>>()
         });
-        for (is_awaited, naming) in found.await {
+        for ((is_awaited, denied), naming) in found.await {
             let source = mount.source().name.clone();
             let job = match &naming.order {
                 Ok(row) => job_of(hands, &source, row).await?,
                 Err(_) => None,
             };
-            all.push(Ordered { source, naming, job, is_awaited });
+            all.push(Ordered { source, naming, job, is_awaited, denied });
         }
     }
     Ok(all)
 }
 
-fn is_awaited(mount: &Mount, naming: &Naming) -> bool {
-    naming.order.as_ref().is_ok_and(|row| sight(looked(mount, row).as_ref()) == Sight::Nothing)
+/// Whether the file of a row is not there yet, and why the row may not name it.
+fn seen(mount: &Mount, naming: &Naming) -> (bool, Option<String>) {
+    match naming.order.as_ref().map(|row| looked(mount, row)) {
+        Ok(Ok(looked)) => (sight(looked.as_ref()) == Sight::Nothing, None),
+        Ok(Err(denied)) => (false, Some(denied.words(mount.source()))),
+        Err(_) => (false, None),
+    }
 }
 
 async fn job_of(hands: &Hands, source: &SourceName, row: &Row) -> Result<Option<Job>, StoreError> {
@@ -83,6 +90,9 @@ impl Ordered {
         let place = format!("row {number} of {manifest} (the source {})", self.source);
         match order {
             Ok(row) => {
+                if let Some(denied) = self.denied.as_ref().filter(|_| self.job.is_none()) {
+                    return keeps(FactKind::Row, format!("{place} {denied}"), None);
+                }
                 let stands = match &self.job {
                     Some(job) => format!("job {}, {}", job.id, job.stage.kind().name()),
                     None if self.is_awaited => format!("{NOT_YET}, and its file is not there yet either"),

@@ -11,6 +11,7 @@ use crate::pipeline::lists::{Doors, Lists};
 use crate::pipeline::medium::Medium;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::mount::Mount;
+use crate::source::path_policy::Policy;
 use crate::source::stamp::Look;
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeMap;
@@ -177,13 +178,19 @@ async fn not_taken(store: &dyn Store, lists: &Lists, row: &Row, mark: &RowMark) 
 async fn changed(mount: &Arc<Mount>, ordered: &Ordered, row: &Row) -> Option<String> {
     let (theirs, ordered, planned) = (Arc::clone(mount), ordered.clone(), row.stamp);
     // What is elsewhere nobody here looks at.
-    let looked = blocking(move || looked(&theirs, &ordered)).await?;
-    not_as_it_was(&looked, &planned)
+    match blocking(move || looked(&theirs, &ordered)).await {
+        Ok(looked) => not_as_it_was(&looked?, &planned),
+        Err(denied) => Some(format!("its row {}", denied.words(mount.source()))),
+    }
 }
 
 /// The same for a row of which nothing is known but its name.
 async fn is_as_planned(mount: &Arc<Mount>, row: &Row) -> Option<String> {
     let is_file = row.stamp != Stamp::default();
+    let (theirs, path) = (Arc::clone(mount), row.key.path.clone());
+    if let Err(denied) = blocking(move || Policy::new(theirs.source()).named(&path)).await {
+        return Some(format!("its row {}", denied.words(mount.source()))).filter(|_| is_file);
+    }
     let looked = Medium::below(mount, &row.key.path).look().await;
     // Its name may be longer than its path.
     not_as_it_was(&looked, &row.stamp).filter(|_| is_file && !row.key.path.as_bytes().contains(&b'#'))

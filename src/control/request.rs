@@ -531,6 +531,9 @@ pub struct Received {
 pub struct Waiting {
     /// How many wait for it, by what it is.
     pub waiting_for: BTreeMap<String, u64>,
+    /// Why one of them waits, in words, where a setting in jobs.toml is what all of these wait for.
+    #[serde(default)]
+    pub reasons: BTreeMap<String, String>,
     /// Where the next piece begins; `None` after the last.
     pub next: Option<JobId>,
 }

@@ -8,6 +8,7 @@ use super::scanning::scans;
 use crate::clock::Clock;
 use crate::domain::budget::Period;
 use crate::domain::cron_line::NEVER;
+use crate::domain::fault::FaultKind;
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::{is_paused, waits_for};
 use crate::domain::stage::StageKind;
@@ -169,6 +170,9 @@ pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Ref
         let rests = is_paused(job) && pauses.of(&job.key.source, now).is_some();
         let what = if rests { "pause" } else { waits_for(job) };
         *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;
+        if let Some(fault) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::NotAllowed) {
+            waiting.reasons.entry(what.to_owned()).or_insert_with(|| fault.words.clone());
+        }
     }
     Ok(waiting)
 }

@@ -77,6 +77,9 @@ pub enum FaultKind {
     Held,
     /// The file that a row of a manifest names is not there yet.
     Awaited,
+    /// The file that its row names, or the folder of its outputs, is not one that jobs.toml allows: somebody has to
+    /// change one of the two.
+    NotAllowed,
     /// The file is not what its checksum says: nothing is bought for it.
     Altered,
     /// The spool has no room for its sound track now: others of ours have it, and give it back.
@@ -113,6 +116,7 @@ impl FaultKind {
             Self::FolderAway => "folder_away",
             Self::Held => "held",
             Self::Awaited => "awaited",
+            Self::NotAllowed => "not_allowed",
             Self::Altered => "altered",
             Self::NoRoom => "no_room",
             Self::NotInIt => "not_in_it",
@@ -124,7 +128,7 @@ impl FaultKind {
     }
 
     /// Every [`FaultKind::name`].
-    pub const NAMES: [&str; 23] = [
+    pub const NAMES: [&str; 24] = [
         "refused",
         "barred",
         "throttled",
@@ -141,6 +145,7 @@ impl FaultKind {
         "folder_away",
         "held",
         "awaited",
+        "not_allowed",
         "altered",
         "no_room",
         "not_in_it",
@@ -186,7 +191,7 @@ impl Fault {
             | FaultKind::NoRoom
             | FaultKind::Budget
             | FaultKind::Window => Blame::World,
-            FaultKind::Asks | FaultKind::Sidecar => Blame::Person,
+            FaultKind::Asks | FaultKind::Sidecar | FaultKind::NotAllowed => Blame::Person,
         }
     }
 

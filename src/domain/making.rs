@@ -1,6 +1,7 @@
 //! What a job is made with, beside the parameters of its order: as its template was filled in, kept so that a
 //! retry is made with the same, whatever the configuration says by then.
 
+use crate::domain::access::Access;
 use crate::domain::format::Format;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,6 +23,9 @@ pub struct Making {
     /// How urgent it is by what stands beside it; `None` where nothing there says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<i16>,
+    /// The mode and the group of the recording, for the outputs of one that is gone when they are written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Access>,
     /// Whether a create left with it, or may have: from then on nothing but a person's order changes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_sent: bool,

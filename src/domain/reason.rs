@@ -63,6 +63,7 @@ pub fn waits_for(job: &Job) -> &'static str {
         F::Sidecar => "sidecar",
         F::Held => "hold",
         F::Awaited => "missing file",
+        F::NotAllowed => "not allowed",
         F::Budget => "budget",
         F::Window => "window",
         F::Unknown => "unknown create",

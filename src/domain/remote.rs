@@ -64,7 +64,10 @@ impl RemoteUrl {
         let path = self.0.split('?').next().unwrap_or_default();
         let below_host = path.splitn(4, '/').nth(3).unwrap_or_default();
         let last = below_host.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        let plain: String = decoded(last).chars().map(|c| if c == '/' || c.is_control() { '_' } else { c }).collect();
+        let plain: String = String::from_utf8_lossy(&decoded(last.as_bytes()))
+            .chars()
+            .map(|c| if c == '/' || c.is_control() { '_' } else { c })
+            .collect();
         match plain.as_str() {
             "" | "." | ".." => "audio".to_owned(),
             _ => plain,
@@ -135,11 +138,11 @@ fn is_signature(key: &str, is_azure: bool) -> bool {
     KEYS.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix)) || (is_azure && AZURE.contains(&key))
 }
 
-/// `%20` and its like as what they stand for; what is not UTF-8 becomes U+FFFD.
-fn decoded(text: &str) -> String {
-    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+/// `%20` and its like as what they stand for.
+pub fn decoded(bytes: &[u8]) -> Vec<u8> {
+    let (mut decoded, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while at < bytes.len() {
-        let hex = (bytes[at] == b'%').then(|| text.get(at + 1..at + 3)).flatten();
+        let hex = (bytes[at] == b'%').then(|| std::str::from_utf8(bytes.get(at + 1..at + 3)?).ok()).flatten();
         match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
             Some(byte) => {
                 decoded.push(byte);
@@ -151,7 +154,7 @@ fn decoded(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&decoded).into_owned()
+    decoded
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The folder that records are gathered into, and what is noted of each: what is there already is not
 //! fetched again, also after a process that was killed in the middle.
 
+use crate::beneath::RootedPath;
 use crate::client::contract::{Kind, Whole};
 use crate::domain::format::Format;
 use crate::domain::names::{Hash, ServiceName, TranscriptionId};
@@ -8,7 +9,7 @@ use crate::domain::token::{RESERVED_KEY, Token};
 use crate::harvest::naming::{names, recording};
 use crate::output::formats::{Finished, Provenance, render};
 use crate::output::naming::language;
-use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
+use crate::output::placing::{Destination, KEPT, Names, Ours, PlaceError, Wanted, place};
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
@@ -20,7 +21,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,7 +100,9 @@ impl Folder {
         let formats: Vec<Format> =
             formats.iter().copied().filter(|format| !wordless || *format == Format::Json).collect();
         let wanted = self.wanted((whole, &raw), record, &formats);
-        let placed = place(&self.to, &|| true, wanted, &Ours::default(), &self.syncs);
+        let folder = RootedPath::new(&self.to, "");
+        let to = Destination { folder: &folder, access: None };
+        let placed = place(&to, &|| true, wanted, &Ours::default(), &self.syncs);
         let placed = placed.map_err(|error| PutError::of(&error))?;
         let names: Vec<String> = placed.into_iter().map(|placed| placed.name.to_string_lossy().into_owned()).collect();
         let mut note = Note { id: whole.id.to_string(), wordless, ..self.note(&whole.id) };
@@ -143,29 +146,37 @@ impl Folder {
     }
 
     /// By the id's hash: an id is the service's text, and a million files in one folder are slow.
-    fn note_path(&self, id: &TranscriptionId) -> (PathBuf, OsString) {
+    fn note_path(&self, id: &TranscriptionId) -> (RootedPath, OsString) {
         let hash = Hash::of(id.as_str().as_bytes()).to_string();
-        let notes = self.to.join(NOTES).join(self.service.as_str()).join(self.kind.name());
+        let notes = RootedPath::new(&self.to, NOTES).join(self.service.as_str()).join(self.kind.name());
         (notes.join(&hash[..2]), format!("{hash}.json").into())
     }
 
     /// A damaged note is none: the record is fetched again.
     fn note(&self, id: &TranscriptionId) -> Note {
         let (folder, name) = self.note_path(id);
-        let note: Option<Note> = fs::read(folder.join(name)).ok().and_then(|json| serde_json::from_slice(&json).ok());
+        let note: Option<Note> = read(&folder.join(name)).ok().and_then(|json| serde_json::from_slice(&json).ok());
         note.filter(|note| note.id == id.as_str()).unwrap_or_default()
     }
 
     fn write_down(&self, id: &TranscriptionId, note: &Note) -> Result<(), PutError> {
         let (folder, name) = self.note_path(id);
-        fs::create_dir_all(&folder).map_err(|error| PutError::disk(&folder, &error))?;
-        let bytes = serde_json::to_vec(note).map_err(|error| PutError::disk(&folder, &error.into()))?;
-        let old = fs::read(folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
+        let failed = |error: io::Error| PutError::disk(&folder.full(), &error);
+        folder.make_folders(&|_| None).map_err(failed)?;
+        let bytes = serde_json::to_vec(note).map_err(|error| failed(error.into()))?;
+        let old = read(&folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
         let ours = Ours { placed: old.into_iter().collect(), placing: Vec::new() };
         let wanted = vec![Wanted { candidates: std::iter::once(name), bytes }];
-        place(&folder, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
+        let to = Destination { folder: &folder, access: None };
+        place(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;
         Ok(())
     }
+}
+
+fn read(path: &RootedPath) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    path.open()?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Subtitles that the service did not send are laid out as it was asked to.

@@ -1,5 +1,6 @@
 //! Gathers what one list of a service holds: page by page, one result at a time.
 
+use crate::beneath::RootedPath;
 use crate::client::contract::{Client, ListFault, PageFault, Whole, WholePage};
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
@@ -87,7 +88,7 @@ impl Gather<'_> {
     pub async fn run(&self, tell: Tell<'_>) -> Result<(), GatherError> {
         let to = self.folder.to.clone();
         // What a killed one left half-written. What cannot be removed does no harm.
-        blocking(move || placing::sweep(&to).ok()).await;
+        blocking(move || placing::sweep(&RootedPath::new(&to, "")).ok()).await;
         for _ in 0..RESTARTS {
             if self.once(tell).await? {
                 return Ok(());

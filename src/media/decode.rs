@@ -1,14 +1,16 @@
 //! Sound out of any recording, as 16 kHz samples of each channel, without ever holding the file: decoded in
 //! this process where it can be (`native`), else by ffmpeg.
 
+use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::ffmpeg::{Ffmpeg, answer, command, last_line, spawn_error, timed};
+use super::ffmpeg::{Ffmpeg, answer, command, last_line, on, spawn_error, timed};
 use super::native::Native;
 use crate::domain::stage::Audio;
 use serde::Deserialize;
+use tokio::process::Child;
 use tokio::sync::mpsc;
 
 /// Samples a second of everything a [`Decoder`] gives.
@@ -102,16 +104,34 @@ pub enum DecodeError {
 /// [`DecodeError::Empty`] for a file of no bytes, [`DecodeError::NotMedia`] for anything that is
 /// no recording, a playlist among them; a file without audio is no error here.
 pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
-    check_regular(path).await?;
-    let spawned = command("ffprobe", path)
-        .args(["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration,sample_rate"])
-        .args(["-of", "json"])
-        .spawn();
-    let mut child = match spawned {
-        Ok(child) => child,
+    check_regular(&tokio::fs::metadata(path).await?)?;
+    match command("ffprobe", path).args(ASKED).spawn() {
+        Ok(child) => answered(child).await,
         // What can be read without it needs it for nothing.
-        Err(error) => return of_native(path).await.ok_or_else(|| spawn_error("ffprobe", error)),
-    };
+        Err(error) => of_native(native(path).await).ok_or_else(|| spawn_error("ffprobe", error)),
+    }
+}
+
+/// As [`probe`], of a file that is open: what stands at its path by now is not looked at.
+///
+/// # Errors
+/// As [`probe`].
+pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
+    check_regular(&file.metadata()?)?;
+    let spare = file.try_clone()?;
+    match on("ffprobe", file, &[]).args(ASKED).spawn() {
+        Ok(child) => answered(child).await,
+        Err(error) => {
+            let native = within(move || Native::of(spare)).await;
+            of_native(native).ok_or_else(|| spawn_error("ffprobe", error))
+        }
+    }
+}
+
+const ASKED: [&str; 4] =
+    ["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration,sample_rate", "-of", "json"];
+
+async fn answered(mut child: Child) -> Result<Media, DecodeError> {
     let tail = tokio::spawn(last_line(child.stderr.take()));
     let answered = timed("ffprobe", INACTIVITY, answer(&mut child)).await?;
     let words = tail.await.unwrap_or_default();
@@ -121,8 +141,8 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     }
 }
 
-async fn of_native(path: &Path) -> Option<Media> {
-    let native = native(path).await?;
+fn of_native(native: Option<Native>) -> Option<Media> {
+    let native = native?;
     let channels = u32::try_from(native.channels()).unwrap_or(u32::MAX);
     Some(Media { duration: native.seconds()?, channels, has_audio: true })
 }
@@ -213,8 +233,11 @@ const HERE: &str = "the decoder";
 /// A file at which this takes too long is left to ffmpeg, which can be ended.
 async fn native(path: &Path) -> Option<Native> {
     let path = path.to_owned();
-    let opened = tokio::task::spawn_blocking(move || Native::open(&path));
-    tokio::time::timeout(OPENING, opened).await.ok()?.ok().flatten()
+    within(move || Native::of(File::open(&path).ok()?)).await
+}
+
+async fn within(open: impl FnOnce() -> Option<Native> + Send + 'static) -> Option<Native> {
+    tokio::time::timeout(OPENING, tokio::task::spawn_blocking(open)).await.ok()?.ok().flatten()
 }
 
 /// How long it may take to find out what is in a file.
@@ -254,8 +277,7 @@ fn pump(mut native: Native) -> mpsc::Receiver<Planes> {
 }
 
 /// A FIFO would block for ever and a directory says nothing useful: ask before ffmpeg does.
-async fn check_regular(path: &Path) -> Result<(), DecodeError> {
-    let metadata = tokio::fs::metadata(path).await?;
+fn check_regular(metadata: &Metadata) -> Result<(), DecodeError> {
     if !metadata.is_file() {
         return Err(DecodeError::NotMedia { words: "it is not a regular file".to_owned() });
     }

@@ -1,10 +1,11 @@
 //! What a recording says of itself, for templates that name it.
 
-use super::decode::{DecodeError, INACTIVITY, probe};
-use super::ffmpeg::{answer, command, timed};
+use super::decode::{DecodeError, INACTIVITY, probe_open};
+use super::ffmpeg::{answer, on, timed};
+use crate::beneath::RootedPath;
 use crate::domain::making::Described;
 use serde::Deserialize;
-use std::path::Path;
+use std::fs::File;
 
 #[derive(Deserialize, Default)]
 struct Streams {
@@ -27,21 +28,24 @@ struct Tags {
 /// Asks the file at `path`. What it does not say is absent.
 ///
 /// # Errors
-/// As [`probe`].
-pub async fn describe(path: &Path) -> Result<Described, DecodeError> {
-    let media = probe(path).await?;
+/// As [`super::decode::probe`].
+pub async fn describe(path: &RootedPath) -> Result<Described, DecodeError> {
+    let path = path.clone();
+    let opened = tokio::task::spawn_blocking(move || path.open()).await;
+    let file = opened.unwrap_or_else(|error| Err(error.into()))?;
+    let media = probe_open(file.try_clone()?).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturating is what is meant")]
     let millis = |seconds: f64| (seconds * 1e3).round() as u64;
     Ok(Described {
         millis: Some(media.duration).filter(|seconds| *seconds > 0.0).map(millis),
         channels: media.has_audio.then_some(media.channels).filter(|channels| *channels > 0),
-        language: language(path).await,
+        language: language(file).await,
     })
 }
 
 /// Of the first audio track. Whatever goes wrong, the file does not say.
-async fn language(path: &Path) -> Option<String> {
-    let mut child = command("ffprobe", path)
+async fn language(file: File) -> Option<String> {
+    let mut child = on("ffprobe", file, &[])
         .args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"])
         .spawn()
         .ok()?;

@@ -6,10 +6,11 @@
 //! them places of one size, each with a checksum. Who reads a place that is being written finds nothing there. It
 //! begins small: where a page is full, what does not fit goes to a larger level behind.
 
-use super::decode::{DecodeError, Media, probe};
+use super::decode::{DecodeError, Media, probe_open};
 use super::length::length;
+use crate::beneath::RootedPath;
 use crate::domain::job::{JobKey, Stamp};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -132,8 +133,8 @@ impl Measured {
     /// How long the file at `path` is: as it was measured before, else by its header, else by ffprobe.
     ///
     /// # Errors
-    /// As [`probe`]; that it is no recording is kept too.
-    pub async fn measure(self: &Arc<Self>, path: PathBuf, key: JobKey, stamp: Stamp) -> Result<Media, DecodeError> {
+    /// As [`super::decode::probe`]; that it is no recording is kept too.
+    pub async fn measure(self: &Arc<Self>, path: RootedPath, key: JobKey, stamp: Stamp) -> Result<Media, DecodeError> {
         let (own, by_header) = (Arc::clone(self), path.clone());
         let (file, of) = (key.clone(), stamp);
         let looked = tokio::task::spawn_blocking(move || match own.get(Fact::Length, &file, &of) {
@@ -144,7 +145,8 @@ impl Measured {
             return known;
         }
         let _turn = self.cores.acquire().await;
-        let probed = probe(&path).await;
+        let opened = tokio::task::spawn_blocking(move || path.open()).await;
+        let probed = probe_open(opened.unwrap_or_else(|error| Err(error.into()))?).await;
         match &probed {
             Ok(media) => self.put(Fact::Length, &key, &stamp, &kept(Some(media))),
             Err(DecodeError::NotMedia { .. }) => self.put(Fact::Length, &key, &stamp, &kept(None)),
@@ -218,9 +220,8 @@ fn said(value: &[u8; 32]) -> Result<Media, DecodeError> {
 }
 
 /// Blocks. What cannot be read here says why to whoever reads more.
-fn header(path: &Path) -> Option<Media> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
+fn header(path: &RootedPath) -> Option<Media> {
+    let file = path.open().ok()?;
     let meta = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
     length(&file, meta.len()).ok()?
 }

@@ -7,8 +7,7 @@
 use super::decode::RATES;
 use super::resample::Resampler;
 use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::{Read, Seek};
 use symphonia::core::codecs::audio::well_known::{CODEC_ID_AAC, CODEC_ID_ALAC};
 use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
@@ -33,13 +32,14 @@ pub struct Native {
 const MOST_UNREAD: u32 = 1_000;
 
 impl Native {
-    /// Opens a file; `None` for everything that has to be left to ffmpeg.
-    pub fn open(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
+    /// Of an open file, from its beginning; `None` for everything that has to be left to ffmpeg.
+    pub fn of(mut file: File) -> Option<Self> {
+        file.rewind().ok()?;
         if !is_known(&file) {
             return None;
         }
-        let stream = MediaSourceStream::new(Box::new(File::open(path).ok()?), Default::default());
+        file.rewind().ok()?;
+        let stream = MediaSourceStream::new(Box::new(file), Default::default());
         let probe = symphonia::default::get_probe();
         let format = probe.probe(&Hint::new(), stream, Default::default(), Default::default()).ok()?;
         let track = format.default_track(TrackType::Audio)?;

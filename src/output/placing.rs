@@ -3,7 +3,9 @@
 use super::exchange::{self, Replaced, read_hash};
 use super::syncing::{Batch, Syncs};
 use super::temporary::{self, Folder, Temporary};
+use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
+use crate::domain::access::Access;
 use crate::domain::names::Hash;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -44,6 +46,14 @@ pub struct Placed {
     pub name: OsString,
     /// The hash of its content.
     pub hash: Hash,
+}
+
+/// Where outputs go.
+pub struct Destination<'a> {
+    /// The folder, which is there.
+    pub folder: &'a RootedPath,
+    /// Who may use them, as with the recording; `None`: as the umask says.
+    pub access: Option<Access>,
 }
 
 /// Why an output is not in its place, by what has to be done about it. The result is kept in every
@@ -99,7 +109,7 @@ pub enum PlaceError {
 /// Every message ends with it: nobody has to fear for what was paid for.
 pub const KEPT: &str = "the result is kept, and the write will be tried again";
 
-/// Writes a job's outputs into `folder` and returns them in the order of `wanted`. Blocks.
+/// Writes a job's outputs into a folder and returns them in the order of `wanted`. Blocks.
 ///
 /// A file with the same bytes is taken as it is. One that is among `ours` is replaced. Anything else
 /// in the way (an edited file, a folder, a symlink even if it leads nowhere) is left alone, and the
@@ -111,17 +121,18 @@ pub const KEPT: &str = "the result is kept, and the write will be tried again";
 ///
 /// `is_right` is asked once the folder is open; where it says no, the folder counts as gone.
 pub fn place<N: Names>(
-    folder: &Path,
+    to: &Destination<'_>,
     is_right: &dyn Fn() -> bool,
     wanted: Vec<Wanted<N>>,
     ours: &Ours,
     syncs: &Syncs,
 ) -> Result<Vec<Placed>, PlaceError> {
-    let open = Folder::open(folder).map_err(|error| PlaceError::of(folder, error))?;
+    let folder = to.folder.full();
+    let open = Folder::beneath(to.folder, to.access).map_err(|error| PlaceError::of(&folder, error))?;
     if !is_right() {
-        return Err(PlaceError::FolderGone { file: folder.to_owned() });
+        return Err(PlaceError::FolderGone { file: folder });
     }
-    let place = Place { folder, open: &open, ours, syncs };
+    let place = Place { folder: &folder, open: &open, ours, syncs };
     // All are written before the first is shown: a disk that fills up shows none.
     let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;
     let files: Batch = ready.iter().filter_map(|ready| ready.temporary.as_ref().map(Temporary::file)).collect();
@@ -144,7 +155,7 @@ pub fn place<N: Names>(
 /// Takes only regular files with exactly our temporary name that no living process is writing. What another program
 /// had saved in the moment in which that process replaced it is put back, and never removed.
 /// Blocks.
-pub fn sweep(folder: &Path) -> io::Result<usize> {
+pub fn sweep(folder: &RootedPath) -> io::Result<usize> {
     temporary::remove_leftovers(folder)
 }
 
@@ -389,8 +400,17 @@ mod tests {
     type Listed = std::vec::IntoIter<OsString>;
 
     fn place(folder: &Path, wanted: Vec<Wanted<Listed>>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
-        let ours = Ours { placed: ours.to_vec(), placing: vec![] };
-        super::place(folder, &|| true, wanted, &ours, &Syncs::default())
+        put(folder, &|| true, wanted, &Ours { placed: ours.to_vec(), placing: vec![] })
+    }
+
+    fn put(
+        folder: &Path,
+        is_right: &dyn Fn() -> bool,
+        wanted: Vec<Wanted<Listed>>,
+        ours: &Ours,
+    ) -> Result<Vec<Placed>, PlaceError> {
+        let to = Destination { folder: &RootedPath::new(folder, ""), access: None };
+        super::place(&to, is_right, wanted, ours, &Syncs::default())
     }
 
     fn wanted(names: &[&str], bytes: &[u8]) -> Wanted<Listed> {
@@ -466,7 +486,7 @@ mod tests {
         fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
         let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
         let ours = Ours { placed: vec![], placing };
-        let placed = super::place(folder.path(), &|| true, talk(b"new"), &ours, &Syncs::default()).unwrap();
+        let placed = put(folder.path(), &|| true, talk(b"new"), &ours).unwrap();
         assert_eq!(names(&placed), ["talk.wav.srt"]);
         assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");
         assert_eq!(fs::read(folder.path().join("talk.srt")).unwrap(), b"edited");
@@ -499,8 +519,7 @@ mod tests {
     #[test]
     fn nothing_is_written_into_a_folder_that_is_not_the_right_one() {
         let folder = TempDir::new().unwrap();
-        let error =
-            super::place(folder.path(), &|| false, talk(b"x"), &Ours::default(), &Syncs::default()).unwrap_err();
+        let error = put(folder.path(), &|| false, talk(b"x"), &Ours::default()).unwrap_err();
         assert!(matches!(error, PlaceError::FolderGone { .. }), "{error}");
         assert_eq!(listing(folder.path()), [""; 0]);
     }
@@ -594,8 +613,22 @@ mod tests {
             fs::write(folder.path().join(name), b"half").unwrap();
         }
         fs::create_dir(folder.path().join(format!(".{}.scribed-tmp", "a".repeat(32)))).unwrap();
-        assert_eq!(sweep(folder.path()).unwrap(), 1);
+        assert_eq!(sweep(&RootedPath::new(folder.path(), "")).unwrap(), 1);
         assert!(spared.iter().all(|name| folder.path().join(name).exists()));
         assert!(!folder.path().join(leftover).exists());
+    }
+
+    #[test]
+    fn a_sweep_goes_through_no_link() {
+        let top = TempDir::new().unwrap();
+        let leftover = format!("elsewhere/a/.{}.scribed-tmp", "0".repeat(32));
+        fs::create_dir_all(top.path().join("elsewhere/a")).unwrap();
+        fs::create_dir(top.path().join("root")).unwrap();
+        fs::write(top.path().join(&leftover), b"half").unwrap();
+        symlink("../elsewhere", top.path().join("root/link")).unwrap();
+        for below in ["link", "link/a"] {
+            assert!(sweep(&RootedPath::new(top.path().join("root"), below)).is_err(), "{below}");
+        }
+        assert!(top.path().join(leftover).exists());
     }
 }

@@ -3,6 +3,7 @@
 
 use super::placing;
 use super::temporary::{Folder, Temporary};
+use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
 use flate2::Compression;
@@ -120,7 +121,7 @@ impl Results {
         let mut removed = 0;
         for folder in folders.into_iter().filter_map(Result::ok) {
             if folder.file_type().is_dir() {
-                removed += placing::sweep(folder.path())?;
+                removed += placing::sweep(&RootedPath::new(folder.path(), ""))?;
             }
         }
         Ok(removed)

@@ -4,13 +4,14 @@
 use super::exchange::{self, Replaced, read_hash};
 use super::placing::PlaceError;
 use super::temporary::{Folder, Temporary};
+use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
+use crate::domain::access::Access;
 use crate::domain::names::Hash;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 /// What comes next of a table.
@@ -35,19 +36,21 @@ pub struct Keeper<'a> {
     pub announce: &'a dyn Fn(Hash) -> io::Result<()>,
 }
 
-/// Writes a table into `folder`; `None` where it was given up, or is there already. Blocks.
+/// Writes a table into `folder`, for those of `access`; `None` where it was given up, or is there already. Blocks.
 ///
 /// # Errors
 /// As [`place`](super::placing::place): nothing half-done is left.
 pub fn write_table(
-    folder: &Path,
+    folder: &RootedPath,
+    access: Option<Access>,
     keeper: &Keeper<'_>,
     mut next: impl FnMut() -> Piece,
 ) -> Result<Option<OsString>, PlaceError> {
-    let failed = |error: io::Error| PlaceError::of(folder, error);
-    let open = Folder::open(folder).map_err(failed)?;
+    let full = folder.full();
+    let failed = |error: io::Error| PlaceError::of(&full, error);
+    let open = Folder::beneath(folder, access).map_err(failed)?;
     if !(keeper.is_right)() {
-        return Err(PlaceError::FolderGone { file: folder.to_owned() });
+        return Err(PlaceError::FolderGone { file: full });
     }
     let mut temporary = Temporary::write_named(&open, b"", 0o666).map_err(failed)?;
     let Some(hash) = fill(&temporary, &mut next).map_err(failed)? else { return Ok(None) };
@@ -65,7 +68,7 @@ pub fn write_table(
             Shown::Not => {}
         }
     }
-    Err(PlaceError::NoFreeName { file: folder.join(keeper.names.first().map_or(OsStr::new(""), |name| name)) })
+    Err(PlaceError::NoFreeName { file: full.join(keeper.names.first().map_or(OsStr::new(""), |name| name)) })
 }
 
 /// What became of a table under one name.
@@ -153,6 +156,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
     use std::fs;
+    use std::path::Path;
 
     fn write(folder: &Path, ours: &RefCell<Vec<Hash>>, pieces: Vec<Piece>) -> Option<OsString> {
         let names = [OsString::from("a.csv.receipt.csv"), OsString::from("a.csv.receipt.2.csv")];
@@ -163,7 +167,7 @@ mod tests {
         let is_ours = |hash: &Hash| ours.borrow().contains(hash);
         let keeper = Keeper { is_right: &|| true, names: &names, is_ours: &is_ours, announce: &announce };
         let mut pieces = pieces.into_iter();
-        write_table(folder, &keeper, || pieces.next().unwrap_or(Piece::End)).unwrap()
+        write_table(&RootedPath::new(folder, ""), None, &keeper, || pieces.next().unwrap_or(Piece::End)).unwrap()
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use super::exchange;
 use super::syncing::can_sync_whole;
+use crate::beneath::{self, RootedPath};
+use crate::domain::access::Access;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -26,13 +28,14 @@ pub struct Temporary<'a> {
 }
 
 impl<'a> Temporary<'a> {
-    /// Writes `bytes` to a new file that is to get a name of its own. The umask is applied to `mode`.
+    /// Writes `bytes` to a new file that is to get a name of its own. The umask is applied to `mode`, unless the folder
+    /// was opened for outputs that take somebody's access.
     pub fn write(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         if !folder.takes_nameless {
             return Self::write_named(folder, bytes, mode);
         }
         let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
-        match rustix::fs::openat(folder, ".", flags, Mode::from_raw_mode(mode)) {
+        match rustix::fs::openat(folder, ".", flags, folder.first_mode(mode)) {
             Ok(fd) => Self::fill(folder, None, File::from(fd), bytes),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => Self::write_named(folder, bytes, mode),
             Err(error) => Err(error.into()),
@@ -43,7 +46,7 @@ impl<'a> Temporary<'a> {
     pub fn write_named(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
         let name = format!(".{}{SUFFIX}", uuid::Uuid::new_v4().simple());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::openat(folder, &name, flags, Mode::from_raw_mode(mode))?);
+        let file = File::from(rustix::fs::openat(folder, &name, flags, folder.first_mode(mode))?);
         // A file system without locks only loses the removal of leftovers.
         let _ = file.try_lock();
         Self::fill(folder, Some(name.into()), file, bytes)
@@ -52,6 +55,9 @@ impl<'a> Temporary<'a> {
     fn fill(folder: &'a Folder, name: Option<OsString>, file: File, bytes: &[u8]) -> io::Result<Self> {
         let temporary = Self { folder, name, file: Arc::new(file) };
         (&*temporary.file).write_all(bytes)?;
+        if let Some(access) = folder.access {
+            beneath::give(access, &*temporary.file);
+        }
         Ok(temporary)
     }
 
@@ -124,17 +130,27 @@ pub struct Folder {
     file: Arc<File>,
     takes_nameless: bool,
     exchanges: bool,
+    access: Option<Access>,
 }
 
 impl Folder {
-    /// Opens it.
+    /// Opens one of scribed's own.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let file = File::from(rustix::fs::open(folder, flags, Mode::empty())?);
+        Self::beneath(&RootedPath::new(folder, ""), None)
+    }
+
+    /// Opens it. `access`: who may use what is written into it; `None`: as the umask says.
+    pub fn beneath(folder: &RootedPath, access: Option<Access>) -> io::Result<Self> {
+        let file = folder.open_folder()?;
         // A name given later is a change of the file too, which must be synced once more: where a
         // whole file system can be synced, that costs nothing.
         let takes_nameless = can_sync_whole(&file);
-        Ok(Self { file: Arc::new(file), takes_nameless, exchanges: true })
+        Ok(Self { file: Arc::new(file), takes_nameless, exchanges: true, access })
+    }
+
+    /// Nobody else may read a file before it has its own mode.
+    fn first_mode(&self, mode: u32) -> Mode {
+        Mode::from_raw_mode(if self.access.is_some() { 0o600 } else { mode })
     }
 
     /// It, open, to be synced.
@@ -166,11 +182,11 @@ impl AsFd for Folder {
 
 /// Removes the temporary files in `folder` whose writer is dead, and says how many there were. What such a writer had
 /// swapped out is put back, or kept, unless it is ours.
-pub fn remove_leftovers(folder: &Path) -> io::Result<usize> {
-    let fd = Folder::open(folder)?;
+pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
+    let fd = Folder::beneath(folder, None)?;
     let mut removed = 0;
-    for entry in std::fs::read_dir(folder)? {
-        let name = entry?.file_name();
+    for name in beneath::names(fd.as_fd())? {
+        let name = name?;
         if exchange::is_swapped(&name) {
             // While somebody is at it, or where it cannot be done, it is for the next sweep.
             let _ = exchange::recover(&fd, &name);

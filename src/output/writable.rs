@@ -1,6 +1,7 @@
 //! Whether outputs can be written into a folder, tried as a write does it: before anything is bought for them.
 
 use super::temporary::{Folder, Temporary};
+use crate::beneath::RootedPath;
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,23 +64,23 @@ fn shown(left: Option<(u64, u64)>) -> String {
 ///
 /// # Errors
 /// [`Unwritable`].
-pub fn try_folder(folder: &Path, may_be_made: bool) -> Result<(), Unwritable> {
-    let mut at = folder;
+pub fn try_folder(folder: &RootedPath, may_be_made: bool) -> Result<(), Unwritable> {
+    let mut at = folder.clone();
     let open = loop {
-        match (Folder::open(at), at.parent()) {
-            (Ok(open), _) => break open,
-            (Err(error), Some(parent)) if may_be_made && error.kind() == io::ErrorKind::NotFound => at = parent,
-            (Err(error), _) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(Unwritable::Missing { folder: folder.to_owned() });
+        let is_root = at.below().as_os_str().is_empty();
+        match Folder::beneath(&at, None) {
+            Ok(open) => break open,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && may_be_made && !is_root => at = at.parent(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Unwritable::Missing { folder: folder.full() });
             }
-            (Err(error), _) => return Err(of(at, error)),
+            Err(error) => return Err(of(&at.full(), error)),
         }
     };
-    try_write(&open).map_err(|error| of(at, error))?;
-    match room(&open).map_err(|error| of(at, error))? {
-        Some((left, least)) if left < least => {
-            Err(Unwritable::NoSpace { folder: at.to_owned(), left: Some((left, least)) })
-        }
+    let at = at.full();
+    try_write(&open).map_err(|error| of(&at, error))?;
+    match room(&open).map_err(|error| of(&at, error))? {
+        Some((left, least)) if left < least => Err(Unwritable::NoSpace { folder: at, left: Some((left, least)) }),
         _ => Ok(()),
     }
 }
@@ -113,10 +114,10 @@ mod tests {
     #[test]
     fn a_folder_is_tried_and_nothing_is_left_in_it() {
         let top = tempfile::tempdir().unwrap();
-        try_folder(top.path(), false).unwrap();
-        let deep = top.path().join("a/b/c");
+        try_folder(&RootedPath::new(top.path(), ""), false).unwrap();
+        let deep = RootedPath::new(top.path(), "a/b/c");
         try_folder(&deep, true).unwrap();
-        assert!(matches!(try_folder(&deep, false), Err(Unwritable::Missing { folder }) if folder == deep));
+        assert!(matches!(try_folder(&deep, false), Err(Unwritable::Missing { folder }) if folder == deep.full()));
         assert_eq!(fs::read_dir(top.path()).unwrap().count(), 0);
         fs::write(top.path().join("a"), "a file").unwrap();
         assert!(matches!(try_folder(&deep, true), Err(Unwritable::Io { .. })));

@@ -2,6 +2,7 @@
 //! it is where that gains nothing or cannot be done. Where a track or channels are picked, these and nothing else,
 //! whatever `upload` says. No move of its own: a part of the upload.
 
+use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -21,7 +22,6 @@ use crate::source::disk::Disk;
 use futures_util::TryStreamExt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -129,13 +129,13 @@ impl Extractor {
         Ok(source.strictly(given))
     }
 
-    async fn of_file(&self, source: &Source<'_>, path: &Path, disk: Disk) -> Result<Given, Fault> {
+    async fn of_file(&self, source: &Source<'_>, path: &RootedPath, disk: Disk) -> Result<Given, Fault> {
         let looked = match self.opened(path, disk, source).await {
             Ok(from) => source.looked(&from).await.map(|found| (found, from)),
             Err(not) => Err(not),
         };
         // Read once: what one of the two has read is in the system's memory for the other.
-        let hash = source.hash(path.to_owned(), disk);
+        let hash = source.hash(path.clone(), disk);
         match looked {
             Ok((found, from)) => self.given(source, found, &from, hash).await,
             Err(not) => self.said(source, not),
@@ -180,8 +180,8 @@ impl Extractor {
         }
     }
 
-    async fn opened(&self, path: &Path, disk: Disk, source: &Source<'_>) -> Result<File, Not> {
-        let (path, seen) = (path.to_owned(), source.job.seen);
+    async fn opened(&self, path: &RootedPath, disk: Disk, source: &Source<'_>) -> Result<File, Not> {
+        let (path, seen) = (path.clone(), source.job.seen);
         let opened = blocking(move || opened(&path, disk, seen));
         // Whoever sends it as it is meets the same, and says so.
         opened.await.map_err(|_| Not::Given(Given::AsIs(None)))
@@ -366,7 +366,7 @@ impl Source<'_> {
     }
 
     /// Of the whole file; read as an upload reads it.
-    async fn hash(&self, path: PathBuf, disk: Disk) -> Result<Hash, Not> {
+    async fn hash(&self, path: RootedPath, disk: Disk) -> Result<Hash, Not> {
         let passage = Passage::new(path, disk, self.job.seen, Arc::default());
         let read = (passage.file().open)().try_for_each(|_| std::future::ready(Ok(()))).await;
         // A file that has changed is seen to by whoever would send it.

@@ -1,5 +1,6 @@
 //! Whether a file is what its list or its bag says, before anything is spent on it. A part of the probe.
 
+use crate::beneath::RootedPath;
 use crate::domain::checksum::Checksum;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{Hash, Timestamp};
@@ -8,7 +9,7 @@ use crate::source::bag::{Bags, Word};
 use crate::source::fixity::sums;
 use crate::source::stamp::hash;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What a file was found to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub enum Found {
 ///
 /// # Errors
 /// What the file system says.
-pub fn inspect(bags: &Bags, path: &Path, row: Option<&Row>, wants_hash: bool) -> io::Result<Found> {
+pub fn inspect(bags: &Bags, path: &RootedPath, row: Option<&Row>, wants_hash: bool) -> io::Result<Found> {
     let of_row =
         row.and_then(|row| row.checksum.clone().map(|sum| (sum, format!("row {} of {}", row.number, row.manifest))));
     let expected = match of_row {

@@ -1,6 +1,7 @@
 //! A quiet file that looks unfinished is waited for: a container that promises more than is there, a
 //! recording without its index, a file of holes (design, promise 3, `hold`).
 
+use crate::beneath::RootedPath;
 use crate::clock::Moment;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
@@ -15,7 +16,6 @@ use crate::source::mount::Mount;
 use crate::source::stamp::{Look, look, open};
 use humantime::format_duration;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A file that looks unfinished is looked at again at the latest after so long.
@@ -40,8 +40,13 @@ pub(super) enum Opened {
 pub(super) type Inspected = io::Result<Opened>;
 
 /// What stands there; and what is in it, where it is as it was `seen` and is to be opened.
-pub(super) async fn looked(path: &Path, disk: Disk, seen: Stamp, opens: bool) -> (io::Result<Look>, Option<Inspected>) {
-    let path = path.to_owned();
+pub(super) async fn looked(
+    path: &RootedPath,
+    disk: Disk,
+    seen: Stamp,
+    opens: bool,
+) -> (io::Result<Look>, Option<Inspected>) {
+    let path = path.clone();
     blocking(move || {
         let looked = look(&path, disk);
         let is_same = matches!(looked, Ok(Look::File(stamp)) if stamp == seen);
@@ -70,7 +75,7 @@ pub(super) async fn run(
     mount: &Mount,
     at: Moment,
     job: &Job,
-    path: PathBuf,
+    path: RootedPath,
     opened: Option<Inspected>,
 ) -> Result<Outcome, Fault> {
     let (hold, settle) = (mount.source().hold, mount.settle_of(job));
@@ -122,7 +127,7 @@ fn waits(job: &Job, words: String, quiet: Duration, hold: Duration, settle: Dura
     Outcome::Sleep { until, reason: Some(Fault::new(FaultKind::Held, words, now)) }
 }
 
-fn inspect(path: &Path, disk: Disk, expected: Stamp) -> io::Result<Opened> {
+fn inspect(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<Opened> {
     let file = open(path)?;
     let meta = file.metadata()?;
     let stamp = disk.stamp(&meta);
@@ -142,11 +147,11 @@ fn inspect(path: &Path, disk: Disk, expected: Stamp) -> io::Result<Opened> {
 async fn unreadable(
     mount: &Mount,
     job: &Job,
-    path: &Path,
+    path: &RootedPath,
     error: &io::Error,
     now: Timestamp,
 ) -> Result<Outcome, Fault> {
-    let (disk, path) = (mount.disk_of(job), path.to_owned());
+    let (disk, path) = (mount.disk_of(job), path.clone());
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(_)) => {
             mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;

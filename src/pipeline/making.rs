@@ -1,6 +1,7 @@
 //! What a job is made with: its source's template, filled in, and over it what is said beside the recording. Asked
 //! before the upload, and once more right before the first create: until then every change counts.
 
+use crate::beneath::{RootedPath, access_of};
 use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::config::name_as::NameProblem;
@@ -8,6 +9,7 @@ use crate::config::overlay::{Overlay, nearest};
 use crate::config::sidecar::parse;
 use crate::config::template::{Rendered, Template, Templates};
 use crate::config::variables::Vars;
+use crate::domain::access::Access;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::Job;
@@ -91,8 +93,7 @@ impl Around {
 /// Where the recording lies below its source's folder; `None` where it does not.
 fn below(source: &Source, job: &Job) -> Option<RelPath> {
     let Recording::File(path) = recording(source, job) else { return None };
-    let below = path.strip_prefix(&source.folder).ok()?;
-    Some(RelPath::new(below.as_os_str().as_bytes()))
+    Some(RelPath::new(path.below_root(&source.folder)?.as_os_str().as_bytes()))
 }
 
 /// What stands where a job's recording is, and what lies around it.
@@ -121,7 +122,21 @@ pub async fn make(
     let (source, now) = (mount.source(), clock.now());
     let mut laid = lay(source, job, around, now)?;
     laid.ask(source, job, now).await?;
-    laid.made(source, now).map(Ok)
+    let mut made = laid.made(source, now)?;
+    made.making.access = access(source, job).await;
+    Ok(Ok(made))
+}
+
+/// Who may use a recording that lies on this machine, as it was first seen: its outputs take that where it is gone when
+/// they are written.
+async fn access(source: &Source, job: &Job) -> Option<Access> {
+    if let Some(known) = job.making.as_ref().and_then(|making| making.access) {
+        return Some(known);
+    }
+    match recording(source, job) {
+        Recording::File(path) if source.bucket.is_none() => blocking(move || access_of(&path).ok()).await,
+        _ => None,
+    }
 }
 
 /// What a job would be made with as far as that can be told without asking the recording itself, `None` where it
@@ -224,6 +239,7 @@ impl Laid {
             outputs: self.outputs.clone(),
             priority: self.priority(),
             described: self.template.uses("media").then(|| self.vars.media.clone()),
+            access: None,
             is_sent: false,
         };
         Ok(Made { rendered, making })
@@ -244,7 +260,7 @@ impl Laid {
     }
 }
 
-async fn described(path: &Path, now: Timestamp) -> Result<Described, Fault> {
+async fn described(path: &RootedPath, now: Timestamp) -> Result<Described, Fault> {
     match describe(path).await {
         Ok(described) => Ok(described),
         // It says nothing: a template may have words for that.

@@ -1,6 +1,7 @@
 //! Where a job's media file lies, and how it is looked at and read there: a file of this machine, or an object
 //! in a bucket.
 
+use crate::beneath::RootedPath;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
@@ -9,12 +10,12 @@ use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
 use crate::source::mount::Mount;
 use crate::source::ours::{self, says_it_is_ours};
-use crate::source::place::{Recording, full_path, recording};
+use crate::source::place::{Recording, below, recording};
 use crate::source::stamp::{Look, hash, look};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A media file, wherever it lies.
@@ -22,8 +23,8 @@ use std::sync::Arc;
 pub enum Medium {
     /// On this machine, or on a share that is mounted here.
     File {
-        /// Its whole path.
-        path: PathBuf,
+        /// Its path, to be resolved below its root.
+        path: RootedPath,
         /// What it lies on.
         disk: Disk,
     },
@@ -54,7 +55,7 @@ impl Medium {
     pub fn below(mount: &Mount, path: &RelPath) -> Self {
         match mount.bucket() {
             Some(bucket) => Self::Object { bucket: Arc::clone(bucket), path: path.clone() },
-            None => Self::File { path: full_path(&mount.source().folder, path), disk: mount.disk_at(path) },
+            None => Self::File { path: below(&mount.source().folder, path), disk: mount.disk_at(path) },
         }
     }
 
@@ -70,7 +71,7 @@ impl Medium {
     /// Its own name, without folders.
     pub fn name(&self) -> OsString {
         let name = match self {
-            Self::File { path, .. } => path.file_name(),
+            Self::File { path, .. } => Some(path.file_name()),
             Self::Object { path, .. } => Path::new(OsStr::from_bytes(path.as_bytes())).file_name(),
             Self::Remote(_) => None,
         };
@@ -134,20 +135,20 @@ impl Medium {
 ///
 /// # Errors
 /// What the file system or the server says.
-pub async fn subtitles(mount: &Arc<Mount>, folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
+pub async fn subtitles(mount: &Arc<Mount>, folder: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
     match mount.bucket() {
         Some(bucket) => bucket.subtitles(path).await,
         None => {
-            let (theirs, folder, path) = (Arc::clone(mount), folder.to_owned(), path.clone());
+            let (theirs, folder, path) = (Arc::clone(mount), folder.clone(), path.clone());
             blocking(move || theirs.beside().subtitles(&folder, &path)).await
         }
     }
 }
 
 /// Whether each of these subtitles below `folder` says that scribed made it.
-pub async fn say_they_are_ours(mount: &Mount, folder: &Path, subtitles: Vec<RelPath>) -> bool {
+pub async fn say_they_are_ours(mount: &Mount, folder: &RootedPath, subtitles: Vec<RelPath>) -> bool {
     let Some(bucket) = mount.bucket() else {
-        let folder = folder.to_owned();
+        let folder = folder.clone();
         return blocking(move || subtitles.iter().all(|path| says_it_is_ours(&folder, path))).await;
     };
     for path in subtitles {

@@ -1,6 +1,7 @@
 //! Whether a job's outputs can be written, asked before anything is sent or bought for it. What was found out of a
 //! folder holds for a while, so that a folder of a million recordings is not tried a million times.
 
+use crate::beneath::RootedPath;
 use crate::clock::{Clock, Uptime};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::Job;
@@ -47,7 +48,7 @@ const NAMED: usize = 20;
 const PAGE: usize = 1_000;
 
 /// Behind every reason.
-const NOTHING_YET: &str = "nothing is sent or bought for it until then";
+pub(super) const NOTHING_YET: &str = "nothing is sent or bought for it until then";
 
 /// The folders that outputs go to, as they were last tried. One for all engines of a process.
 #[derive(Default)]
@@ -113,11 +114,12 @@ impl OutputFolders {
         mount: &Arc<Mount>,
         job: &Job,
     ) -> Result<Option<Rest>, Fault> {
-        let folder = self.folder(mount, job).await;
+        let rooted = self.folder(mount, job).await;
+        let folder = rooted.full();
         let words = match self.recent_in_turn(clock, mount, &folder).await {
             (Recent::Writable, _) => return Ok(None),
             (Recent::Not(words), _) => words,
-            (Recent::Nothing, turn) => match self.tried(clock, mount, job, &folder).await {
+            (Recent::Nothing, turn) => match self.tried(clock, mount, job, &rooted).await {
                 Ok(()) => {
                     let woken = self.note(mount, &folder, clock, None);
                     // The others need not wait while rows are read.
@@ -143,14 +145,13 @@ impl OutputFolders {
     }
 
     /// Of a bucket's source its address.
-    async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> PathBuf {
+    async fn folder(&self, mount: &Arc<Mount>, job: &Job) -> RootedPath {
         if mount.bucket().is_some() {
-            return mount.source().folder.clone();
+            return RootedPath::new(&mount.source().folder, "");
         }
         let (mount, job) = (Arc::clone(mount), job.clone());
         // It may look for the bag that the recording lies in.
-        let beside = blocking(move || outputs_beside(mount.source(), &job)).await;
-        beside.parent().unwrap_or(Path::new(".")).to_owned()
+        blocking(move || outputs_beside(mount.source(), &job)).await.parent()
     }
 
     /// What is known; where that is nothing, with the turn to try it: one folder of a source at a time.
@@ -174,7 +175,8 @@ impl OutputFolders {
     }
 
     /// Tries it. In words, why outputs cannot be written there.
-    async fn tried(&self, clock: &dyn Clock, mount: &Arc<Mount>, job: &Job, folder: &Path) -> Result<(), String> {
+    async fn tried(&self, clock: &dyn Clock, mount: &Arc<Mount>, job: &Job, rooted: &RootedPath) -> Result<(), String> {
+        let folder = &*rooted.full();
         if let Some(bucket) = mount.bucket() {
             let put = tokio::select! {
                 biased;
@@ -200,7 +202,7 @@ impl OutputFolders {
             return Err(hangs(hanging));
         }
         lock(&self.hang).insert(source.clone(), folder.to_owned());
-        let (hang, mount, job, of) = (Arc::clone(&self.hang), Arc::clone(mount), job.clone(), folder.to_owned());
+        let (hang, mount, job, of) = (Arc::clone(&self.hang), Arc::clone(mount), job.clone(), rooted.clone());
         let tried = within(clock, ANSWERS_WITHIN, move || {
             let tried = try_here(&mount, &job, &of);
             lock(&hang).remove(&mount.source().name);
@@ -292,7 +294,7 @@ impl OutputFolders {
             let Some(last) = jobs.last() else { return Ok(()) };
             filter.after = Some(last.id);
             for job in jobs.iter().filter(|job| waits(job)) {
-                if woken == Woken::OfSource || self.folder(mount, job).await == folder {
+                if woken == Woken::OfSource || self.folder(mount, job).await.full() == folder {
                     store.look_again(job.id, now).await?;
                 }
             }
@@ -309,16 +311,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Tries a folder of this machine, or of a share that is mounted here. Blocks.
-fn try_here(mount: &Mount, job: &Job, folder: &Path) -> Result<(), String> {
+fn try_here(mount: &Mount, job: &Job, folder: &RootedPath) -> Result<(), String> {
     let source = mount.source();
-    if job.row.is_none() && source.place.is_some() {
+    // What a command ordered may go there, too.
+    if source.place.as_ref().is_some_and(|place| job.row.is_none() || folder.full().starts_with(place)) {
         mount.place_ready().map_err(|words| format!("{words}; {NOTHING_YET}"))?;
     }
     let file = match recording(source, job) {
         Recording::File(path) => Some(path),
         Recording::Remote(_) => None,
     };
-    let may_be_made = may_be_made(source, file.as_deref(), folder);
+    let may_be_made = may_be_made(source, file.as_ref(), folder);
     try_folder(folder, may_be_made).map_err(|error: Unwritable| format!("{error}; {NOTHING_YET}"))
 }
 

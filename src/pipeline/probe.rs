@@ -1,6 +1,7 @@
 //! Settled ▷ Probed: worth sending, and under which parameters. The content is hashed here only where
 //! another job may have the same.
 
+use crate::beneath::{LinkInPath, RootedPath};
 use crate::clock::Clock;
 use crate::config::meant::{Existing, Source};
 use crate::config::template::Rendered;
@@ -16,17 +17,19 @@ use crate::pipeline::fixity::{Found, inspect};
 use crate::pipeline::making::{self, Around};
 use crate::pipeline::medium::{Medium, say_they_are_ours, subtitles};
 use crate::pipeline::outcome::Outcome;
+use crate::pipeline::output_folders::NOTHING_YET;
 use crate::pipeline::settle::{grew, missing};
 use crate::source::disk::Disk;
 use crate::source::mount::Mount;
-use crate::source::place::{full_path, outputs_beside};
+use crate::source::place::outputs_beside;
 use crate::source::stamp::{Look, look};
 use crate::store::contract::{Store, StoreError};
 use crate::store::params::ParamFiles;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,7 +132,7 @@ async fn seen(mount: &Arc<Mount>, medium: &Medium, job: &Job, wants_hash: bool) 
 /// The subtitles that lie where a job's would.
 struct Subtitles {
     /// Of a bucket's source its address.
-    folder: PathBuf,
+    folder: RootedPath,
     /// As paths below it.
     found: io::Result<Vec<RelPath>>,
 }
@@ -192,7 +195,7 @@ async fn made(
 /// Subtitles beside a recording that no job of this queue wrote.
 pub struct Others {
     /// Of a bucket's source its address.
-    folder: PathBuf,
+    folder: RootedPath,
     /// As paths below it.
     paths: Vec<RelPath>,
 }
@@ -203,7 +206,10 @@ impl Others {
         for path in &self.paths {
             let medium = match mount.bucket() {
                 Some(_) => Medium::below(mount, path),
-                None => Medium::File { path: full_path(&self.folder, path), disk: Disk::Remote },
+                None => {
+                    let path = self.folder.join(OsStr::from_bytes(path.as_bytes()));
+                    Medium::File { path, disk: Disk::Remote }
+                }
             };
             if !medium.hash().await.is_ok_and(|hash| contents.contains(&hash)) {
                 return false;
@@ -239,7 +245,13 @@ async fn by_others(
     let found = match found {
         Ok(found) => found,
         // It is made when something is written into it.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && folder != mount.source().folder => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.full() != mount.source().folder => {
+            return Ok(None);
+        }
+        // Nothing can be written through it either.
+        Err(error) if LinkInPath::of(&error).is_some() => {
+            return Err(Fault::new(FaultKind::Unwritable, format!("{error}; {NOTHING_YET}"), now));
+        }
         Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
     };
     let mut paths = Vec::new();
@@ -289,13 +301,16 @@ pub fn named_beside(job: &Job, path: &RelPath) -> RelPath {
 }
 
 /// Where subtitles would lie, as a folder and the path below it that they would be named after. Blocks.
-pub fn beside(source: &Source, job: &Job) -> (PathBuf, RelPath) {
+pub fn beside(source: &Source, job: &Job) -> (RootedPath, RelPath) {
     let path = outputs_beside(source, job);
-    if job.row.is_none() && path == full_path(&source.folder, &job.key.path) {
-        return (source.folder.clone(), job.key.path.clone());
+    if job.row.is_none() && path.below_root(&source.folder).is_some_and(|below| is_path(below, &job.key.path)) {
+        return (RootedPath::new(&source.folder, ""), job.key.path.clone());
     }
-    let name = RelPath::new(path.file_name().unwrap_or_default().as_bytes());
-    (path.parent().unwrap_or(Path::new("")).to_owned(), name)
+    (path.parent(), RelPath::new(path.file_name().as_bytes()))
+}
+
+fn is_path(below: &Path, path: &RelPath) -> bool {
+    below.as_os_str().as_bytes() == path.as_bytes()
 }
 
 const UNLISTED: &str = "cannot look for subtitles beside the file";

@@ -2,6 +2,7 @@
 //! create (design, promise 8). The sums and the wall are the store's; who was refused is remembered here, so
 //! that a backlog that waits for tomorrow is not looked at over and over.
 
+use crate::beneath::RootedPath;
 use crate::clock::Clock;
 use crate::domain::budget::{Budget, Limit, Over, Period, fits};
 use crate::domain::charge::{Charge, State};
@@ -21,14 +22,13 @@ use crate::source::place::{Recording, recording};
 use crate::store::contract::{Lease, Store, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How much audio the file at this path holds, which has this name and is in this state, as far as that can be
 /// told without sending it.
-pub type Measure = Arc<dyn Fn(PathBuf, JobKey, Stamp) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
+pub type Measure = Arc<dyn Fn(RootedPath, JobKey, Stamp) -> BoxFuture<'static, Option<Audio>> + Send + Sync>;
 
 /// A file that is not measured in so long tells nothing; the upload's answer will.
 const PATIENCE: Duration = Duration::from_secs(60);

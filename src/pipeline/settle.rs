@@ -1,5 +1,6 @@
 //! Found ▷ Settled: a file that is still being copied is not touched (design, promise 3).
 
+use crate::beneath::LinkInPath;
 use crate::clock::{Clock, Moment};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Job, Stamp};
@@ -101,6 +102,10 @@ pub async fn missing(mount: &Mount, job: &Job, seen: std::io::Result<Look>, now:
             Some(row) => Err(row.awaited(now)),
             None => Ok(Outcome::Step(Event::Skipped { why: Skip::Vanished })),
         },
+        Err(error) if LinkInPath::of(&error).is_some() => {
+            let words = format!("the file is not read: {error}; scribed goes on with it then");
+            Err(Fault::new(FaultKind::FolderAway, words, now))
+        }
         Err(error) => Err(Fault::new(FaultKind::Unreadable, format!("cannot look at the file: {error}"), now)),
     }
 }

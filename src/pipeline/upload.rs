@@ -2,6 +2,7 @@
 //! its way. What goes is the file, or its sound track alone (`extract`); what is bought is the file's in both
 //! cases.
 
+use crate::beneath::RootedPath;
 use crate::client::contract::{Client, Sent as Answer, UploadFile};
 use crate::clock::Clock;
 use crate::crash::{self, Point};
@@ -32,7 +33,7 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -244,7 +245,7 @@ pub struct Passed {
 
 impl Passage {
     /// A file that looks like `expected`; what is sent of it is added to `total`, in bytes.
-    pub fn new(path: PathBuf, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
+    pub fn new(path: RootedPath, disk: Disk, expected: Stamp, total: Arc<AtomicU64>) -> Self {
         Self::of(&Medium::File { path, disk }, expected, total)
     }
 
@@ -392,7 +393,7 @@ impl Reading {
 }
 
 /// Opens a file if it looks as expected.
-pub(super) fn opened(path: &Path, disk: Disk, expected: Stamp) -> io::Result<File> {
+pub(super) fn opened(path: &RootedPath, disk: Disk, expected: Stamp) -> io::Result<File> {
     let file = open(path)?;
     match disk.stamp(&file.metadata()?) == expected {
         true => Ok(file),

@@ -1,8 +1,10 @@
 //! Fetched ▷ Written: the outputs appear beside the source, whole or not at all.
 
+use crate::beneath::{RootedPath, access_of};
 use crate::clock::Clock;
 use crate::config::meant::Source;
 use crate::crash::{self, Point};
+use crate::domain::access::Access;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
@@ -13,7 +15,7 @@ use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
 use crate::output::formats::{Finished, Provenance, render, render_json};
 use crate::output::naming::{candidates, language};
-use crate::output::placing::{KEPT, Names, Ours, PlaceError, Wanted, place};
+use crate::output::placing::{Destination, KEPT, Names, Ours, PlaceError, Wanted, place};
 use crate::output::results::{OpenError, Results};
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
@@ -27,7 +29,8 @@ use crate::pipeline::settle::folder_away;
 use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::mount::Mount;
-use crate::source::place::{Recording, full_path, make_folder, outputs_beside, recording};
+use crate::source::path_policy::Policy;
+use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::wire::modest::Modest;
@@ -38,7 +41,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -218,6 +221,7 @@ fn wanted(
     drop(said);
     let mut raw = Some(raw.into_owned());
     let path = outputs_beside(source, job);
+    let path = path.full();
     let vars = vars::of_outputs(source, job, &path);
     let one = |(format, bytes): (&Format, Option<Vec<u8>>)| {
         let name = source.name_as.render(&vars::of_output(&vars, language.as_deref(), *format));
@@ -301,16 +305,15 @@ fn named(outputs: Vec<Output>) -> Vec<(OsString, Hash)> {
 
 /// The folder that the outputs go to, where it is not the recording's. Rows say it themselves.
 fn at(source: &Source, job: &Job) -> Option<RelPath> {
-    let folder = outputs_beside(source, job).parent().map(|folder| RelPath::new(folder.as_os_str().as_bytes()));
-    folder.filter(|_| job.row.is_none() && source.place.is_some())
+    let is_elsewhere = job.row.is_none() && source.place.is_some();
+    is_elsewhere.then(|| RelPath::new(outputs_beside(source, job).parent().full().as_os_str().as_bytes()))
 }
 
 /// The files of the same stem beside this one.
 fn siblings(folder: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
     let path = Path::new(OsStr::from_bytes(path.as_bytes()));
     let parent = path.parent().unwrap_or(Path::new(""));
-    let entries = std::fs::read_dir(folder.join(parent))?;
-    let names = entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()?;
+    let names = RootedPath::new(folder, parent).names()?.collect::<io::Result<Vec<_>>>()?;
     let is_sibling =
         |name: &OsString| Path::new(name).file_stem() == path.file_stem() && path.file_name() != Some(name);
     let siblings = names.into_iter().filter(is_sibling);
@@ -326,47 +329,66 @@ fn put(
     now: Timestamp,
 ) -> Result<Vec<Output>, Fault> {
     let path = outputs_beside(mount.source(), job);
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent();
     if job.row.is_none() && mount.source().place.is_some() {
-        placed_folder(mount, folder, now)?;
-    } else if job.row.is_some() || path != full_path(&mount.source().folder, &job.key.path) {
-        folder_elsewhere(mount, job, folder, now)?;
+        placed_folder(mount, job, &folder, now)?;
+    } else if job.row.is_some() || path != below(&mount.source().folder, &job.key.path) {
+        folder_elsewhere(mount, job, &folder, now)?;
     }
     // Asked with the folder open: what is written then goes where it belongs, even if the share is
     // unmounted under way, and never into its bare mount point.
     let is_there = || mount.there_blocking().is_ok() && mount.place_ready().is_ok();
     let at = at(mount.source(), job);
-    let placed = place(folder, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
+    let to = Destination { folder: &folder, access: access(mount, job) };
+    let placed = place(&to, &is_there, wanted, ours, syncs).map_err(|error| unwritable(&error, mount, now))?;
     Ok(placed
         .into_iter()
         .map(|placed| Output { name: RelPath::new(placed.name.as_bytes()), hash: placed.hash, at: at.clone() })
         .collect())
 }
 
+/// Who may read the recording may read what is made of it; `None` where it lies elsewhere.
+fn access(mount: &Mount, job: &Job) -> Option<Access> {
+    let Recording::File(path) = recording(mount.source(), job) else { return None };
+    // It may be gone by now.
+    access_of(&path).ok().or(job.making.as_ref().and_then(|making| making.access))
+}
+
+/// The recording, where it is a file of this machine.
+fn file(mount: &Mount, job: &Job) -> Option<RootedPath> {
+    match recording(mount.source(), job) {
+        Recording::File(path) => Some(path),
+        Recording::Remote(_) => None,
+    }
+}
+
 /// The folder below `place` is there.
-fn placed_folder(mount: &Mount, folder: &Path, now: Timestamp) -> Result<(), Fault> {
+fn placed_folder(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
     let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
     mount.place_ready().map_err(failed)?;
-    let made = make_folder(mount.source(), None, folder);
-    made.map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}", folder.display())))
+    let made = make_folder(mount.source(), file(mount, job).as_ref(), folder);
+    made.map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}", folder.full().display())))
 }
 
 /// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
-fn folder_elsewhere(mount: &Mount, job: &Job, folder: &Path, now: Timestamp) -> Result<(), Fault> {
+fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) -> Result<(), Fault> {
     mount.there_blocking().map_err(|away| folder_away(&away, now))?;
+    if job.row.is_some() {
+        let may = Policy::new(mount.source()).written(job);
+        may.map_err(|denied| denied.fault(mount.source(), job, now))?;
+    }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
-    let recording = recording(mount.source(), job);
-    let file = match &recording {
-        Recording::File(path) => Some(path),
-        Recording::Remote(_) => None,
-    };
-    make_folder(mount.source(), file.map(PathBuf::as_path), folder)
-        .map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}; {KEPT}", folder.display())))?;
+    let (file, full) = (file(mount, job), folder.full());
+    if mount.source().place.as_ref().is_some_and(|place| full.starts_with(place)) {
+        mount.place_ready().map_err(|words| failed(format!("{words}; {KEPT}")))?;
+    }
+    let shown = full.display();
+    make_folder(mount.source(), file.as_ref(), folder)
+        .map_err(|error| failed(format!("cannot make the folder {shown} for outputs: {error}; {KEPT}")))?;
     let Some(path) = file else { return Ok(()) };
-    let beside = path.parent() == Some(folder) && !folder.starts_with(&mount.source().folder);
-    let is_bare = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if beside && std::fs::symlink_metadata(path).is_err() && is_bare() {
-        let shown = folder.display();
+    let beside = path.parent() == *folder && !full.starts_with(&mount.source().folder);
+    let is_bare = || folder.names().is_ok_and(|mut names| names.next().is_none());
+    if beside && !path.exists() && is_bare() {
         return Err(failed(format!("{shown} is empty: it may be the bare mount point of a share; {KEPT}")));
     }
     Ok(())

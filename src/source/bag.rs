@@ -1,12 +1,13 @@
 //! Bags (BagIt, RFC 8493): what a bag says of a file in its payload, and where outputs go so that it stays valid.
 
+use crate::beneath::RootedPath;
 use crate::domain::checksum::{Algorithm, Checksum};
+use crate::source::disk::Disk;
 use crate::source::stamp::open;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,19 +37,25 @@ pub enum Word {
 }
 
 /// The bag in whose payload a file lies; the innermost. Blocks.
-pub fn bag_of(file: &Path) -> Option<PathBuf> {
-    let payloads = file.ancestors().skip(1).filter(|folder| folder.file_name() == Some(OsStr::new(PAYLOAD)));
+pub fn bag_of(file: &RootedPath) -> Option<RootedPath> {
+    let full = file.full();
+    let payloads = full.ancestors().skip(1).filter(|folder| folder.file_name() == Some(OsStr::new(PAYLOAD)));
     let bags = payloads.filter_map(Path::parent);
-    bags.into_iter().find(|bag| bag.join("bagit.txt").is_file()).map(Path::to_owned)
+    // A folder above the root is as trusted as the root.
+    let rooted = |bag: &Path| match bag.strip_prefix(file.root()) {
+        Ok(below) => RootedPath::new(file.root(), below),
+        Err(_) => RootedPath::new(bag, ""),
+    };
+    bags.map(rooted).find(|bag| bag.join("bagit.txt").exists())
 }
 
 /// Beside what outputs go for a recording: itself, or for one in a bag's payload the same place below the bag's
 /// folder of transcripts. Blocks.
-pub fn outside(recording: &Path) -> PathBuf {
-    let Some(bag) = bag_of(recording) else { return recording.to_owned() };
-    match recording.strip_prefix(bag.join(PAYLOAD)) {
+pub fn outside(recording: &RootedPath) -> RootedPath {
+    let Some(bag) = bag_of(recording) else { return recording.clone() };
+    match recording.full().strip_prefix(bag.full().join(PAYLOAD)) {
         Ok(below) => bag.join(OUTPUTS).join(below),
-        Err(_) => recording.to_owned(),
+        Err(_) => recording.clone(),
     }
 }
 
@@ -60,7 +67,7 @@ pub struct Bags {
 
 /// Where the lines of a bag's manifest are, by the names that they hold.
 struct List {
-    path: PathBuf,
+    path: RootedPath,
     /// Of the file: inode, length, and the times of change in nanoseconds.
     stamp: (u64, u64, i64, i64),
     algorithm: Algorithm,
@@ -73,32 +80,31 @@ impl Bags {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn word(&self, file: &Path) -> io::Result<Word> {
+    pub fn word(&self, file: &RootedPath) -> io::Result<Word> {
         let Some(bag) = bag_of(file) else { return Ok(Word::NoBag) };
         let named = |algorithm: Algorithm| (algorithm, bag.join(format!("manifest-{}.txt", algorithm.name())));
-        let Some((algorithm, path)) = Algorithm::ALL.into_iter().map(named).find(|(_, path)| path.is_file()) else {
-            return Ok(Word::NoManifest(bag));
+        let Some((algorithm, path)) = Algorithm::ALL.into_iter().map(named).find(|(_, path)| path.exists()) else {
+            return Ok(Word::NoManifest(bag.full()));
         };
         let list = self.list(&path, algorithm)?;
-        let name = file.strip_prefix(&bag).unwrap_or(file).as_os_str().as_bytes();
+        let (file, path) = (file.full(), path.full());
+        let name = file.strip_prefix(bag.full()).unwrap_or(&file).as_os_str().as_bytes();
         Ok(match list.find(name)? {
             Some(sum) => Word::Sum(sum, path),
             None => Word::Unlisted(path),
         })
     }
 
-    fn list(&self, path: &Path, algorithm: Algorithm) -> io::Result<Arc<List>> {
-        let meta = std::fs::metadata(path)?;
-        let nanos = |seconds: i64, nanos: i64| seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-        let times = (nanos(meta.mtime(), meta.mtime_nsec()), nanos(meta.ctime(), meta.ctime_nsec()));
-        let stamp = (meta.ino(), meta.len(), times.0, times.1);
+    fn list(&self, path: &RootedPath, algorithm: Algorithm) -> io::Result<Arc<List>> {
+        let seen = Disk::Honest.stamp_of(&path.stat()?);
+        let stamp = (seen.inode, seen.size, seen.mtime_ns, seen.ctime_ns);
         // Held while it is read: the others wait for the same.
         let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-        lists.retain(|list| list.path != path || list.stamp == stamp);
-        if let Some(list) = lists.iter().find(|list| list.path == path) {
+        lists.retain(|list| list.path != *path || list.stamp == stamp);
+        if let Some(list) = lists.iter().find(|list| list.path == *path) {
             return Ok(Arc::clone(list));
         }
-        let list = Arc::new(List { path: path.to_owned(), stamp, algorithm, lines: lines(path)? });
+        let list = Arc::new(List { path: path.clone(), stamp, algorithm, lines: lines(path)? });
         lists.push_front(Arc::clone(&list));
         lists.truncate(REMEMBERED);
         Ok(list)
@@ -124,7 +130,7 @@ impl List {
     }
 }
 
-fn lines(path: &Path) -> io::Result<Vec<(u64, u64)>> {
+fn lines(path: &RootedPath) -> io::Result<Vec<(u64, u64)>> {
     let (mut reader, mut lines, mut line, mut at) = (BufReader::new(open(path)?), Vec::new(), Vec::new(), 0);
     loop {
         line.clear();
@@ -184,25 +190,29 @@ mod tests {
     fn a_bag_says_what_its_files_must_be_and_keeps_valid() {
         let top = tempfile::tempdir().unwrap();
         let at = |path: &str| top.path().join(path);
+        let rooted = |path: &str| RootedPath::new(top.path(), path);
         fs::create_dir_all(at("b1/data/a")).unwrap();
         fs::create_dir_all(at("plain/data")).unwrap();
         let bags = Bags::default();
-        let talk = at("b1/data/a/talk 1%.wav");
+        let talk = rooted("b1/data/a/talk 1%.wav");
         assert_eq!(bags.word(&talk).unwrap(), Word::NoBag);
         assert_eq!(outside(&talk), talk);
         fs::write(at("b1/bagit.txt"), "BagIt-Version: 1.0\n").unwrap();
         assert_eq!(bags.word(&talk).unwrap(), Word::NoManifest(at("b1")));
-        assert_eq!(outside(&talk), at("b1/transcripts/a/talk 1%.wav"));
+        assert_eq!(outside(&talk), rooted("b1/transcripts/a/talk 1%.wav"));
+        // The source may lie within a bag.
+        let inner = RootedPath::new(at("b1/data"), "a/talk 1%.wav");
+        assert_eq!(outside(&inner), RootedPath::new(at("b1"), "transcripts/a/talk 1%.wav"));
         let (one, other) = ("a".repeat(32), "b".repeat(32));
         fs::write(at("b1/manifest-md5.txt"), format!("{other}  data/x\r\n{one} *data/a/talk 1%25.wav\n")).unwrap();
         let sum = Checksum::parse(Algorithm::Md5, &one).unwrap();
         assert_eq!(bags.word(&talk).unwrap(), Word::Sum(sum, at("b1/manifest-md5.txt")));
-        assert_eq!(bags.word(&at("b1/data/y")).unwrap(), Word::Unlisted(at("b1/manifest-md5.txt")));
-        assert_eq!(bags.word(&at("b1/bag-info.txt")).unwrap(), Word::NoBag);
+        assert_eq!(bags.word(&rooted("b1/data/y")).unwrap(), Word::Unlisted(at("b1/manifest-md5.txt")));
+        assert_eq!(bags.word(&rooted("b1/bag-info.txt")).unwrap(), Word::NoBag);
         // The stronger one counts.
         fs::write(at("b1/manifest-sha256.txt"), format!("{} data/y\n", "c".repeat(64))).unwrap();
         assert!(
-            matches!(bags.word(&at("b1/data/y")).unwrap(), Word::Sum(sum, _) if sum.algorithm() == Algorithm::Sha256)
+            matches!(bags.word(&rooted("b1/data/y")).unwrap(), Word::Sum(sum, _) if sum.algorithm() == Algorithm::Sha256)
         );
     }
 }

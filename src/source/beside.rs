@@ -1,12 +1,13 @@
 //! Subtitles that lie beside a recording, whoever wrote them.
 
+use crate::beneath::RootedPath;
 use crate::clock::{Clock, Uptime};
 use crate::domain::path::RelPath;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The endings of subtitles.
@@ -59,7 +60,7 @@ pub struct Beside {
 }
 
 struct Listing {
-    folder: PathBuf,
+    folder: RootedPath,
     until: Uptime,
     /// Sorted.
     subtitles: Arc<Vec<OsString>>,
@@ -71,11 +72,11 @@ impl Beside {
         Self { clock, listings: Mutex::default(), turn: Mutex::default() }
     }
 
-    /// The subtitles for the recording at `path` below `root`, as paths below it. Blocks.
+    /// The subtitles for the recording at `path` below the folder `root`, as paths below it. Blocks.
     ///
     /// # Errors
     /// What the file system says.
-    pub fn subtitles(&self, root: &Path, path: &RelPath) -> io::Result<Vec<RelPath>> {
+    pub fn subtitles(&self, root: &RootedPath, path: &RelPath) -> io::Result<Vec<RelPath>> {
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
         let all = self.listed(&root.join(parent))?;
@@ -86,14 +87,14 @@ impl Beside {
         Ok(fitting.map(|subtitle| RelPath::new(parent.join(subtitle).into_os_string().into_vec())).collect())
     }
 
-    fn listed(&self, folder: &Path) -> io::Result<Arc<Vec<OsString>>> {
+    fn listed(&self, folder: &RootedPath) -> io::Result<Arc<Vec<OsString>>> {
         self.listed_by(folder, list)
     }
 
     fn listed_by(
         &self,
-        folder: &Path,
-        list: impl FnOnce(&Path) -> io::Result<Vec<OsString>>,
+        folder: &RootedPath,
+        list: impl FnOnce(&RootedPath) -> io::Result<Vec<OsString>>,
     ) -> io::Result<Arc<Vec<OsString>>> {
         if let Some(subtitles) = self.remembered(folder) {
             return Ok(subtitles);
@@ -106,7 +107,7 @@ impl Beside {
         let subtitles = Arc::new(list(folder)?);
         let then = self.clock.uptime();
         let listing = Listing {
-            folder: folder.to_owned(),
+            folder: folder.clone(),
             until: then.after(then.since(now) * WORTH),
             subtitles: Arc::clone(&subtitles),
         };
@@ -116,17 +117,17 @@ impl Beside {
         Ok(subtitles)
     }
 
-    fn remembered(&self, folder: &Path) -> Option<Arc<Vec<OsString>>> {
+    fn remembered(&self, folder: &RootedPath) -> Option<Arc<Vec<OsString>>> {
         let now = self.clock.uptime();
         let mut listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         listings.retain(|listing| listing.until > now);
-        let listing = listings.iter().find(|listing| listing.folder == folder)?;
+        let listing = listings.iter().find(|listing| listing.folder == *folder)?;
         Some(Arc::clone(&listing.subtitles))
     }
 }
 
-fn list(folder: &Path) -> io::Result<Vec<OsString>> {
-    let names = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.file_name()));
+fn list(folder: &RootedPath) -> io::Result<Vec<OsString>> {
+    let names = folder.names()?;
     let is_subtitle = |name: &io::Result<OsString>| name.as_ref().is_ok_and(|name| ending(name.as_bytes()).is_some());
     let mut subtitles = names.filter(is_subtitle).collect::<io::Result<Vec<OsString>>>()?;
     subtitles.sort_unstable();
@@ -203,7 +204,7 @@ mod tests {
     fn those_who_ask_at_once_list_a_folder_once() {
         let beside = Beside::new(Arc::new(SystemClock));
         let (asked, listed) = (std::sync::Barrier::new(4), std::sync::atomic::AtomicU32::new(0));
-        let list = |_: &Path| {
+        let list = |_: &RootedPath| {
             listed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             std::thread::sleep(std::time::Duration::from_millis(200)); // it holds for twenty times as long
             Ok(Vec::new())
@@ -212,7 +213,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     asked.wait();
-                    beside.listed_by(Path::new("/srv/a"), list).unwrap();
+                    beside.listed_by(&RootedPath::new("/srv/a", ""), list).unwrap();
                 });
             }
         });
@@ -226,10 +227,10 @@ mod tests {
         for name in ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt", "a/talking.srt", "talk.srt", "a/talk.json"] {
             std::fs::write(root.path().join(name), "").unwrap();
         }
-        let beside = Beside::new(Arc::new(SystemClock));
-        let found = beside.subtitles(root.path(), &RelPath::new("a/talk.wav")).unwrap();
+        let (beside, folder) = (Beside::new(Arc::new(SystemClock)), RootedPath::new(root.path(), ""));
+        let found = beside.subtitles(&folder, &RelPath::new("a/talk.wav")).unwrap();
         let found: Vec<String> = found.iter().map(|path| path.lossy().into_owned()).collect();
         assert_eq!(found, ["a/talk.en.srt", "a/talk.vtt", "a/talk.wav.srt"]);
-        assert!(beside.subtitles(root.path(), &RelPath::new("gone/talk.wav")).is_err());
+        assert!(beside.subtitles(&folder, &RelPath::new("gone/talk.wav")).is_err());
     }
 }

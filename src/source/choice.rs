@@ -68,7 +68,8 @@ pub enum Rule {
     },
     /// Our marker in the source's folder.
     Marker,
-    /// It lies in scribed's own state, in the service's data, or where a source's outputs go.
+    /// It lies in scribed's own state, in the service's data, or where a source's outputs go; or it is the configuration
+    /// or a key.
     OwnFolder,
     /// An output of ours. [`choose`] does not know it: who asks the store does.
     OurOutput,
@@ -109,7 +110,9 @@ impl fmt::Display for Rule {
             Self::Below { folder, rule } => write!(f, "in the folder {}, which is {rule}", folder.display()),
             Self::Marker => f.write_str("passed over: the marker by which scribed knows this folder again"),
             Self::OwnFolder => {
-                f.write_str("passed over: scribed's own state, its service's data, or where outputs go (`place`)")
+                f.write_str(
+                    "passed over: scribed's own state, configuration or key, its service's data, or where outputs go (`place`)",
+                )
             }
             Self::OurOutput => f.write_str("passed over: an output that scribed wrote"),
             Self::NotAFile(kind) => write!(f, "passed over: {}, not a regular file", kind.words()),
@@ -261,7 +264,7 @@ mod tests {
         a/.talk.wav.a8Xk2P: passed over: rsync's temporary name of a file that is being copied (.NAME.XXXXXX)
         @eaDir/talk.wav/SYNOAUDIO.wav: in the folder @eaDir, which is passed over: a Synology's previews and notes (@eaDir)
         a/.git/b/c.wav: in the folder a/.git, which is passed over: hidden: a name that begins with a dot (.*)
-        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, its service's data, or where outputs go (`place`)
+        .state/uploads/x.wav: in the folder .state, which is passed over: scribed's own state, configuration or key, its service's data, or where outputs go (`place`)
         Folder: taken
         Link: passed over: a symbolic link (links are not followed), not a regular file
         Pipe: passed over: a named pipe, not a regular file

@@ -1,6 +1,7 @@
 //! A folder as a source: finding its files and admitting them. Nothing is opened: the listing and one
 //! look at each file are enough.
 
+use crate::beneath::RootedPath;
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::job::{JobKey, Stamp};
@@ -29,7 +30,7 @@ pub struct Scanned {
     /// Whether the folder itself was there, from the beginning to the end.
     pub there: bool,
     /// Folders in which a killed process left an output half-written.
-    pub leftovers: BTreeSet<PathBuf>,
+    pub leftovers: BTreeSet<RootedPath>,
 }
 
 /// So many unreadable folders are named; the rest is a number in the last line.
@@ -198,7 +199,7 @@ impl Scan<'_> {
 struct Portion {
     files: Vec<(RelPath, Stamp)>,
     troubles: Vec<String>,
-    leftovers: Vec<PathBuf>,
+    leftovers: Vec<RootedPath>,
     /// The last folder of which all was seen.
     through: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! `.scribedignore`: what people want passed over, in the syntax of `.gitignore`. One may lie in every folder; it
 //! speaks for all that lies below, and the nearest has the last word.
 
+use crate::beneath::RootedPath;
 use crate::domain::path::RelPath;
 use crate::domain::pattern::excess;
 use crate::source::choice::Rule;
@@ -98,7 +99,7 @@ impl Ignoring {
     }
 
     fn lines(&mut self, folder: &Path) -> Lines {
-        let read = match read(&self.root.join(folder).join(IGNORE_FILE)) {
+        let read = match read(&RootedPath::new(&self.root, folder.join(IGNORE_FILE))) {
             Ok(None) => return Lines::None,
             Ok(Some(file)) => compiled(folder, &file.text),
             Err(why) => Err(why),

@@ -2,6 +2,7 @@
 //! What the system tells of changes is a hint; the scan is the truth. A cron line alone says when a source is
 //! scanned that has one: then there is none at the start but for a slot that is still to be run.
 
+use crate::beneath::RootedPath;
 use crate::clock::{Clock, Uptime};
 use crate::config::schedule::Schedule;
 use crate::domain::names::Timestamp;
@@ -45,7 +46,7 @@ pub struct Intake<'a> {
     /// Told of each file that is new.
     pub admitted: &'a (dyn Fn() + Sync),
     /// Told of the folders in which something of ours was left half-written.
-    pub leftovers: &'a (dyn Fn(BTreeSet<PathBuf>) + Sync),
+    pub leftovers: &'a (dyn Fn(BTreeSet<RootedPath>) + Sync),
     /// From when on, by the wall clock, what comes is taken in whether or not it is time for a scan.
     pub since: Timestamp,
 }
@@ -500,7 +501,7 @@ mod tests {
         std::fs::write(quiet.join(".0123456789abcdef0123456789abcdef.scribed-tmp"), "").unwrap();
         let mount = Arc::new(Mount::new(Arc::new(source), state.path(), Arc::new(crate::clock::SystemClock)));
         let (store, clock, scans) = (memory::empty(), Slow::default(), AtomicU32::new(0));
-        let leftovers = |_: BTreeSet<PathBuf>| {
+        let leftovers = |_: BTreeSet<RootedPath>| {
             scans.fetch_add(1, Ordering::Relaxed);
         };
         let intake = Intake { leftovers: &leftovers, ..unheard(mount, &store, &clock) };

@@ -1,21 +1,21 @@
 //! One folder's entries as the system gives them, a piece at a time: neither the folder nor the tree is ever
 //! held in memory. Each is looked at by its name in the open folder, so that no path is resolved twice.
 
+use crate::beneath::RootedPath;
 use crate::source::choice::Kind;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{AtFlags, FileType, RawDir, Stat};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
+use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// What is read at a time, in bytes: some hundreds of names.
 const PIECE: usize = 64 * 1024;
 
 /// A folder that is open.
-pub struct Folder(OwnedFd);
+pub struct Folder(File);
 
 /// One of its entries.
 pub struct Entry<'e> {
@@ -30,14 +30,12 @@ pub struct Entry<'e> {
 pub struct Buffer(Vec<u8>);
 
 impl Folder {
-    /// Opens it. `by_link`: also where its path ends in a link.
+    /// Opens it.
     ///
     /// # Errors
-    /// What the file system says.
-    pub fn open(path: &Path, by_link: bool) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let flags = if by_link { flags } else { flags | OFlags::NOFOLLOW };
-        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    /// What the file system says, and [`crate::beneath::LinkInPath`].
+    pub fn open(path: &RootedPath) -> io::Result<Self> {
+        path.open_folder().map(Self)
     }
 
     /// Shows every entry once, in the system's order, until it is told to stop.
@@ -123,7 +121,7 @@ mod tests {
         }
         std::fs::create_dir(dir.path().join("folder")).unwrap();
         std::os::unix::fs::symlink("folder", dir.path().join("link")).unwrap();
-        let folder = Folder::open(dir.path(), false).unwrap();
+        let folder = Folder::open(&RootedPath::new(dir.path(), "")).unwrap();
         let mut seen = BTreeMap::new();
         let show = |entry: &Entry<'_>| {
             let size = entry.look().unwrap().unwrap().st_size;
@@ -137,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_opened_only_where_that_is_wanted() {
+    fn a_link_is_opened_only_as_a_root() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(dir.path(), dir.path().join("link")).unwrap();
-        assert!(Folder::open(&dir.path().join("link"), false).is_err());
-        assert!(Folder::open(&dir.path().join("link"), true).is_ok());
+        assert!(Folder::open(&RootedPath::new(dir.path(), "link")).is_err());
+        assert!(Folder::open(&RootedPath::new(dir.path().join("link"), "")).is_ok());
     }
 }

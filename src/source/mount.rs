@@ -1,5 +1,6 @@
 //! Whether a source's folder is there: a mount that is away is not a deletion (design, promise 6).
 
+use crate::beneath::{RootedPath, access_of, give};
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
 use crate::config::schedule::Schedule;
@@ -22,6 +23,7 @@ use crate::store::contract::{Store, StoreError};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -221,9 +223,14 @@ impl Mount {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
         // Not its parents: one of them may be where a share is to be mounted.
-        match std::fs::create_dir(place) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
-            _ => {}
+        match std::fs::DirBuilder::new().mode(0o700).create(place) {
+            // Whoever may look into the source's folder may look into this one.
+            Ok(()) => {
+                let made = std::fs::File::open(place).map_err(failed)?;
+                give(access_of(&RootedPath::new(&self.source.folder, "")).map_err(failed)?, &made);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
         }
         memory.keep(&marker::learn(place, None).map_err(failed)?).map_err(failed)
     }
@@ -257,7 +264,7 @@ impl Mount {
     /// What a job's recording lies on, as [`Mount::disks`].
     pub fn disk_of(&self, job: &Job) -> Disk {
         match recording(&self.source, job) {
-            Recording::File(path) => self.on(path.strip_prefix(&self.source.folder).unwrap_or(Path::new(""))),
+            Recording::File(path) => self.on(path.below_root(&self.source.folder).unwrap_or(Path::new(""))),
             Recording::Remote(_) => Disk::Remote,
         }
     }

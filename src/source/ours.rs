@@ -1,11 +1,11 @@
 //! Outputs of ours that say so themselves: a queue that was lost does not know them.
 
+use crate::beneath::RootedPath;
 use crate::domain::path::RelPath;
 use crate::source::stamp::open;
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// The note is near the start of a `.vtt`, within so many bytes …
 pub const HEAD: u64 = 4 * 1024;
@@ -15,15 +15,15 @@ pub const TAIL: u64 = 16 * 1024;
 
 /// Whether a subtitle, or the `.vtt` or `.json` of its name that was written with it, says that scribed
 /// made it. What cannot be read says nothing. Blocks.
-pub fn says_it_is_ours(root: &Path, subtitle: &RelPath) -> bool {
-    let path = root.join(OsStr::from_bytes(subtitle.as_bytes()));
+pub fn says_it_is_ours(folder: &RootedPath, subtitle: &RelPath) -> bool {
+    let path = folder.join(OsStr::from_bytes(subtitle.as_bytes()));
     let vtt = || start_of(&path.with_extension("vtt")).is_ok_and(|text| is_in_vtt(&text));
     let json = || json_is_ours(&path.with_extension("json"));
     vtt() || json()
 }
 
 /// Whether a `.json` says that scribed made it. What cannot be read says nothing. Blocks.
-pub fn json_is_ours(path: &Path) -> bool {
+pub fn json_is_ours(path: &RootedPath) -> bool {
     end_of(path).is_ok_and(|text| is_in_json(&text))
 }
 
@@ -41,13 +41,13 @@ fn holds(text: &[u8], words: &[u8]) -> bool {
     memchr::memmem::find(text, words).is_some()
 }
 
-fn start_of(path: &Path) -> io::Result<Vec<u8>> {
+fn start_of(path: &RootedPath) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     open(path)?.take(HEAD).read_to_end(&mut text)?;
     Ok(text)
 }
 
-fn end_of(path: &Path) -> io::Result<Vec<u8>> {
+fn end_of(path: &RootedPath) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn what_was_written_with_it_says_whose_it_is() {
         let root = tempfile::TempDir::new().unwrap();
-        let ours = |name: &str| says_it_is_ours(root.path(), &RelPath::new(name));
+        let ours = |name: &str| says_it_is_ours(&RootedPath::new(root.path(), ""), &RelPath::new(name));
         let write = |name: &str, text: &str| std::fs::write(root.path().join(name), text).unwrap();
         write("a.en.srt", "1\n");
         assert!(!ours("a.en.srt"));

@@ -1,5 +1,6 @@
 //! Where a job's recording lies, and beside what its outputs go: the one place that knows it.
 
+use crate::beneath::{RootedPath, access_of};
 use crate::config::meant::Source;
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recording {
     /// On this machine, or on a share that is mounted here.
-    File(PathBuf),
+    File(RootedPath),
     /// Elsewhere: only the service reads it. What stands for its content.
     Remote(Hash),
 }
@@ -26,11 +27,29 @@ pub fn full_path(folder: &Path, path: &RelPath) -> PathBuf {
     folder.join(OsStr::from_bytes(path.as_bytes()))
 }
 
+/// What is named below a folder, to be resolved there. An absolute name that leads elsewhere is trusted but for its
+/// last component.
+pub fn below(folder: &Path, path: &RelPath) -> RootedPath {
+    RootedPath::named(folder, Path::new(OsStr::from_bytes(path.as_bytes())))
+}
+
+/// A file that a row names, below the innermost of the roots that it lies under: behind that no link is followed. What
+/// lies under none is as in [`below`]; who may be sent is decided by [`crate::source::path_policy`].
+pub fn named_by_row(source: &Source, path: &RelPath) -> RootedPath {
+    let whole = full_path(&source.folder, path);
+    rooted(source, &whole).unwrap_or_else(|| below(&source.folder, path))
+}
+
+fn rooted(source: &Source, whole: &Path) -> Option<RootedPath> {
+    let (root, below) = source.places.root_of(&source.roots, whole)?;
+    Some(RootedPath::new(root, below))
+}
+
 /// Where a job's recording lies.
 pub fn recording(source: &Source, job: &Job) -> Recording {
     match job.row.as_deref().map(|row| &row.media) {
-        None => Recording::File(full_path(&source.folder, &job.key.path)),
-        Some(RowMedia::File(path)) => Recording::File(full_path(&source.folder, path)),
+        None => Recording::File(below(&source.folder, &job.key.path)),
+        Some(RowMedia::File(path)) => Recording::File(named_by_row(source, path)),
         Some(RowMedia::Url(url)) => Recording::Remote(identity(&url.name(), None, None)),
     }
 }
@@ -38,29 +57,27 @@ pub fn recording(source: &Source, job: &Job) -> Recording {
 /// The path beside which a job's outputs go and after whose name they are named. That of the recording, unless
 /// a row puts them elsewhere, a bag has to stay valid, or the recording itself is elsewhere: then nothing need stand
 /// there. Blocks where the recording may lie in a bag.
-pub fn outputs_beside(source: &Source, job: &Job) -> PathBuf {
+pub fn outputs_beside(source: &Source, job: &Job) -> RootedPath {
     match &job.row {
-        None if source.bucket.is_some() => full_path(&source.folder, &job.key.path),
-        None if let Some(place) = &source.place => full_path(place, &job.key.path),
-        None => bag::outside(&full_path(&source.folder, &job.key.path)),
-        Some(row) if row.output.is_none() => bag::outside(&of_row(&source.folder, row)),
-        Some(row) => of_row(&source.folder, row),
+        None if source.bucket.is_some() => below(&source.folder, &job.key.path),
+        None if let Some(place) = &source.place => below(place, &job.key.path),
+        None => bag::outside(&below(&source.folder, &job.key.path)),
+        Some(row) if row.output.is_none() => bag::outside(&of_row(source, row)),
+        Some(row) => of_row(source, row),
     }
 }
 
-fn of_row(root: &Path, row: &Row) -> PathBuf {
+fn of_row(source: &Source, row: &Row) -> RootedPath {
+    let root = source.folder.as_path();
     let (own_folder, name) = match &row.media {
         RowMedia::File(path) => {
-            let path = full_path(root, path);
-            (path.parent().map(Path::to_owned), path.file_name().map(OsStr::to_owned).unwrap_or_default())
+            let path = named_by_row(source, path);
+            (path.parent(), path.file_name().to_owned())
         }
-        RowMedia::Url(url) => {
-            let manifest = full_path(root, &row.manifest);
-            (manifest.parent().map(Path::to_owned), OsString::from(url.file_name()))
-        }
+        RowMedia::Url(url) => (below(root, &row.manifest).parent(), OsString::from(url.file_name())),
     };
-    let Some(output) = &row.output else { return own_folder.unwrap_or_default().join(name) };
-    let folder = full_path(root, &output.folder);
+    let Some(output) = &row.output else { return own_folder.join(name) };
+    let folder = rooted(source, &full_path(root, &output.folder)).unwrap_or_else(|| folder_below(root, &output.folder));
     match &output.stem {
         None => folder.join(name),
         // Whatever dots it has: what stands behind the last one is the recording's own extension.
@@ -71,27 +88,45 @@ fn of_row(root: &Path, row: &Row) -> PathBuf {
     }
 }
 
-/// Makes the folder that outputs go to, where it is one that may be made. Blocks.
+/// A folder for outputs. One elsewhere was named whole, and may be a link.
+fn folder_below(root: &Path, folder: &RelPath) -> RootedPath {
+    let named = Path::new(OsStr::from_bytes(folder.as_bytes()));
+    match named.is_absolute() && !named.starts_with(root) {
+        true => RootedPath::new(named, ""),
+        false => RootedPath::named(root, named),
+    }
+}
+
+/// Makes the folder that outputs go to, where it is one that may be made. Each one that is made takes the mode and the
+/// group of the recording's folder that is as many above the recording. Blocks.
 ///
 /// # Errors
 /// What the file system says.
-pub fn make_folder(source: &Source, recording: Option<&Path>, folder: &Path) -> io::Result<()> {
-    if may_be_made(source, recording, folder) { std::fs::create_dir_all(folder) } else { Ok(()) }
+pub fn make_folder(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> io::Result<()> {
+    if !may_be_made(source, recording, folder) {
+        return Ok(());
+    }
+    folder.make_folders(&|above| {
+        let own = (0..above).fold(recording?.parent(), |folder, _| folder.parent());
+        access_of(&own).ok()
+    })
 }
 
 /// Whether a folder that outputs go to may be made: it is below the source's folder, which is known to be there, or in
 /// the bag of the recording. One elsewhere may be the mount point of a share that is away. Blocks where the recording
 /// may lie in a bag.
-pub fn may_be_made(source: &Source, recording: Option<&Path>, folder: &Path) -> bool {
+pub fn may_be_made(source: &Source, recording: Option<&RootedPath>, folder: &RootedPath) -> bool {
+    let folder = folder.full();
     let is_placed = source.place.as_ref().is_some_and(|place| folder.starts_with(place));
     let is_ours = is_placed || folder.starts_with(&source.folder) && folder != source.folder;
-    let in_bag = || recording.and_then(bag::bag_of).is_some_and(|bag| folder.starts_with(bag));
+    let in_bag = || recording.and_then(bag::bag_of).is_some_and(|bag| folder.starts_with(bag.full()));
     is_ours || in_bag()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::reading;
     use crate::domain::remote::RemoteUrl;
     use crate::domain::row::OutputPlace;
 
@@ -105,7 +140,13 @@ mod tests {
     fn outputs_go_where_their_row_says() {
         let file = |path: &str| RowMedia::File(RelPath::new(path));
         let url = |text: &str| RowMedia::Url(RemoteUrl::parse(text).unwrap());
-        let place = |row: Row| of_row(Path::new("/srv"), &row).to_string_lossy().into_owned();
+        let text = "[[source]]\nname = \"lists\"\nmanifest = \"/srv/*.csv\"\nroots = [\"/srv\", \"/mnt\"]\n";
+        let source = reading::parse(Path::new("/etc/jobs.toml"), text, &|_| None).unwrap().sources.remove(0);
+        let place = |row: Row| of_row(&source, &row).full().to_string_lossy().into_owned();
+        let root = |row: Row| of_row(&source, &row).root().to_owned();
+        assert_eq!(root(row(file("a/talk.mp4"), None)), Path::new("/srv"));
+        assert_eq!(root(row(file("/mnt/deep/talk.mp4"), None)), Path::new("/mnt"));
+        assert_eq!(root(row(file("a/talk.mp4"), Some(("/mnt/deep", None)))), Path::new("/mnt"));
         assert_eq!(place(row(file("a/talk.mp4"), None)), "/srv/a/talk.mp4");
         assert_eq!(place(row(file("/mnt/talk.mp4"), None)), "/mnt/talk.mp4");
         assert_eq!(place(row(file("a/talk.mp4"), Some(("subs", None)))), "/srv/subs/talk.mp4");

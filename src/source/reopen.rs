@@ -10,7 +10,6 @@ use crate::source::mount::Mount;
 use crate::source::place::outputs_beside;
 use crate::store::contract::{Filter, Store, StoreError, Those};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::sync::Arc;
 
 /// So many jobs are looked at in one go.
@@ -92,8 +91,8 @@ async fn has_subtitle(mount: &Arc<Mount>, job: &Job) -> bool {
     let (mount, of) = (Arc::clone(mount), job.clone());
     let look = move || {
         let beside = outputs_beside(mount.source(), &of);
-        let name = RelPath::new(beside.file_name().unwrap_or_default().as_bytes());
-        mount.beside().subtitles(beside.parent().unwrap_or(Path::new("")), &name)
+        let name = RelPath::new(beside.file_name().as_bytes());
+        mount.beside().subtitles(&beside.parent(), &name)
     };
     let found = tokio::task::spawn_blocking(look).await;
     !matches!(found, Ok(Ok(subtitles)) if subtitles.is_empty())
@@ -107,6 +106,7 @@ mod tests {
     use crate::domain::job::JobKey;
     use crate::store::contract::{ALL, Hold};
     use crate::store::memory;
+    use std::path::Path;
     use std::time::Duration;
     use tempfile::TempDir;
 

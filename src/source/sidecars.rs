@@ -1,6 +1,7 @@
 //! The settings that lie beside a recording: `.scribed.toml` of its folder and of those above, and `talk.toml` of
 //! `talk.mp4`.
 
+use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
 use crate::source::small::{SmallFile, read};
@@ -31,7 +32,7 @@ pub fn of(root: &Path, path: &RelPath) -> Result<Vec<Sidecar>, String> {
     let mut sidecars = Vec::new();
     for place in places(path) {
         let from = RelPath::new(place.as_os_str().as_bytes()).shown();
-        match read(&root.join(&place)) {
+        match read(&RootedPath::new(root, place)) {
             Ok(file) => sidecars.extend(file.map(|file| Sidecar { from, file })),
             Err(why) => return Err(format!("{from} {why}")),
         }
@@ -99,5 +100,20 @@ mod tests {
         assert!(told("c.mp4").contains("not UTF-8 in line 2"));
         fs::write(at("d.toml"), vec![b'#'; 300 * 1024]).unwrap();
         assert!(told("d.mp4").contains("is larger than"));
+    }
+
+    #[test]
+    fn settings_behind_a_link_are_not_read() {
+        let top = tempfile::TempDir::new().unwrap();
+        for folder in ["root", "elsewhere"] {
+            fs::create_dir(top.path().join(folder)).unwrap();
+        }
+        fs::write(top.path().join("elsewhere/.scribed.toml"), "language = \"de\"\n").unwrap();
+        std::os::unix::fs::symlink("../elsewhere", top.path().join("root/a")).unwrap();
+        let told = of(&top.path().join("root"), &RelPath::new("a/talk.wav")).unwrap_err();
+        assert!(
+            told.starts_with("a/.scribed.toml cannot be read: ") && told.contains("root/a is a symbolic link"),
+            "{told}"
+        );
     }
 }

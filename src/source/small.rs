@@ -1,10 +1,11 @@
 //! Small files that people lay beside recordings for scribed: read whole, within bounds, and never by a link.
 
+use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
 use crate::source::stamp::open;
+use rustix::io::Errno;
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 /// More is none of ours.
 const LONGEST: u64 = 256 * 1024;
@@ -22,7 +23,7 @@ pub struct SmallFile {
 ///
 /// # Errors
 /// Why it cannot be read, in words that stand after its path.
-pub fn read(path: &Path) -> Result<Option<SmallFile>, String> {
+pub fn read(path: &RootedPath) -> Result<Option<SmallFile>, String> {
     match opened(path) {
         Ok(file) => file.map(Some),
         Err(error)
@@ -33,14 +34,14 @@ pub fn read(path: &Path) -> Result<Option<SmallFile>, String> {
         {
             Ok(None)
         }
-        Err(_) if path.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) => {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
             Err("is a link, and links are not followed: put the file itself there".to_owned())
         }
         Err(error) => Err(format!("cannot be read: {error}")),
     }
 }
 
-fn opened(path: &Path) -> io::Result<Result<SmallFile, String>> {
+fn opened(path: &RootedPath) -> io::Result<Result<SmallFile, String>> {
     let file = open(path)?;
     let meta = file.metadata()?;
     // A folder of this name says nothing.

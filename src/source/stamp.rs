@@ -1,12 +1,12 @@
 //! Looking at a file without reading it, and reading it once.
 
+use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
 use crate::source::disk::Disk;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::FileType;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +22,12 @@ pub enum Look {
 /// Looks at a path on this disk. Links are not followed.
 ///
 /// # Errors
-/// What the file system says, except that nothing is there.
-pub fn look(path: &Path, disk: Disk) -> io::Result<Look> {
-    match std::fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_file() => Ok(Look::File(disk.stamp(&meta))),
+/// What the file system says, except that nothing is there; and [`crate::beneath::LinkInPath`].
+pub fn look(path: &RootedPath, disk: Disk) -> io::Result<Look> {
+    match path.stat() {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            Ok(Look::File(disk.stamp_of(&stat)))
+        }
         Ok(_) => Ok(Look::Other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Nothing),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Look::Nothing),
@@ -38,16 +40,15 @@ pub fn look(path: &Path, disk: Disk) -> io::Result<Look> {
 ///
 /// # Errors
 /// What the file system says.
-pub fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+pub fn open(path: &RootedPath) -> io::Result<File> {
+    path.open()
 }
 
 /// The hash of a whole file, read in pieces.
 ///
 /// # Errors
 /// What the file system says.
-pub fn hash(path: &Path) -> io::Result<Hash> {
+pub fn hash(path: &RootedPath) -> io::Result<Hash> {
     let mut file = open(path)?;
     let mut hasher = blake3::Hasher::new();
     let mut piece = vec![0; 1 << 18];

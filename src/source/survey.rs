@@ -1,6 +1,7 @@
 //! Everything that lies below a source's folder, with what the source makes of it. For those who want
 //! to know; it admits nothing.
 
+use crate::beneath::RootedPath;
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
@@ -56,8 +57,9 @@ fn look_at(source: &Source, ignoring: &mut Ignoring, disks: &Disks, entry: &DirE
     match choose_here(source, ignoring, path, Kind::from(entry.file_type())) {
         Choice::PassedOver(rule) => Some(Sighting::PassedOver(shown, rule)),
         Choice::Taken if entry.file_type().is_dir() => None,
-        Choice::Taken => Some(match entry.metadata() {
-            Ok(meta) => Sighting::Taken(shown, disks.of(path).stamp(&meta)),
+        // What was a folder on the way may be a link by now.
+        Choice::Taken => Some(match RootedPath::new(&source.folder, path).stat() {
+            Ok(stat) => Sighting::Taken(shown, disks.of(path).stamp_of(&stat)),
             Err(error) => Sighting::Trouble(error.to_string()),
         }),
     }

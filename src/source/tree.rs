@@ -2,6 +2,7 @@
 //! come in the order of their names, each before what lies below it, so that a walk that was cut off can
 //! begin where it stopped; the files of one folder come as the system lists them.
 
+use crate::beneath::{LinkInPath, RootedPath};
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
@@ -11,9 +12,8 @@ use crate::source::disk::{Disk, Disks};
 use crate::source::ignore::is_leftover;
 use crate::source::ignoring::Ignoring;
 use crate::source::listing::{Buffer, Entry, Folder};
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
@@ -38,7 +38,7 @@ pub enum Seen {
     /// What could not be looked at, in words.
     Trouble(String),
     /// A folder with an output of ours that is not whole.
-    Leftover(PathBuf),
+    Leftover(RootedPath),
     /// All of this folder was shown, and all of those before it in the walk's order.
     Through(PathBuf),
 }
@@ -139,19 +139,22 @@ impl Walk<'_> {
     }
 
     fn below(&mut self, start: &Path) -> Goes {
-        let full = self.source.folder.join(start);
+        let rooted = self.rooted(start);
         if start.as_os_str().is_empty() {
             return self.folders(start, &|_| Turn::Now);
         }
-        match fs::symlink_metadata(&full) {
-            Err(error) => self.trouble(&full, &error),
+        let stat = match rooted.stat() {
+            Ok(stat) => stat,
+            Err(error) => return self.trouble(&rooted.full(), &error),
+        };
+        match Kind::from(FileType::from_raw_mode(stat.st_mode)) {
             // Nobody has looked at the folders above.
-            Ok(meta) if !self.takes_start(start, meta.file_type().into()) => Goes::Continue(()),
-            Ok(meta) if meta.is_dir() => self.folders(start, &|_| Turn::Now),
-            Ok(_) if is_leftover(start.as_os_str()) => self.leftover(full.parent()),
-            Ok(meta) => {
+            kind if !self.takes_start(start, kind) => Goes::Continue(()),
+            Kind::Folder => self.folders(start, &|_| Turn::Now),
+            _ if is_leftover(start.as_os_str()) => self.hand(Seen::Leftover(rooted.parent())),
+            _ => {
                 let path = RelPath::new(start.as_os_str().as_bytes());
-                self.hand(Seen::File(path, self.disks.of(start).stamp(&meta)))
+                self.hand(Seen::File(path, self.disks.of(start).stamp_of(&stat)))
             }
         }
     }
@@ -179,8 +182,9 @@ impl Walk<'_> {
         if let (true, Some(told)) = (tells, self.on_folder) {
             told(&full);
         }
-        // The source's folder itself may be reached by a link.
-        let open = match Folder::open(&full, is_root) {
+        // The source's folder itself may be reached by a link. It is looked for anew: a share may have come or gone.
+        let rooted = self.rooted(folder);
+        let open = match Folder::open(&rooted) {
             Ok(open) => open,
             Err(error) => return self.trouble(&full, &error),
         };
@@ -200,7 +204,7 @@ impl Walk<'_> {
                     Goes::Continue(())
                 }
                 Kind::Folder => Goes::Continue(()),
-                _ if shows => self.entry(&full, (&path, disk), entry, shown),
+                _ if shows => self.entry(&rooted, (&path, disk), entry, shown),
                 _ => Goes::Continue(()),
             };
             goes
@@ -213,9 +217,9 @@ impl Walk<'_> {
         if shows { self.through(folder) } else { Goes::Continue(()) }
     }
 
-    fn entry(&mut self, folder: &Path, (path, disk): (&[u8], Disk), entry: &Entry<'_>, shown: Shown) -> Goes {
+    fn entry(&mut self, folder: &RootedPath, (path, disk): (&[u8], Disk), entry: &Entry<'_>, shown: Shown) -> Goes {
         if is_leftover(entry.name()) {
-            return self.leftover(Some(folder));
+            return self.hand(Seen::Leftover(folder.clone()));
         }
         if shown == Shown::None || !self.takes(path, entry.kind) {
             return Goes::Continue(());
@@ -224,7 +228,7 @@ impl Walk<'_> {
             Ok(Some(stat)) if !shown.is_of(&stat) => Goes::Continue(()),
             Ok(Some(stat)) => self.hand(Seen::File(RelPath::new(path), disk.stamp_of(&stat))),
             Ok(None) => Goes::Continue(()),
-            Err(error) => self.trouble(&folder.join(entry.name()), &error),
+            Err(error) => self.trouble(&folder.join(entry.name()).full(), &error),
         }
     }
 
@@ -248,8 +252,8 @@ impl Walk<'_> {
         start.file_name().is_some_and(is_leftover) || choose_anywhere(self.source, start, kind) == Choice::Taken
     }
 
-    fn leftover(&mut self, folder: Option<&Path>) -> Goes {
-        folder.map_or(Goes::Continue(()), |folder| self.hand(Seen::Leftover(folder.to_owned())))
+    fn rooted(&self, path: &Path) -> RootedPath {
+        RootedPath::new(&self.source.folder, path)
     }
 
     /// What went away under way is no trouble.
@@ -281,6 +285,8 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => None,
+        // It was a folder when it was listed, or heard of. Links are passed over.
+        _ if LinkInPath::of(error).is_some() => None,
         io::ErrorKind::InvalidFilename => Some(format!(
             "{path}: nothing below is looked at: the paths there are longer than the system opens; {MOVE_UP}"
         )),

@@ -402,7 +402,7 @@ fn rests_on_settings(job: &Job) -> bool {
     use FaultKind as F;
     let Some(fault) = job.fault.as_ref().filter(|_| !job.stage.is_end()) else { return false };
     match (&fault.kind, job.stage.kind()) {
-        (F::Budget, _) => true,
+        (F::Budget | F::NotAllowed, _) => true,
         // Before its upload a job asks for nothing but what its source says.
         (F::Asks, StageKind::Probed) => job.due.is_none(),
         // Another key or address may be all that it takes.

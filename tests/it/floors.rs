@@ -5,11 +5,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 17] = [
+const WANTED: [(&str, &str); 21] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
     ("source/manifest/columns", "config/meant"),
+    // What a row may name is said by all sections together.
+    ("source/path_policy", "config/meant"),
+    ("source/path_policy", "config/places"),
+    ("source/path_policy", "config/path_rules"),
+    ("source/manifest/cells", "config/path_rules"),
     ("source/manifest/find", "config/meant"),
     // Which files are lists is said by their endings, in one place.
     ("config/lists", "source/manifest"),
@@ -78,7 +83,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
-        ("store/contract" | "client/contract" | "clock" | "crash", _) | (_, "wire") => 1,
+        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath", _) | (_, "wire") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),
@@ -95,7 +100,7 @@ fn uses(file: &File) -> BTreeSet<String> {
         let mut parts = rest[..end].split("::").filter(|part| !part.is_empty());
         let room = parts.next().unwrap_or_default().to_owned();
         match parts.next() {
-            Some(part) if room != "clock" && room != "daemon" => format!("{room}/{part}"),
+            Some(part) if !["clock", "daemon", "beneath"].contains(&&*room) => format!("{room}/{part}"),
             _ => room,
         }
     };

@@ -1,7 +1,7 @@
 //! How long recordings are: what their headers say against what ffprobe finds.
 
 use crate::support::bed::ffmpeg;
-use scribed::media::decode::probe;
+use scribed::media::decode::{probe, probe_open};
 use scribed::media::length::length;
 use std::fs::File;
 use tempfile::TempDir;
@@ -45,6 +45,20 @@ async fn a_header_says_what_ffprobe_finds() {
         assert!((said.duration - found.duration).abs() < 0.1, "{name}: {said:?} {found:?}");
         // No less is put by in a budget than what is there.
         assert!(said.duration > 2.0, "{name}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_program_is_given_the_open_file_and_not_its_path() {
+    let folder = TempDir::new().unwrap();
+    for (name, how, _) in MADE {
+        let path = folder.path().join(name);
+        let tone = ["-f", "lavfi", "-i", "sine=duration=2.05:sample_rate=48000"];
+        ffmpeg(tone.into_iter().chain(how.iter().copied()), &path);
+        let (by_path, file) = (probe(&path).await.unwrap(), File::open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "another file").unwrap();
+        assert_eq!(probe_open(file).await.unwrap(), by_path, "{name}");
     }
 }
 

@@ -41,6 +41,7 @@ mod ledger;
 mod lengths;
 #[path = "../support/librivox.rs"]
 mod librivox;
+mod links;
 mod list_scans;
 mod list_trust;
 mod lists;
@@ -65,6 +66,7 @@ mod remote;
 mod renamed;
 mod replaced;
 mod results;
+mod roots;
 mod samples;
 mod saves;
 mod secrets;

@@ -12,6 +12,7 @@ use crate::sim::service::{End, Record};
 use crate::sim::store::SimStore;
 use crate::sim::world::{World, key};
 use reqwest::Url;
+use scribed::beneath::RootedPath;
 use scribed::clock::{Clock, Steady};
 use scribed::config::meant::{self, Config};
 use scribed::config::reading;
@@ -307,7 +308,9 @@ impl Sim {
         let present: Vec<usize> = self.present.lock().unwrap().keys().copied().collect();
         for n in present {
             let file = &self.plan.files[n];
-            let Ok(Look::File(stamp)) = look(&self.path(file), self.mount(file).disk_at(&key(file).path)) else {
+            let Ok(Look::File(stamp)) =
+                look(&RootedPath::whole(&self.path(file)), self.mount(file).disk_at(&key(file).path))
+            else {
                 continue;
             };
             let now = self.world.clock.now();

@@ -15,11 +15,12 @@ use crate::domain::stage::{Audio, StageKind};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::lists::keys::{Given, Name, Plain, plain};
 use crate::pipeline::lists::repeats::{Repeats, recording};
-use crate::pipeline::lists::rows::{Item, gather, items, looked, sight};
+use crate::pipeline::lists::rows::{Item, gather, items, looked, looked_by, sight};
 use crate::source::manifest::columns::announced;
 use crate::source::manifest::find::{Lists, find, taken_words};
 use crate::source::manifest::record::{Form, RowError, all_wrong};
 use crate::source::mount::Mount;
+use crate::source::path_policy::Denied;
 use crate::source::stamp::Look;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -48,10 +49,10 @@ impl Planner<'_> {
             let (theirs, of) = (Arc::clone(mount), manifest.clone());
             let (repeats, seen) = blocking(move || {
                 let mut seen = Vec::new();
-                let gathered = gather(&theirs, &of, stamp, &mut |row| match looked(&theirs, row) {
-                    Some(Ok(Look::File(stamp))) => seen.push(stamp.size),
+                let gathered = gather(&theirs, &of, stamp, &mut |row, policy| match looked_by(policy, &theirs, row) {
+                    Ok(Some(Ok(Look::File(stamp)))) => seen.push(stamp.size),
                     // What only the service reads counts, and is like nothing here.
-                    None => seen.push(0),
+                    Ok(None) => seen.push(0),
                     _ => {}
                 });
                 (gathered.map(|(_, repeats)| Arc::new(repeats)), seen)
@@ -181,6 +182,14 @@ impl Planner<'_> {
         Ok(self.say(&Named { source, path: String::new(), place }, "wrong", &words)?)
     }
 
+    fn not_allowed(&mut self, source: &Source, row: &Row, denied: &Denied, listed: &mut Listed) -> Result<(), Failure> {
+        listed.held += 1;
+        let words = denied.words(source);
+        self.sum.add(&Forecast::NotAllowed);
+        self.sum.lists.mend(listed, row.number, &format!("row {} {words}", row.number));
+        Ok(self.say(&named_row(source, row), "not allowed", &words)?)
+    }
+
     /// Those of which something would be sent; the others are counted.
     async fn weighed(
         &mut self,
@@ -192,9 +201,14 @@ impl Planner<'_> {
         for (key, item, known) in named {
             let (stamp, announced) = (item.seen().unwrap_or_default(), announced(&item.record));
             let Ok(row) = item.order else { continue };
+            let allowed = item.denied.is_none();
             // Also where it has no job yet: it may have one a moment later.
             self.counted_rows.insert(key.tag().0);
-            let forecast = forecast_row(known.job.as_ref(), &row, item.looked.as_ref());
+            let forecast = forecast_row(known.job.as_ref(), &row, item.looked.as_ref(), allowed);
+            if let (Forecast::NotAllowed, Some(denied)) = (&forecast, &item.denied) {
+                self.not_allowed(mount.source(), &row, denied, listed)?;
+                continue;
+            }
             let is_on_its_way = forecast == Forecast::OnTheWay;
             let bought_before = known.job.as_ref().is_some_and(|job| !job.outputs.is_empty());
             let candidate = Candidate {
@@ -246,10 +260,11 @@ impl Planner<'_> {
         let Some(row) = job.row.clone() else { return Ok(()) };
         let (theirs, of) = (Arc::clone(mount), row.clone());
         let looked = blocking(move || looked(&theirs, &of)).await;
+        let (allowed, looked) = (looked.is_ok(), looked.ok().flatten());
         let candidate = Candidate {
             key: job.key.clone(),
             stamp: sight(looked.as_ref()).stamp().unwrap_or_default(),
-            forecast: forecast_row(Some(&job), &row, looked.as_ref()),
+            forecast: forecast_row(Some(&job), &row, looked.as_ref(), allowed),
             alike: false,
             follows: job.stage.kind() == StageKind::Following,
             announced: row.billed.map(|millis| Audio { millis, channels: 1, billed: None }),

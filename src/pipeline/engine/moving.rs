@@ -7,6 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::pick::Pick;
 use crate::domain::stage::{Event, Stage, StageKind};
+use crate::pipeline::blocking::blocking;
 use crate::pipeline::in_progress::Work;
 use crate::pipeline::outcome::{Outcome, Stop};
 use crate::pipeline::purse::Rest;
@@ -14,6 +15,7 @@ use crate::pipeline::settle::folder_away;
 use crate::pipeline::submit::{Doors, Submission};
 use crate::pipeline::{follow, probe, remaking, remote, settle, submit, upload, wait, write};
 use crate::source::mount::{Away, Mount};
+use crate::source::path_policy;
 use crate::source::place::{Recording, recording};
 use crate::store::contract::{Claimed, Lease, StoreError};
 use std::sync::Arc;
@@ -87,16 +89,23 @@ impl Engine {
         let outcome = match &job.stage {
             Stage::Found => {
                 let mount = parts.mount(job)?;
-                self.in_folder(mount, settle::run(mount, store, clock, job)).await?
+                let settling = async {
+                    Self::row_is_allowed(parts, mount, job).await?;
+                    settle::run(mount, store, clock, job).await
+                };
+                self.in_folder(mount, settling).await?
             }
             Stage::Settled => {
                 let (mount, service) = (parts.mount(job)?, &client.identity().service);
-                let probing = probe::run(store, service, params, mount, clock, job);
+                let probing = async {
+                    Self::row_is_allowed(parts, mount, job).await?;
+                    probe::run(store, service, params, mount, clock, job).await
+                };
                 self.watched(parts, mount, (job, Work::Probe), probing).await?
             }
             Stage::Probed { params, content } => {
                 let (mount, known) = (parts.mount(job)?, (*params, *content));
-                Self::stays_here(parts, mount, job)?;
+                self.may_be_sent(parts, mount, job).await?;
                 if let (Recording::Remote(_), Some(content)) = (recording(mount.source(), job), content) {
                     let reserving = self.reserved(parts, mount, lease, (job, None));
                     let known = (*params, *content);
@@ -108,11 +117,13 @@ impl Engine {
             }
             Stage::Uploaded { order, upload, .. } => {
                 let mount = parts.mount(job)?;
-                // It was uploaded before its source was kept here.
-                if Self::stays_here(parts, mount, job).is_err() {
-                    return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost).into()));
+                match self.may_be_sent(parts, mount, job).await {
+                    // It was uploaded before its source was kept here, or its row was not allowed.
+                    Err(fault) if matches!(fault.kind, FaultKind::Asks | FaultKind::NotAllowed) => {
+                        return Ok(Moved::Outcome(Outcome::Step(Event::UploadLost).into()));
+                    }
+                    may => may?,
                 }
-                mount.there().await.map_err(|away| folder_away(&away, clock.now()))?;
                 let callbacks = parts.callbacks.as_ref();
                 let doors = Doors { store, client, clock, params, purse, callbacks, folders: &writing.folders };
                 let on_its_way = self.on_its_way(job.id);
@@ -238,8 +249,31 @@ impl Engine {
         self.in_folder(mount, working).await
     }
 
-    /// The last wall before anything is sent: what a source keeps here goes to no service elsewhere,
-    /// whatever else is configured.
+    /// The last check before anything is sent, whatever the job was taken in for: what a source keeps here goes to no
+    /// service elsewhere, by whatever name it is called, and nothing goes that a row may not name.
+    async fn may_be_sent(&self, parts: &Parts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        Self::stays_here(parts, mount, job)?;
+        let away = |away: Away| folder_away(&away, parts.clock.now());
+        mount.there().await.map_err(away)?;
+        tokio::select! {
+            biased;
+            allowed = Self::is_allowed(parts, mount, job) => allowed,
+            lost = mount.lost() => Err(away(lost)),
+        }
+    }
+
+    /// Nothing of what a row may not name is looked at.
+    async fn row_is_allowed(parts: &Parts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        if job.row.is_none() { Ok(()) } else { Self::is_allowed(parts, mount, job).await }
+    }
+
+    async fn is_allowed(parts: &Parts, mount: &Arc<Mount>, job: &Job) -> Result<(), Fault> {
+        let (source, of, elsewhere) = (Arc::clone(mount.source()), job.clone(), !parts.client.identity().is_own);
+        let judged = blocking(move || path_policy::of_job(&source, &of, elsewhere)).await;
+        judged.map_err(|denied| denied.fault(mount.source(), job, parts.clock.now()))
+    }
+
+    /// What a source keeps here goes to no service elsewhere.
     fn stays_here(parts: &Parts, mount: &Mount, job: &Job) -> Result<(), Fault> {
         let (source, identity) = (mount.source(), parts.client.identity());
         if source.local_only && matches!(recording(source, job), Recording::Remote(_)) {

@@ -7,6 +7,7 @@ use crate::source::manifest::columns::{Terms, names, order};
 use crate::source::manifest::find::{RECEIPT, find, read};
 use crate::source::manifest::record::RowError;
 use crate::source::mount::Mount;
+use crate::source::path_policy::Policy;
 use crate::source::place::full_path;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
@@ -75,7 +76,7 @@ pub fn naming(mount: &Mount, asked: &Asked) -> Vec<Naming> {
 
 fn in_one(mount: &Mount, manifest: &RelPath, stamp: Stamp, asked: &Asked) -> Vec<Naming> {
     let source = mount.source();
-    let (terms, mut found) = (Terms { source, manifest }, Vec::new());
+    let (terms, mut found) = (Terms { source, manifest, policy: &Policy::new(source) }, Vec::new());
     let whole = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
         if names(&record, &terms).is_some_and(|media| asked.is(&source.folder, &media)) {
             let order = match (order(&record, &terms), wrong) {

@@ -10,9 +10,11 @@ use crate::domain::job::{Job, JobKey, Stamp};
 use crate::domain::names::{JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia, Sight};
+use crate::domain::standing::is_bought;
 use crate::pipeline::blocking::{blocking, joined};
 use crate::pipeline::chosen::Chosen;
 use crate::source::manifest::record::{Form, RowError};
+use crate::source::path_policy::Denied;
 use crate::store::contract::{Admission, StoreError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -106,7 +108,7 @@ impl Lists {
 
     async fn gather(self: &Arc<Self>, manifest: &RelPath, stamp: Stamp) -> Result<Gathered, String> {
         let (lists, manifest) = (Arc::clone(self), manifest.clone());
-        let gathered = blocking(move || gather(&lists.mount, &manifest, stamp, &mut |_| {})).await;
+        let gathered = blocking(move || gather(&lists.mount, &manifest, stamp, &mut |_, _| {})).await;
         gathered.map(|(form, repeats)| (form, Arc::new(repeats)))
     }
 
@@ -126,6 +128,7 @@ impl Lists {
         let reading = tokio::task::spawn_blocking(move || lists.read_rows(&of, stamp, &to));
         let mut draft = Draft::begin(self, manifest, form);
         let (mut sum, mut given, mut portion) = (Sum::default(), Given::default(), Vec::new());
+        let mut held = 0;
         while items.recv_many(&mut portion, PORTION).await > 0 {
             for item in portion.drain(..) {
                 let answer = self.take(doors, &item, repeats, &mut given, admitted).await?;
@@ -135,6 +138,12 @@ impl Lists {
                     && sum.wrong <= TOLD
                 {
                     self.tell_wrong(manifest, wrong);
+                }
+                if let (Some(denied), Ok(row)) = (&item.denied, &item.order) {
+                    held += 1;
+                    if tells && held <= TOLD {
+                        self.tell_held(manifest, row, denied);
+                    }
                 }
                 draft.push(&item.record, &answer);
             }
@@ -154,6 +163,12 @@ impl Lists {
         for reason in wrong {
             tracing::warn!(%source, %manifest, row = reason.row, %reason, "a row orders nothing; the others go on");
         }
+    }
+
+    fn tell_held(&self, manifest: &RelPath, row: &Row, denied: &Denied) {
+        let source = self.mount.source();
+        let (name, number, reason) = (&source.name, row.number, denied.words(source));
+        tracing::warn!(source = %name, %manifest, row = number, %reason, "a row waits for a setting in jobs.toml; the others go on");
     }
 
     fn read_rows(&self, manifest: &RelPath, stamp: Stamp, to: &mpsc::Sender<Item>) -> Result<Form, String> {
@@ -192,7 +207,7 @@ impl Lists {
                 Some(job) => return Ok(self.of_job(job, item)),
             }
         }
-        let sight = sight(item.looked.as_ref());
+        let sight = if item.denied.is_some() { Sight::Unknown } else { sight(item.looked.as_ref()) };
         let (now, due) = self.first_look(doors, sight);
         let admission = doors.store.admit_row(&key, row, sight, now, due).await?;
         let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
@@ -200,7 +215,23 @@ impl Lists {
             *admitted += 1;
             (doors.admitted)();
         }
+        if matches!(admission, Admission::Known(_)) {
+            self.judged_anew(doors, id, item).await?;
+        }
         self.answer(doors, id, item).await
+    }
+
+    /// What was not allowed and is now, or the other way round, is looked at again: the configuration may be another
+    /// one, or a link.
+    async fn judged_anew(&self, doors: Doors<'_>, id: JobId, item: &Item) -> Result<(), StoreError> {
+        let Some(job) = doors.store.job(id).await?.filter(|job| !is_bought(job.stage.kind())) else { return Ok(()) };
+        let kind = job.fault.as_ref().map(|fault| &fault.kind);
+        // A look by a person's word would be that a file is whole.
+        if kind != Some(&FaultKind::Held) && (kind == Some(&FaultKind::NotAllowed)) != item.denied.is_some() {
+            doors.store.look_again(id, doors.clock.now()).await?;
+            (doors.admitted)();
+        }
+        Ok(())
     }
 
     fn first_look(&self, doors: Doors<'_>, seen: Sight) -> (Timestamp, Timestamp) {
@@ -225,7 +256,8 @@ impl Lists {
     fn of_job<'i>(&self, job: Job, item: &Item) -> Answer<'i> {
         let is_file = item.order.as_ref().is_ok_and(|row| matches!(row.media, RowMedia::File(_)));
         let waits = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
-        let awaited = !job.stage.is_end() && is_file && (waits || item.seen().is_none());
+        let is_missed = waits || item.seen().is_none() && item.denied.is_none();
+        let awaited = !job.stage.is_end() && is_file && is_missed;
         Answer::Job(Box::new(job), awaited)
     }
 }

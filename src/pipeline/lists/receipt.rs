@@ -1,6 +1,7 @@
 //! The receipt of a manifest: every row back, with what became of it. It appears whole or not at all.
 
 use super::Lists;
+use crate::beneath::access_of;
 use crate::domain::charge::State;
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
@@ -11,7 +12,7 @@ use crate::output::table::{Keeper, Piece, write_table};
 use crate::pipeline::blocking::joined;
 use crate::source::manifest::find::RECEIPT;
 use crate::source::manifest::record::{Form, OURS, Record, RowError, all_wrong, plain};
-use crate::source::place::{full_path, outputs_beside};
+use crate::source::place::{below, full_path, outputs_beside};
 use crate::wire::iso;
 use std::ffi::OsString;
 use std::io;
@@ -177,12 +178,11 @@ impl Draft {
     /// From the manifest's folder where they lie below it.
     fn outputs(&self, job: &Job) -> String {
         let source = self.lists.mount.source();
-        let beside = outputs_beside(source, job);
-        let folder = beside.parent().unwrap_or(Path::new(""));
+        let folder = outputs_beside(source, job).parent().full();
         let manifest = full_path(&source.folder, &self.manifest);
         let from = manifest.parent().unwrap_or(Path::new(""));
         let each = job.outputs.iter().map(|output| {
-            let path = full_path(folder, &output.name);
+            let path = full_path(&folder, &output.name);
             RelPath::new(path.strip_prefix(from).unwrap_or(&path).as_os_str().as_bytes()).lossy().into_owned()
         });
         each.collect::<Vec<_>>().join(" | ")
@@ -191,8 +191,8 @@ impl Draft {
 
 impl Lists {
     fn write(&self, manifest: &RelPath, mut pieces: mpsc::Receiver<Piece>) -> Result<Option<OsString>, PlaceError> {
-        let path = full_path(&self.mount.source().folder, manifest);
-        let (folder, name) = (path.parent().unwrap_or(Path::new(".")), path.file_name().unwrap_or_default());
+        let path = below(&self.mount.source().folder, manifest);
+        let (folder, name) = (path.parent(), path.file_name());
         let numbered = (2..=NAMES).map(|number| format!("{RECEIPT}{number}.csv"));
         let ends = std::iter::once(format!("{RECEIPT}csv")).chain(numbered);
         let names: Vec<OsString> =
@@ -201,7 +201,8 @@ impl Lists {
         let announce = |hash: Hash| -> io::Result<()> { self.announce(manifest, hash) };
         let is_right = || self.mount.there_blocking().is_ok();
         let keeper = Keeper { is_right: &is_right, names: &names, is_ours: &is_ours, announce: &announce };
-        write_table(folder, &keeper, || pieces.blocking_recv().unwrap_or(Piece::GivenUp))
+        // Whoever may read the list may read its receipt.
+        write_table(&folder, access_of(&path).ok(), &keeper, || pieces.blocking_recv().unwrap_or(Piece::GivenUp))
     }
 }
 

@@ -2,15 +2,17 @@
 //! takes them in and for whoever only counts or explains them.
 
 use super::repeats::{Gathering, Repeats};
+use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia, Sight};
 use crate::source::disk::Disk;
-use crate::source::manifest::columns::{Terms, order};
+use crate::source::manifest::columns::{Terms, of_media, order};
 use crate::source::manifest::find::read;
 use crate::source::manifest::record::{Form, Record, RowError};
 use crate::source::mount::Mount;
-use crate::source::place::full_path;
+use crate::source::path_policy::{Denied, Policy};
+use crate::source::place::named_by_row;
 use crate::source::stamp::{Look, look};
 use std::io;
 use std::ops::ControlFlow;
@@ -23,8 +25,11 @@ pub struct Item {
     pub record: Record,
     /// What it orders, or everything that is wrong with it.
     pub order: Result<Row, Vec<RowError>>,
-    /// What stands where its file should be; `None` where it names none, or nothing that can be understood.
+    /// What stands where its file should be; `None` where it names none, nothing that can be understood, or what it may
+    /// not name.
     pub looked: Option<io::Result<Look>>,
+    /// Why nothing is done about it before the configuration is another.
+    pub denied: Option<Denied>,
 }
 
 impl Item {
@@ -44,7 +49,7 @@ pub fn sight(looked: Option<&io::Result<Look>>) -> Sight {
 }
 
 /// Reads a manifest that looks like `stamp` once before anything of it is believed: half a file orders nothing.
-/// `on_row` is told of each row that orders something. Blocks.
+/// `on_row` is told of each row that orders something, and what rows may name. Blocks.
 ///
 /// # Errors
 /// In words, why nothing of it can be believed.
@@ -52,14 +57,15 @@ pub fn gather(
     mount: &Mount,
     manifest: &RelPath,
     stamp: Stamp,
-    on_row: &mut dyn FnMut(&Row),
+    on_row: &mut dyn FnMut(&Row, &Policy<'_>),
 ) -> Result<(Form, Repeats), String> {
     let (mut gathering, source) = (Gathering::default(), mount.source());
-    let terms = Terms { source, manifest };
+    let policy = Policy::new(source);
+    let terms = Terms { source, manifest, policy: &policy };
     let form = read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, _| {
         if let Ok(row) = order(&record, &terms) {
             gathering.add(&row);
-            on_row(&row);
+            on_row(&row, &policy);
         }
         ControlFlow::Continue(())
     })?;
@@ -77,7 +83,8 @@ pub fn items(
     on_item: &mut dyn FnMut(Item) -> ControlFlow<()>,
 ) -> Result<Form, String> {
     let source = mount.source();
-    let terms = Terms { source, manifest };
+    let policy = Policy::new(source);
+    let terms = Terms { source, manifest, policy: &policy };
     read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
         let order = match (order(&record, &terms), wrong) {
             (Ok(row), None) => Ok(row),
@@ -85,20 +92,44 @@ pub fn items(
             (Err(_), Some(wrong)) if record.cells.is_empty() => Err(vec![wrong]),
             (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
         };
-        let looked = order.as_ref().ok().and_then(|row| looked(mount, row));
-        on_item(Item { record, order, looked })
+        on_item(match order.map(|row| (looked_by(&policy, mount, &row), row)) {
+            Ok((Ok(looked), row)) => Item { record, order: Ok(row), looked, denied: None },
+            Ok((Err(Denied::Refused(words)), _)) => {
+                Item { order: Err(vec![of_media(&record, words)]), record, looked: None, denied: None }
+            }
+            Ok((Err(denied), row)) => Item { record, order: Ok(row), looked: None, denied: Some(denied) },
+            Err(wrong) => Item { record, order: Err(wrong), looked: None, denied: None },
+        })
     })
 }
 
-/// What stands where the file of a row should be. Blocks.
-pub fn looked(mount: &Mount, row: &Row) -> Option<io::Result<Look>> {
+/// What stands where the file of a row should be; `None` for what the service fetches.
+pub type Looked = Option<io::Result<Look>>;
+
+/// What stands where the file of a row should be, where the row may name it. Blocks.
+///
+/// # Errors
+/// Why it may not; nothing is looked at then.
+pub fn looked(mount: &Mount, row: &Row) -> Result<Looked, Denied> {
+    looked_by(&Policy::new(mount.source()), mount, row)
+}
+
+/// As [`looked`], for many rows of one source. Blocks.
+///
+/// # Errors
+/// As [`looked`].
+pub fn looked_by(policy: &Policy<'_>, mount: &Mount, row: &Row) -> Result<Looked, Denied> {
+    policy.row(row).map(|()| look_at(mount, row))
+}
+
+fn look_at(mount: &Mount, row: &Row) -> Looked {
     let RowMedia::File(path) = &row.media else { return None };
-    let path = full_path(&mount.source().folder, path);
+    let path = named_by_row(mount.source(), path);
     Some(look(&path, disk_of(mount, &path)))
 }
 
 /// As [`Mount::disk_of`] has it for the row's job.
-fn disk_of(mount: &Mount, path: &Path) -> Disk {
-    let below = path.strip_prefix(&mount.source().folder).unwrap_or(Path::new(""));
+fn disk_of(mount: &Mount, path: &RootedPath) -> Disk {
+    let below = path.below_root(&mount.source().folder).unwrap_or(Path::new(""));
     mount.disk_at(&RelPath::new(below.as_os_str().as_bytes()))
 }

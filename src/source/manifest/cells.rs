@@ -1,14 +1,16 @@
 //! What single cells of a manifest mean. Each error stands after the name of its column.
 
+use crate::config::path_rules::flat;
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::domain::path::RelPath;
-use crate::domain::remote::RemoteUrl;
+use crate::domain::remote::{RemoteUrl, decoded};
 use crate::domain::row::OutputPlace;
 use crate::source::choice::LONGEST_PATH;
 use crate::wire::languages::LANGUAGES;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 type Read<T> = Result<T, String>;
@@ -43,18 +45,46 @@ fn below(cell: &[u8], root: &Path, manifest: &RelPath) -> Read<RelPath> {
     Ok(RelPath::new(path.as_os_str().as_bytes()))
 }
 
-/// Without `.` and `..`, as it is written: links are not resolved.
-fn flat(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut flat, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                flat.pop();
-            }
-            part => flat.push(part),
-        }
-        flat
-    })
+/// How a cell says where its recording lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named<'c> {
+    /// By a path.
+    Path(Cow<'c, [u8]>),
+    /// By an address that the service fetches.
+    Url,
+}
+
+/// Tells paths from addresses. `in_url`: the column is one for addresses.
+pub fn named(cell: &[u8], in_url: bool) -> Read<Named<'_>> {
+    let starts = |scheme: &[u8]| cell.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    if starts(b"file://") {
+        return of_file_url(cell).map(|path| Named::Path(Cow::Owned(path)));
+    }
+    if in_url || starts(b"http://") || starts(b"https://") {
+        return Ok(Named::Url);
+    }
+    let scheme = cell.windows(3).position(|three| three == b"://").map(|end| &cell[..end]);
+    let is_scheme = |text: &[u8]| {
+        text.first().is_some_and(u8::is_ascii_alphabetic)
+            && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+    };
+    match scheme.filter(|scheme| is_scheme(scheme)) {
+        None => Ok(Named::Path(Cow::Borrowed(cell))),
+        Some(scheme) => Err(format!(
+            "is an address by `{}`, which nobody here can fetch: write http://, https://, file:// or a path",
+            String::from_utf8_lossy(scheme)
+        )),
+    }
+}
+
+/// The path of `file:///srv/a%20b.wav`, or of `file://localhost/…`.
+fn of_file_url(cell: &[u8]) -> Read<Vec<u8>> {
+    let rest = &cell[b"file://".len()..];
+    let path = rest.iter().position(|byte| *byte == b'/').map(|at| rest.split_at(at));
+    match path {
+        Some((host, path)) if host.is_empty() || host.eq_ignore_ascii_case(b"localhost") => Ok(decoded(path)),
+        _ => Err("names a file of another machine, or none: write file:///FOLDER/FILE, or the path".to_owned()),
+    }
 }
 
 /// An address that the service fetches.
@@ -149,6 +179,20 @@ mod tests {
         assert!(file(r"C:\talks\a.wav").unwrap_err().contains("write /"));
         assert!(file("C:/talks/a.wav").unwrap_err().contains("drive"));
         assert!(file("talks/").unwrap_err().contains("folder"));
+    }
+
+    #[test]
+    fn addresses_of_files_are_paths_and_odd_ones_are_told() {
+        let path = |cell: &str| named(cell.as_bytes(), false).map(|named| format!("{named:?}"));
+        let bytes = |path: &str| format!("{:?}", Named::Path(Cow::Borrowed(path.as_bytes())));
+        assert_eq!(path("FILE:///srv/a%20b.wav"), Ok(bytes("/srv/a b.wav")));
+        assert_eq!(path("file://localhost/a.wav"), Ok(bytes("/a.wav")));
+        assert_eq!(path("a: b://c.wav"), Ok(bytes("a: b://c.wav")));
+        assert_eq!(path("HTTPS://h/a"), Ok("Url".to_owned()));
+        for odd in ["ftp://h/a", "s3://b/a", "file://h/a", "file://", "view-source+x://a"] {
+            assert!(path(odd).unwrap_err().contains("file://"), "{odd}");
+        }
+        assert_eq!(named(b"ftp://h/a", true), Ok(Named::Url), "that of a column for addresses is told as such");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! What the cells of one row say: its order, or all that is wrong with it at once.
 
-use super::cells::{channels, checksum, duration, file, languages, output, priority, url, words};
+use super::cells::{Named, channels, checksum, duration, file, languages, named, output, priority, url, words};
 use super::record::{OURS, Record, RowError, plain};
 use crate::config::meant::Source;
 use crate::domain::checksum::Algorithm;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia};
 use crate::domain::stage::Audio;
+use crate::source::path_policy::{Denied, Policy};
 use std::collections::BTreeMap;
 
 /// What the rows of one manifest are read for.
@@ -15,6 +16,8 @@ pub struct Terms<'a> {
     pub source: &'a Source,
     /// The manifest, below its source's folder.
     pub manifest: &'a RelPath,
+    /// What they may name.
+    pub policy: &'a Policy<'a>,
 }
 
 /// A free column is at most so long, in bytes: it is kept with its job.
@@ -26,7 +29,7 @@ const LONGEST_CELL: usize = 8 << 10;
 /// Everything that is wrong with it; never empty.
 pub fn order(record: &Record, terms: &Terms<'_>) -> Result<Row, Vec<RowError>> {
     let mut reader = Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() };
-    let media = reader.media();
+    let media = reader.media().and_then(|(column, media)| reader.may_be_named(column, media));
     let mut row = Row::bare(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
     reader.settings(&mut row);
     row.columns = std::mem::take(&mut reader.columns);
@@ -36,7 +39,16 @@ pub fn order(record: &Record, terms: &Terms<'_>) -> Result<Row, Vec<RowError>> {
 
 /// The recording that a row names, whatever else is wrong with it; `None` where it names none.
 pub fn names(record: &Record, terms: &Terms<'_>) -> Option<RowMedia> {
-    Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() }.media()
+    Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() }.media().map(|(_, media)| media)
+}
+
+/// What is wrong with the recording that a row names.
+pub fn of_media(record: &Record, what: String) -> RowError {
+    let is_named = |(column, cell): &&(std::sync::Arc<str>, Vec<u8>)| {
+        [&FILE[..], &URL].concat().contains(&plain(column).as_str()) && !cell.trim_ascii().is_empty()
+    };
+    let column = record.cells.iter().find(is_named).map(|(column, _)| column.to_string());
+    RowError { row: record.number, column, what }
 }
 
 /// How long the recording is by its row's word.
@@ -62,8 +74,8 @@ const FILE: [&str; 3] = ["file", "path", "filename"];
 const URL: [&str; 2] = ["url", "audio_url"];
 
 impl<'r> Reader<'r> {
-    /// The recording: `None` where that is wrong, which is told.
-    fn media(&mut self) -> Option<RowMedia> {
+    /// The recording and its column: `None` where that is wrong, which is told.
+    fn media(&mut self) -> Option<(&'r str, RowMedia)> {
         let (at_file, at_url) = (self.first(&FILE), self.first(&URL));
         match (at_file, at_url) {
             (None, None) => {
@@ -80,11 +92,22 @@ impl<'r> Reader<'r> {
                 None
             }
             (Some((column, cell)), None) | (None, Some((column, cell))) => {
-                let is_url = at_url.is_some() || cell.starts_with(b"http://") || cell.starts_with(b"https://");
-                let read = if is_url { self.remote(cell) } else { self.local(cell) };
-                self.noted(column, read)
+                let read = named(cell, at_url.is_some()).and_then(|named| match named {
+                    Named::Path(path) => self.local(&path),
+                    Named::Url => self.remote(cell),
+                });
+                self.noted(column, read).map(|media| (column, media))
             }
         }
+    }
+
+    /// `None` where no setting allows it, which is told.
+    fn may_be_named(&mut self, column: &str, media: RowMedia) -> Option<RowMedia> {
+        let judged = match &media {
+            RowMedia::File(path) => self.terms.policy.named(path),
+            RowMedia::Url(_) => Ok(()),
+        };
+        self.noted(column, refused(judged)).map(|()| media)
     }
 
     fn local(&self, cell: &[u8]) -> Result<RowMedia, String> {
@@ -117,7 +140,8 @@ impl<'r> Reader<'r> {
                 "vocabulary" => row.vocabulary = self.noted(column, words(text)).unwrap_or_default(),
                 "output" => {
                     let place = output(text, &self.terms.source.folder, self.terms.manifest);
-                    row.output = self.noted(column, place);
+                    let judged = |place| refused(self.terms.policy.outputs(&place)).map(|()| place);
+                    row.output = self.noted(column, place.and_then(judged));
                 }
                 "priority" => row.priority = self.noted(column, priority(text)).unwrap_or_default(),
                 "duration" => seconds = self.noted(column, duration(text)),
@@ -182,6 +206,14 @@ impl<'r> Reader<'r> {
     }
 }
 
+/// What waits for another configuration is right as it is.
+fn refused(judged: Result<(), Denied>) -> Result<(), String> {
+    match judged {
+        Err(Denied::Refused(words)) => Err(words),
+        Err(Denied::Held(_)) | Ok(()) => Ok(()),
+    }
+}
+
 fn utf8(cell: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(cell).map_err(|_| "is not UTF-8: save the table as \"CSV UTF-8\"".to_owned())
 }
@@ -201,7 +233,7 @@ mod tests {
 
     fn read(source: &Source, cells: &[(&str, &str)]) -> Result<Row, Vec<String>> {
         let cells = cells.iter().map(|(name, cell)| (Arc::from(*name), cell.as_bytes().to_vec())).collect();
-        let terms = Terms { source, manifest: &RelPath::new("2024/may.csv") };
+        let terms = Terms { source, manifest: &RelPath::new("2024/may.csv"), policy: &Policy::new(source) };
         let wrong = |wrong: Vec<RowError>| wrong.iter().map(ToString::to_string).collect();
         order(&Record { number: 7, cells }, &terms).map_err(wrong)
     }

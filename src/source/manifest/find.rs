@@ -4,6 +4,7 @@ use super::kind::{Kind, kind};
 use super::objects::{read_lines, read_list};
 use super::record::Form;
 use super::table::{self, OnRow};
+use crate::beneath::RootedPath;
 use crate::config::meant::{Manifests, Source};
 use crate::domain::job::Stamp;
 use crate::domain::names::SourceName;
@@ -11,12 +12,12 @@ use crate::domain::path::RelPath;
 use crate::source::disk::Disk;
 use crate::source::ignore::{ignored, is_leftover};
 use crate::source::ours::json_is_ours;
-use crate::source::place::full_path;
+use crate::source::place::below;
 use crate::source::stamp::open;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use walkdir::{DirEntry, WalkDir};
 
 /// What stands before the number and the ending of a receipt: `2024.csv.receipt.csv`, `2024.csv.receipt.2.csv`.
@@ -32,7 +33,7 @@ pub struct Lists {
     /// What could not be looked at, in words.
     pub troubles: Vec<String>,
     /// Folders in which a killed process left a receipt half-written.
-    pub leftovers: BTreeSet<PathBuf>,
+    pub leftovers: BTreeSet<RootedPath>,
 }
 
 impl Lists {
@@ -61,13 +62,14 @@ pub fn find(source: &Source, manifests: &Manifests, disk: Disk) -> Lists {
     for entry in walk.into_iter().filter_entry(goes_on) {
         match entry {
             Ok(entry) if is_leftover(entry.file_name()) => {
-                lists.leftovers.extend(entry.path().parent().map(Path::to_owned));
+                lists.leftovers.insert(rooted(source, entry.path()).parent());
             }
             Ok(entry) => {
-                let below = entry.path().strip_prefix(&source.folder).unwrap_or(Path::new(""));
-                if entry.file_type().is_file() && is_manifest(manifests, below) && !is_output(entry.path()) {
-                    match entry.metadata() {
-                        Ok(meta) => lists.add(manifests, below, disk.stamp(&meta)),
+                let path = rooted(source, entry.path());
+                if entry.file_type().is_file() && is_manifest(manifests, path.below()) && !is_output(&path) {
+                    // What was a folder on the way may be a link by now.
+                    match path.stat() {
+                        Ok(stat) => lists.add(manifests, path.below(), disk.stamp_of(&stat)),
                         Err(error) => lists.troubles.push(error.to_string()),
                     }
                 }
@@ -78,6 +80,10 @@ pub fn find(source: &Source, manifests: &Manifests, disk: Disk) -> Lists {
     lists
 }
 
+fn rooted(source: &Source, path: &Path) -> RootedPath {
+    RootedPath::named(&source.folder, path)
+}
+
 /// Whether a path below a source's folder is one of its manifests.
 pub fn is_manifest(manifests: &Manifests, below: &Path) -> bool {
     let name = below.file_name().unwrap_or_default();
@@ -85,8 +91,8 @@ pub fn is_manifest(manifests: &Manifests, below: &Path) -> bool {
 }
 
 /// Whether this is an output of ours, of a recording beside the lists: an object, where lists are lists.
-fn is_output(path: &Path) -> bool {
-    kind(path) == Some(Kind::Json) && json_is_ours(path)
+fn is_output(path: &RootedPath) -> bool {
+    kind(path.below()) == Some(Kind::Json) && json_is_ours(path)
 }
 
 /// Whether this is the name of a receipt, which orders nothing.
@@ -108,7 +114,7 @@ pub fn read(
     expected: Stamp,
     on_row: OnRow<'_>,
 ) -> Result<Form, String> {
-    let path = full_path(&source.folder, manifest);
+    let path = below(&source.folder, manifest);
     let same = || "it changed while it was read; it is read again when it is quiet".to_owned();
     let broken = |error: std::io::Error| format!("it cannot be read: {error}");
     let file = open(&path).map_err(broken)?;
@@ -116,7 +122,7 @@ pub fn read(
         return Err(same());
     }
     let again = file.try_clone().map_err(broken)?;
-    let form = match kind(&path) {
+    let form = match kind(path.below()) {
         Some(Kind::Csv) | None => table::read(file, false, on_row),
         Some(Kind::Tsv) => table::read(file, true, on_row),
         Some(Kind::Json) => read_list(file, on_row),

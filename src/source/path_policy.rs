@@ -1,0 +1,411 @@
+//! Which files a row of a manifest or a command may name, and where outputs may go. The one place that asks the disk for
+//! it; what is decided is in [`crate::config::path_rules`]. A path outside of the roots is judged by its name alone:
+//! whether something is there makes no difference to the answer.
+
+use crate::config::meant::Source;
+use crate::config::path_rules::{Below, Entry, FileId, Located, Place, Rules};
+use crate::config::places::KnownPlaces;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::{SourceName, Timestamp};
+use crate::domain::path::RelPath;
+use crate::domain::row::{OutputPlace, Row, RowMedia};
+use crate::source::place::{full_path, outputs_beside};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Folders that are remembered at most.
+const REMEMBERED: usize = 10_000;
+
+/// A longer line is told without what is allowed already: words of a job are at most 1,000 bytes.
+const LONGEST_LINE: usize = 600;
+
+/// A file below a root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// The file: its root with its links resolved, and behind that no link but perhaps the file itself.
+    pub path: PathBuf,
+    /// The source that keeps it on this machine, where it lies in the folder of one.
+    pub local: Option<SourceName>,
+}
+
+impl Allowed {
+    fn goes(self, elsewhere: bool) -> Result<(), Denied> {
+        match self.local.filter(|_| elsewhere) {
+            Some(local) => Err(Denied::Held(Held::Local(local))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Why nothing is done about a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// Whatever is configured: the row has to be changed. The words stand after its name, or its column's.
+    Refused(String),
+    /// It waits for another configuration.
+    Held(Held),
+}
+
+/// What a path waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Held {
+    /// Its folder is below no root.
+    Outside {
+        /// What it is for: a file, or outputs.
+        what: What,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A link below a root leads to it.
+    Linked {
+        /// What it is for: a file, or outputs.
+        what: What,
+        /// The link.
+        link: PathBuf,
+    },
+    /// It lies in the folder of this source, which is `local_only`, and would go elsewhere.
+    Local(SourceName),
+}
+
+/// What a path is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// A recording.
+    File,
+    /// The outputs of one.
+    Outputs,
+}
+
+/// Judges paths for one source. Where folders lie is asked once.
+pub struct Policy<'s> {
+    source: &'s Source,
+    known: Arc<KnownPlaces>,
+    roots: Vec<Place>,
+    located: RefCell<HashMap<PathBuf, Located>>,
+}
+
+impl<'s> Policy<'s> {
+    /// As the folders of all sources lie now. Blocks.
+    pub fn new(source: &'s Source) -> Self {
+        let known = source.places.known();
+        Self { roots: known.of(&source.roots), source, known, located: RefCell::default() }
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { roots: &self.roots, own: &self.known.own, local: &self.known.local }
+    }
+
+    /// What a row's job may do. Blocks.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn row(&self, row: &Row) -> Result<(), Denied> {
+        self.row_for(row, self.source.places.is_elsewhere(&self.source.service))
+    }
+
+    /// The same for a service that is `elsewhere`, or is not.
+    fn row_for(&self, row: &Row, elsewhere: bool) -> Result<(), Denied> {
+        if let RowMedia::File(path) = &row.media {
+            self.media(path)?.goes(elsewhere)?;
+        }
+        match &row.output {
+            // By a person's word at the command line.
+            Some(output) if row.is_by_command() => self.not_own(&full_path(&self.source.folder, &output.folder)),
+            Some(output) => self.outputs(output),
+            None => Ok(()),
+        }
+    }
+
+    /// The file that a row names, by its path below the source's folder, or absolute. Blocks.
+    ///
+    /// # Errors
+    /// Why it may not name it.
+    pub fn media(&self, path: &RelPath) -> Result<Allowed, Denied> {
+        let path = full_path(&self.source.folder, path);
+        self.is_media(&path)?;
+        self.file(&path)
+    }
+
+    /// The same without a look at the file itself: by its name and its folder. Blocks.
+    ///
+    /// # Errors
+    /// Why a row may not name it.
+    pub fn named(&self, path: &RelPath) -> Result<(), Denied> {
+        let path = full_path(&self.source.folder, path);
+        self.is_media(&path)?;
+        self.located_file(&path).map(drop)
+    }
+
+    /// Whether a path has the ending of a recording.
+    ///
+    /// # Errors
+    /// What to do if it is one all the same.
+    pub fn is_media(&self, path: &Path) -> Result<(), Denied> {
+        let below = path.strip_prefix(&self.source.folder).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        if self.source.places.is_media(path) || self.source.include.is_match(below) {
+            return Ok(());
+        }
+        let pattern = match (path.extension(), path.file_name()) {
+            (Some(ending), _) => format!("**/*.{}", ending.to_string_lossy()),
+            (None, name) => format!("**/{}", name.unwrap_or_default().to_string_lossy()),
+        };
+        Err(Denied::Refused(format!(
+            "names no audio or video file, by its ending; if it is one, write include = [{}] under the [[source]] {} in \
+             jobs.toml, beside what its `include` says already",
+            quoted(&pattern),
+            quoted(self.source.name.as_str())
+        )))
+    }
+
+    /// A file by its absolute path. Blocks.
+    ///
+    /// # Errors
+    /// Why nothing is done about it.
+    pub fn file(&self, path: &Path) -> Result<Allowed, Denied> {
+        let allowed = self.located_file(path)?;
+        let id = allowed.path.symlink_metadata().ok().map(|meta| id(&meta));
+        match id.is_some_and(|id| self.rules().is_own_id(id)) {
+            true => Err(Denied::Refused(OWN_FILE.to_owned())),
+            false => Ok(allowed),
+        }
+    }
+
+    fn located_file(&self, path: &Path) -> Result<Allowed, Denied> {
+        let own = || Denied::Refused(OWN_FILE.to_owned());
+        if self.rules().is_own(path) {
+            return Err(own());
+        }
+        let (folder, name) = (path.parent().unwrap_or(Path::new("/")), path.file_name().unwrap_or_default());
+        match self.locate(folder) {
+            Located::Own => Err(own()),
+            Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::File, folder })),
+            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::File, link })),
+            Located::Below(Below { folder, local }) => {
+                let path = folder.join(name);
+                if self.rules().is_own(&path) { Err(own()) } else { Ok(Allowed { path, local }) }
+            }
+        }
+    }
+
+    /// Where the outputs of a row go. Blocks.
+    ///
+    /// # Errors
+    /// Why they may not go there.
+    pub fn outputs(&self, output: &OutputPlace) -> Result<(), Denied> {
+        match self.locate(&full_path(&self.source.folder, &output.folder)) {
+            Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
+            Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::Outputs, folder })),
+            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
+            Located::Below(_) => Ok(()),
+        }
+    }
+
+    /// Whether a folder is none of scribed's own, wherever else it lies. Blocks.
+    ///
+    /// # Errors
+    /// That it is.
+    pub fn not_own(&self, folder: &Path) -> Result<(), Denied> {
+        let real = folder.ancestors().find_map(|above| above.canonicalize().ok().map(|real| (above, real)));
+        let real = real.map(|(above, real)| real.join(folder.strip_prefix(above).unwrap_or(Path::new(""))));
+        let ids = real.iter().flat_map(|real| real.ancestors()).filter_map(|above| above.symlink_metadata().ok());
+        let by_id = ids.into_iter().any(|meta| self.rules().is_own_id(id(&meta)));
+        let by_name = [Some(folder), real.as_deref()].into_iter().flatten().any(|path| self.rules().is_own(path));
+        if by_id || by_name { Err(Denied::Refused(OWN_FOLDER.to_owned())) } else { Ok(()) }
+    }
+
+    /// What was bought for a row may be written where it was ordered, but never into what is scribed's own; and what
+    /// was ordered below a root does not leave it by a link that was put there since. Blocks.
+    ///
+    /// # Errors
+    /// Why it is not written.
+    pub fn written(&self, job: &Job) -> Result<(), Denied> {
+        let folder = outputs_beside(self.source, job).parent().full();
+        self.not_own(&folder)?;
+        match self.locate(&folder) {
+            Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
+            Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
+            Located::Outside { .. } | Located::Below(_) => Ok(()),
+        }
+    }
+
+    fn locate(&self, folder: &Path) -> Located {
+        if let Some(located) = self.located.borrow().get(folder) {
+            return located.clone();
+        }
+        let located = self.rules().locate(folder, &mut look);
+        let mut all = self.located.borrow_mut();
+        if all.len() >= REMEMBERED {
+            all.clear();
+        }
+        all.insert(folder.to_owned(), located.clone());
+        located
+    }
+}
+
+const OWN_FILE: &str = "names what is scribed's own (its configuration, a key, its state or its service's data): nothing \
+                        of it is read or sent";
+
+const OWN_FOLDER: &str =
+    "names a folder that is scribed's own (its state, or its service's data): outputs do not go there";
+
+fn look(path: &Path) -> Entry {
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_dir() => Entry::Folder(id(&meta)),
+        Ok(meta) if meta.is_symlink() => Entry::Link,
+        Ok(_) => Entry::Other,
+        Err(_) => Entry::Nothing,
+    }
+}
+
+fn id(meta: &Metadata) -> FileId {
+    FileId { device: meta.dev(), inode: meta.ino() }
+}
+
+impl Denied {
+    /// Behind what names the row: "row 3 of list.csv …".
+    pub fn words(&self, source: &Source) -> String {
+        match self {
+            Self::Refused(words) => words.clone(),
+            Self::Held(held) => held.words(source),
+        }
+    }
+
+    /// What the job of a row, or of a file, waits for.
+    pub fn fault(&self, source: &Source, job: &Job, now: Timestamp) -> Fault {
+        let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), Row::place);
+        Fault::new(FaultKind::NotAllowed, format!("{who} {}", self.words(source)), now)
+    }
+}
+
+impl Held {
+    /// Behind what names the row, with the line that a person may write.
+    pub fn words(&self, source: &Source) -> String {
+        let name = quoted(source.name.as_str());
+        match self {
+            Self::Local(local) => format!(
+                "names a file in the folder of the source {local}, which is `local_only`, and the service `{}` is elsewhere: \
+                 nothing of it is sent. Give the [[source]] {name} a `service` that has no `url`, then `scribed reload`",
+                source.service
+            ),
+            Self::Linked { link, .. } if source.manifests.is_none() => {
+                format!("lies behind the link {}: links are not followed, and nothing of it is sent", link.display())
+            }
+            Self::Outside { folder, .. } if source.manifests.is_none() => {
+                format!("leads out of the folder of its source, to {}: nothing of it is sent", folder.display())
+            }
+            Self::Outside { what, folder } => format!(
+                "names {} outside the folders that this source may use; {}. To allow it, write in jobs.toml under the \
+                 [[source]] {name}: {}; then `scribed reload`",
+                what.named(),
+                what.nothing(),
+                line(source, folder)
+            ),
+            Self::Linked { what, link } => format!(
+                "names {} behind a link: {} is a symbolic link, and links are not followed; {}. Name it by its own path, or, \
+                 to allow what lies behind this link, write in jobs.toml under the [[source]] {name}: {}; then `scribed \
+                 reload`",
+                what.named(),
+                link.display(),
+                what.nothing(),
+                line(source, link)
+            ),
+        }
+    }
+}
+
+impl What {
+    fn named(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::Outputs => "a folder for outputs",
+        }
+    }
+
+    fn nothing(self) -> &'static str {
+        match self {
+            Self::File => "nothing of it is read or sent",
+            Self::Outputs => "nothing is sent for it",
+        }
+    }
+}
+
+/// What allows a folder, beside all that is allowed now.
+fn line(source: &Source, folder: &Path) -> String {
+    // Only text can be written there.
+    let folder = folder.ancestors().find(|above| above.to_str().is_some()).unwrap_or(Path::new("/"));
+    let (stays, folder) = (source.roots.iter().filter(|root| !root.starts_with(folder)), folder.to_owned());
+    let all: Vec<String> = stays.chain([&folder]).map(|path| quoted(&path.to_string_lossy())).collect();
+    let whole = format!("roots = [{}]", all.join(", "));
+    match whole.len() > LONGEST_LINE {
+        true => format!("roots = [{}], and with it all folders that it uses now", quoted(&folder.to_string_lossy())),
+        false => whole,
+    }
+}
+
+/// As TOML writes it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+/// What of a job may be read, and sent to its service, which is `elsewhere` or not. Blocks.
+///
+/// # Errors
+/// Why nothing of it.
+pub fn of_job(source: &Source, job: &Job, elsewhere: bool) -> Result<(), Denied> {
+    if source.bucket.is_some() {
+        return Ok(());
+    }
+    let policy = Policy::new(source);
+    match &job.row {
+        Some(row) => policy.row_for(row, elsewhere),
+        None => policy.file(&full_path(&source.folder, &job.key.path))?.goes(elsewhere),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::reading;
+    fn source(more: &str) -> Source {
+        let text = format!("[[source]]\nname = \"lists\"\nmanifest = \"/srv/lists/*.csv\"\n{more}");
+        reading::parse(Path::new("/etc/scribed/jobs.toml"), &text, &|_| None).unwrap().sources.remove(0)
+    }
+
+    fn judged(source: &Source, path: &str) -> String {
+        match Policy::new(source).media(&RelPath::new(path)) {
+            Ok(allowed) => format!("allowed: {}", allowed.path.display()),
+            Err(denied) => denied.words(source),
+        }
+    }
+
+    #[test]
+    fn the_line_to_write_holds_what_is_allowed_now() {
+        let with = source("[[source]]\nname = \"b\"\nfolder = \"/srv/b\"\nplace = \"/out\"\n");
+        let words = judged(&with, "/mnt/n\"as/a.wav");
+        assert!(words.contains(r#"roots = ["/srv/lists", "/srv/b", "/out", "/mnt/n\"as"]; then"#), "{words}");
+        let words = judged(&source("roots = [\"/srv/a/b\"]"), "/srv/a/x.wav");
+        assert!(words.contains(r#"under the [[source]] "lists": roots = ["/srv/a"]; then"#), "{words}");
+        let odd = RelPath::new(&b"/mnt/\xff/deep/a.wav"[..]);
+        let words = Policy::new(&with).media(&odd).unwrap_err().words(&with);
+        assert!(words.contains(r#""/mnt"]"#), "{words}");
+    }
+
+    #[test]
+    fn endings_say_what_is_a_recording() {
+        let plain = source("");
+        assert_eq!(judged(&plain, "a.WAV"), "allowed: /srv/lists/a.WAV");
+        assert!(judged(&plain, "a.mxf").contains(r#"include = ["**/*.mxf"]"#));
+        assert!(judged(&plain, "/etc/passwd").contains(r#"include = ["**/passwd"]"#));
+        let more = source("include = [\"**/*.mxf\"]");
+        assert_eq!(judged(&more, "deep/a.mxf"), "allowed: /srv/lists/deep/a.mxf");
+        assert_eq!(judged(&more, "a.wav"), "allowed: /srv/lists/a.wav");
+        let of_another = source("[[source]]\nname = \"b\"\nfolder = \"/srv/b\"\ninclude = [\"**/*.mxf\"]\n");
+        assert_eq!(judged(&of_another, "/srv/b/a.mxf"), "allowed: /srv/b/a.mxf");
+        assert!(judged(&of_another, "a.mxf").contains("no audio or video"));
+    }
+}
