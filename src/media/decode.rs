@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::ffmpeg::{Ffmpeg, answer, command, last_line, spawn_error, timed};
 use super::native::Native;
+use super::sandbox::{self, Use};
 use crate::domain::stage::Audio;
 use serde::Deserialize;
 use tokio::sync::mpsc;
@@ -103,11 +104,10 @@ pub enum DecodeError {
 /// no recording, a playlist among them; a file without audio is no error here.
 pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     check_regular(path).await?;
-    let spawned = command("ffprobe", path)
-        .args(["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration,sample_rate"])
-        .args(["-of", "json"])
-        .spawn();
-    let mut child = match spawned {
+    let _permit = sandbox::permit(Use::Look).await?;
+    let mut command = command("ffprobe", path);
+    command.args(["-show_entries", "format=duration,format_name:stream=codec_type,channels,duration,sample_rate"]);
+    let mut child = match sandbox::spawn(command.args(["-of", "json"]), sandbox::LOOK) {
         Ok(child) => child,
         // What can be read without it needs it for nothing.
         Err(error) => return of_native(path).await.ok_or_else(|| spawn_error("ffprobe", error)),
@@ -117,7 +117,10 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     let words = tail.await.unwrap_or_default();
     match answered {
         (status, json) if status.success() => media_of(&json),
-        _ => Err(DecodeError::NotMedia { words }),
+        (status, _) => {
+            let words = sandbox::ended_by_limit(status).map_or(words, ToOwned::to_owned);
+            Err(DecodeError::NotMedia { words })
+        }
     }
 }
 
@@ -165,7 +168,7 @@ impl Decoder {
         let (sound, channels) = match native(path).await {
             // Who counts them otherwise decodes them otherwise.
             Some(native) if native.channels() == channels as usize => (Sound::Native(pump(native)), channels),
-            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels)?)), channels),
+            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
         };
         Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }

@@ -2,6 +2,7 @@
 
 use super::decode::{DecodeError, INACTIVITY, probe};
 use super::ffmpeg::{answer, command, timed};
+use super::sandbox::{self, Use};
 use crate::domain::making::Described;
 use serde::Deserialize;
 use std::path::Path;
@@ -41,10 +42,10 @@ pub async fn describe(path: &Path) -> Result<Described, DecodeError> {
 
 /// Of the first audio track. Whatever goes wrong, the file does not say.
 async fn language(path: &Path) -> Option<String> {
-    let mut child = command("ffprobe", path)
-        .args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"])
-        .spawn()
-        .ok()?;
+    let _permit = sandbox::permit(Use::Look).await.ok()?;
+    let mut command = command("ffprobe", path);
+    command.args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"]);
+    let mut child = sandbox::spawn(&mut command, sandbox::LOOK).ok()?;
     // Nobody reads what it complains of: it was asked before.
     drop(child.stderr.take());
     let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await.ok()?;
