@@ -10,7 +10,7 @@ use crate::domain::names::Hash;
 use crate::server::address::{self, Reach};
 use crate::server::desk::{Callee, Desk, Letter};
 use crate::server::index::{Due, NextCall};
-use crate::server::shares::{Next, Shares};
+use crate::server::shares::{Next, PATIENCE, Shares};
 use crate::server::sign::{self, Secret};
 use crate::server::untold::Untold;
 use crate::server::worker::{AGAIN, blocking, guarded};
@@ -90,14 +90,16 @@ impl Courier {
     pub async fn run(self: Arc<Self>, places: usize) {
         let own = Arc::clone(&self);
         blocking(move || own.untold.recall(&own.desk)).await;
-        let mut shares = Shares::new(places, None);
+        let mut shares = Shares::new(places, None).patient(PATIENCE);
         let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
-            self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
+            let wait = self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
             tokio::select! {
+                () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 due = self.next() => {
                     self.untold.add(due);
-                    match self.desk.index().get(due.id).map(|entry| entry.owner) {
+                    let owner = self.desk.index().get(due.id).map(|entry| entry.owner);
+                    match owner {
                         Some(owner) => line.entry(owner).or_default().push_back(due),
                         None => self.untold.remove(due),
                     }
@@ -114,14 +116,14 @@ impl Courier {
         }
     }
 
-    /// Gives places until all are held or nobody waits.
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
     fn share_out(
         self: &Arc<Self>,
         shares: &mut Shares<Due>,
         line: &mut Waiting,
         begun: &mut BTreeMap<Due, CancellationToken>,
         calls: &mut JoinSet<(Due, Hash, bool)>,
-    ) {
+    ) -> Option<Duration> {
         loop {
             let (now, waiting) = (self.clock.uptime(), line.keys().copied().collect());
             match shares.next(&waiting, now) {
@@ -134,8 +136,12 @@ impl Courier {
                     calls.spawn(async move { (due, owner, own.attempt(due, given_up).await) });
                 }
                 // Its place is free when it has gone back to those that wait.
-                Next::Yield(due) => return begun.get(&due).into_iter().for_each(CancellationToken::cancel),
-                Next::In(_) | Next::Nothing => return,
+                Next::Yield(due) => {
+                    begun.get(&due).into_iter().for_each(CancellationToken::cancel);
+                    return None;
+                }
+                Next::In(wait) => return Some(wait),
+                Next::Nothing => return None,
             }
         }
     }

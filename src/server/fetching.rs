@@ -9,7 +9,7 @@ use crate::server::fetch::Fetcher;
 use crate::server::index::Waits;
 use crate::server::records::{LOST, is_lost};
 use crate::server::refusal::Refusal;
-use crate::server::shares::{Next, Shares};
+use crate::server::shares::{Next, PATIENCE, Shares};
 use crate::server::starts::Work;
 use crate::server::upload::Received;
 use crate::server::worker::{AGAIN, Panic, begin, blocking, cancelled, fault, guarded, write_end};
@@ -46,14 +46,15 @@ struct Begun {
 impl Fetching {
     /// Works for ever, with so many places.
     pub async fn run(self: Arc<Self>, places: usize) {
-        let mut shares = Shares::new(places, None);
+        let mut shares = Shares::new(places, None).patient(PATIENCE);
         let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
         loop {
             // Listening begins before looking, so that no ring in between is missed.
             let bell = self.desk.fetching.notified();
-            self.share_out(&mut shares, &mut begun, &mut tasks);
+            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
             tokio::select! {
                 () = bell => {}
+                () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 Some(ended) = tasks.join_next_with_id() => {
                     let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
                     if let Some(created) = begun.tasks.remove(&task) {
@@ -65,8 +66,13 @@ impl Fetching {
         }
     }
 
-    /// Gives places until all are held or nobody waits.
-    fn share_out(self: &Arc<Self>, shares: &mut Shares<Timestamp>, begun: &mut Begun, tasks: &mut JoinSet<()>) {
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    fn share_out(
+        self: &Arc<Self>,
+        shares: &mut Shares<Timestamp>,
+        begun: &mut Begun,
+        tasks: &mut JoinSet<()>,
+    ) -> Option<Duration> {
         loop {
             let now = self.clock.uptime();
             match shares.next(&self.desk.waiting(Waits::ToBeFetched), now) {
@@ -79,11 +85,12 @@ impl Fetching {
                     begun.tasks.insert(task.id(), created);
                 }
                 // Its place is free when it has gone back to those that wait.
-                Next::Yield(created) => match begun.given_up.remove(&created) {
-                    Some(given_up) => return given_up.cancel(),
-                    None => return,
-                },
-                Next::In(_) | Next::Nothing => return,
+                Next::Yield(created) => {
+                    begun.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
+                    return None;
+                }
+                Next::In(wait) => return Some(wait),
+                Next::Nothing => return None,
             }
         }
     }

@@ -43,16 +43,12 @@ pub async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> 
 /// What an upload brought.
 enum Taken {
     /// Something new.
-    Came(Received),
+    Came(Box<Received>),
     /// The address of what is here already.
     Known(Uuid, Box<AudioMetadata>),
 }
 
-async fn take_upload(
-    service: &Service,
-    headers: &HeaderMap,
-    body: &mut BodyDataStream,
-) -> Result<Taken, Refusal> {
+async fn take_upload(service: &Service, headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Taken, Refusal> {
     let owner = service.door.admit(headers)?;
     let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
         let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
@@ -60,17 +56,16 @@ async fn take_upload(
     };
     let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     let mut parts = Multipart::new(body, boundary);
-    upload::receive(&mut parts, &service.shelves.desk.shelf, owner, announced.unwrap_or(0)).await.map(Taken::Came)
+    upload::receive(&mut parts, &service.shelves.desk.shelf, owner, announced.unwrap_or(0))
+        .await
+        .map(Box::new)
+        .map(Taken::Came)
 }
 
-async fn take_address(
-    service: &Service,
-    headers: &HeaderMap,
-    body: &mut BodyDataStream,
-) -> Result<Taken, Refusal> {
+async fn take_address(service: &Service, headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Taken, Refusal> {
     let (owner, bytes) = take_json(service, headers, body).await?;
     match request::read_upload(&bytes)? {
-        Audio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Taken::Came),
+        Audio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
         Audio::Upload(id) => {
             let (file, size) = service.shelves.desk.shelf.owned(id, &owner).ok_or_else(no_upload)?;
             Ok(Taken::Known(id, Box::new(upload::found(&file, size))))

@@ -158,7 +158,9 @@ async fn cancel(service: &Service, id: Uuid, owner: Hash) -> Result<Removal, Ref
         }
     };
     let waited = tokio::time::timeout(CANCELLING, cancelling).await;
-    waited.unwrap_or_else(|_| Err(Refusal::unavailable("the transcription is being cancelled; repeat the request to delete it")))
+    waited.unwrap_or_else(|_| {
+        Err(Refusal::unavailable("the transcription is being cancelled; repeat the request to delete it"))
+    })
 }
 
 /// `GET /v2/pre-recorded/{id}/file`: its audio, as long as that is kept.

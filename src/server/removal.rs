@@ -111,12 +111,7 @@ impl Desk {
         tracing::warn!(removed, "`disk` is nearly used up; the oldest ended transcriptions were removed");
     }
 
-    fn remove_ended_before(
-        &self,
-        moment: Timestamp,
-        more: impl Fn() -> bool,
-        may: impl Fn(&Hash) -> bool,
-    ) -> usize {
+    fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
         let mut removed = 0;
         while more() {
             let oldest = self.index().ended_before(moment, &may);

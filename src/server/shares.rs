@@ -1,7 +1,8 @@
 //! How the places of one kind of work (recognition, fetching, deliveries) are shared by the keys that have some. Pure.
 //!
 //! A free place goes to the key that holds the fewest; keys that hold as many take turns. While one key waits and
-//! another holds at least two places more, the other gives one up at once. Where there are more keys than places,
+//! another holds at least two places more, the other gives one up, at once or where the work would have to be begun
+//! again as soon as it has lasted for a while. Where there are more keys than places,
 //! places are held for a slice of time each. With one key nothing of this happens.
 
 use crate::clock::Uptime;
@@ -14,6 +15,7 @@ use std::time::Duration;
 pub struct Shares<J> {
     places: usize,
     slice: Option<Duration>,
+    patience: Duration,
     held: BTreeMap<J, Held>,
     /// Who was given a place last.
     last: Option<Hash>,
@@ -44,7 +46,14 @@ impl<J: Copy + Ord> Shares<J> {
     pub fn new(places: usize, slice: Option<Duration>) -> Self {
         // Without any length it would be given to and fro at one moment.
         let slice = slice.map(|slice| slice.max(Duration::from_millis(1)));
-        Self { places: places.max(1), slice, held: BTreeMap::new(), last: None }
+        Self { places: places.max(1), slice, patience: Duration::ZERO, held: BTreeMap::new(), last: None }
+    }
+
+    /// For work that is begun again where it gives up its place: it is let be for so long, so that only what is slow
+    /// is begun again.
+    #[must_use]
+    pub fn patient(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// What is next, when these keys wait for a place.
@@ -57,9 +66,14 @@ impl<J: Copy + Ord> Shares<J> {
         let over = |held: &&Held| self.count(&held.owner) >= own + 2;
         let most = self.held.values().filter(over).map(|held| self.count(&held.owner)).max();
         if let Some(most) = most {
-            // The newest has the least to lose.
             let of_most = self.held.iter().filter(|(_, held)| self.count(&held.owner) == most);
-            return of_most.max_by_key(|(_, held)| held.since).map_or(Next::Nothing, |(job, _)| Next::Yield(*job));
+            let left = |held: &Held| self.patience.saturating_sub(now.since(held.since));
+            let slow = of_most.clone().filter(|(_, held)| left(held).is_zero());
+            // The newest has the least to lose.
+            return match slow.max_by_key(|(_, held)| held.since) {
+                Some((job, _)) => Next::Yield(*job),
+                None => of_most.map(|(_, held)| left(held)).min().map_or(Next::Nothing, Next::In),
+            };
         }
         match (self.slice, self.held.iter().min_by_key(|(_, held)| held.since)) {
             (Some(slice), Some((job, held))) if own == 0 => {
@@ -91,6 +105,9 @@ impl<J: Copy + Ord> Shares<J> {
         self.held.remove(&job);
     }
 }
+
+/// How long a fetch or a call is let be: what is quick ends by itself, and is not begun twice.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many bytes of a disk one of so many keys may hold when it is nearly full.
 pub fn of_disk(limit: u64, keys: usize) -> u64 {
@@ -147,6 +164,14 @@ mod tests {
         assert_eq!(shares.next(&waiting([A, B]), at(9)), Next::Nothing, "two each");
         shares.end(4);
         assert_eq!(shares.next(&waiting([A]), at(9)), Next::Start(A), "what nobody else wants");
+    }
+
+    #[test]
+    fn what_would_be_begun_again_is_let_be_for_a_while() {
+        let mut shares = Shares::new(3, None).patient(Duration::from_secs(5));
+        (0..3).for_each(|job| shares.start(job, A, at(job)));
+        assert_eq!(shares.next(&waiting([B]), at(3)), Next::In(Duration::from_secs(2)));
+        assert_eq!(shares.next(&waiting([B]), at(6)), Next::Yield(1), "the newest of those that last long");
     }
 
     #[test]

@@ -388,7 +388,8 @@ impl Shelf {
         if upload > one.min(disk) {
             return Err(ShelfError::TooLarge { limit: one.min(disk) });
         }
-        let (all, own, share) = (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_of_each());
+        let (all, own, share) =
+            (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_of_each());
         if all > disk / 10 * 9 && self.sharing().keys > 1 && own > share {
             return Err(ShelfError::OverShare { share, limit: disk });
         }

@@ -192,7 +192,8 @@ async fn uploads_that_take_long_to_look_at_keep_only_their_own_key_waiting() {
     let uploads = bed.path("state/service");
     eventually("they have come in", async || {
         let at_rest = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.len() == 16);
-        (files(&uploads).iter().chain(&files(&bed.path("service"))).filter(|path| at_rest(path)).count() >= 8).then_some(())
+        (files(&uploads).iter().chain(&files(&bed.path("service"))).filter(|path| at_rest(path)).count() >= 8)
+            .then_some(())
     })
     .await;
     assert_eq!(send("another-key", speech(0)).await.unwrap().status(), 200);

@@ -2,7 +2,9 @@
 //! work, whatever one of them sends.
 
 use crate::long_flac::long_flac;
-use crate::service::{Canned, KEY, Mood as Hearing, OTHER_KEY, TestService, answer, eventually, names, options, speech};
+use crate::service::{
+    Canned, KEY, Mood as Hearing, OTHER_KEY, TestService, answer, eventually, names, options, speech,
+};
 use crate::support::bed::ffmpeg;
 use crate::support::receiver::{Mood, Receiver};
 use reqwest::multipart::{Form, Part};
