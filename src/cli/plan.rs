@@ -74,7 +74,7 @@ fn budget(limits: Vec<Limit>, status: Option<&Status>) -> Vec<BudgetUse> {
         let all = status.map(|status| status.budget.as_slice()).unwrap_or_default();
         all.iter().find(|known| known.source == limit.source && known.period == limit.period).cloned()
     };
-    let unused = |limit| BudgetUse::from(Account { limit, spent: 0, reserved: 0 });
+    let unused = |limit| BudgetUse::from(Account { limit, spent: 0, unclaimed: 0, reserved: 0 });
     limits.into_iter().map(|limit| known(&limit).unwrap_or_else(|| unused(limit))).collect()
 }
 

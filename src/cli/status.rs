@@ -149,10 +149,17 @@ pub fn tell_budget(context: &Context, zone: Zone, budget: &BudgetUse) -> io::Res
     let [used, allowed, spent, reserved, left] =
         [budget.used, budget.allowed, budget.spent(), budget.reserved, budget.left()].map(length);
     let until = budget.until.map(|until| format!(", until {}", zone.shown(until))).unwrap_or_default();
-    let over = if budget.used > budget.allowed { "; more was billed than was reserved" } else { "" };
+    let found = match budget.unclaimed {
+        0 => String::new(),
+        found => {
+            format!("; {} of it were found in the list of a service, and no job of this queue has them", length(found))
+        }
+    };
+    let is_over = budget.used.saturating_sub(budget.unclaimed) > budget.allowed;
+    let over = if is_over { "; more was billed than was reserved" } else { "" };
     let parts = format!("({spent} spent, {reserved} reserved, {left} left)");
     context.say(&format!(
-        "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{over}",
+        "budget.{}{whose}: {used} of {allowed} are spent or reserved {parts}{until}{found}{over}",
         budget.period.name()
     ))
 }
@@ -164,6 +171,7 @@ pub fn budget(budget: &BudgetUse) -> Value {
         "source": budget.source, "period": budget.period, "allowed_seconds": seconds(budget.allowed),
         "used_seconds": seconds(budget.used), "spent_seconds": seconds(budget.spent()),
         "reserved_seconds": seconds(budget.reserved), "left_seconds": seconds(budget.left()),
+        "unclaimed_seconds": seconds(budget.unclaimed),
         "until": budget.until.map(iso::write),
     })
 }

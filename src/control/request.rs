@@ -305,6 +305,9 @@ pub struct BudgetUse {
     /// How much of what is used is reserved only.
     #[serde(default)]
     pub reserved: u64,
+    /// How much of what is spent was found in a service's list, and no job has it.
+    #[serde(default)]
+    pub unclaimed: u64,
     /// When it begins anew; `None` for what does not by itself.
     pub until: Option<Timestamp>,
 }
@@ -312,8 +315,8 @@ pub struct BudgetUse {
 impl From<Account> for BudgetUse {
     fn from(account: Account) -> Self {
         let (used, until) = (account.used(), account.limit.opens());
-        let Account { limit: Limit { source, period, allowed, .. }, reserved, .. } = account;
-        Self { source, period, allowed, used, reserved, until }
+        let Account { limit: Limit { source, period, allowed, .. }, reserved, unclaimed, .. } = account;
+        Self { source, period, allowed, used, reserved, unclaimed, until }
     }
 }
 

@@ -100,6 +100,8 @@ pub struct Account {
     pub limit: Limit,
     /// Spent: as billed, and until that is known as reserved.
     pub spent: u64,
+    /// Of what is spent: found in a service's list, and no job of this queue has it.
+    pub unclaimed: u64,
     /// Reserved for what is not bought yet.
     pub reserved: u64,
 }

@@ -353,6 +353,10 @@ pub trait Store: Send + Sync {
     /// Whether nothing may be bought at this service before its list was walked.
     async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
 
+    /// Whether this queue may have known more of what was bought at a suspect service than it does now: it was repaired,
+    /// is older than it was, or a folder was taken over. A new queue of new folders has lost nothing.
+    async fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError>;
+
     /// All that can be found again at this service was sighted. Durable when it returns, with every
     /// sighting before.
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError>;

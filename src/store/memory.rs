@@ -156,6 +156,11 @@ impl Rows for MemoryDisk {
         Ok(!self.inner().now.trusted.contains(service))
     }
 
+    /// A store in memory begins where another one was lost.
+    fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.suspect(service)
+    }
+
     fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError> {
         let mut inner = self.inner();
         let before = inner.now.trusted.clone();

@@ -46,6 +46,8 @@ pub trait Rows: Send {
     fn set_sightings(&mut self) -> Result<(), StoreError>;
     /// Whether nothing may be bought at this service yet.
     fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError>;
+    /// See [`Store::has_lost`].
+    fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError>;
     /// From now on so, or no longer.
     fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError>;
     /// The orders that nothing new is uploaded or submitted.
@@ -789,6 +791,10 @@ impl Store for QueueStore {
 
     async fn suspect(&self, service: &ServiceName) -> Result<bool, StoreError> {
         self.queue().rows.suspect(service)
+    }
+
+    async fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.queue().rows.has_lost(service)
     }
 
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {

@@ -72,6 +72,8 @@ const BOUGHT: u8 = b'b';
 const META_FORMAT: &[u8] = b"m/format";
 /// Of the service of [`ServiceName::DEFAULT`], which was the only one once; of others with `/NAME` after it.
 const META_TRUSTED: &[u8] = b"m/trusted";
+/// What was known is lost, in part or whole.
+const META_LOST: &[u8] = b"m/lost";
 const META_SIGHTINGS: &[u8] = b"m/sightings";
 /// Once there was one order, of this key: everything rests.
 const META_PAUSED: &[u8] = b"m/paused";
@@ -266,6 +268,7 @@ fn forget_trust(db: &::sled::Db) -> Result<(), Flaw> {
     for key in db.scan_prefix(META_TRUSTED).keys() {
         db.remove(key?)?;
     }
+    db.insert(META_LOST, seal(&true)?)?;
     Ok(())
 }
 
@@ -607,6 +610,12 @@ impl Rows for SledRows {
         Ok(!self.flagged(&trusted_key(service))?)
     }
 
+    fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        let key = trusted_key(service);
+        let was_distrusted = self.db.contains_key(&key).map_err(|error| self.told(error.into()))?;
+        Ok(!self.flagged(&key)? && (was_distrusted || self.flagged(META_LOST)?))
+    }
+
     fn set_trusted(&mut self, service: &ServiceName, trusted: bool) -> Result<(), StoreError> {
         self.write(&trusted_key(service), &trusted)
     }
@@ -802,6 +811,8 @@ mod tests {
     use crate::domain::token::Token;
     use crate::store::contract::{ALL, Admission, Claimed, Hold, Note, Store};
     use std::os::unix::fs::PermissionsExt;
+    use tempfile::TempDir;
+    use tokio::runtime::Runtime;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
@@ -819,7 +830,7 @@ mod tests {
 
     fn with_jobs(dir: &Path, n: u64) {
         let store = open(dir).unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         for i in 0..n {
             runtime.block_on(store.admit(&key(&i.to_be_bytes()), stamp(i), NOW, NOW)).unwrap();
         }
@@ -863,7 +874,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path()).unwrap();
         let bytes: Vec<u8> = (0u32..128).flat_map(|i| *blake3::hash(&i.to_be_bytes()).as_bytes()).collect();
-        let admitted = tokio::runtime::Runtime::new().unwrap().block_on(store.admit(&key(&bytes), stamp(1), NOW, NOW));
+        let admitted = Runtime::new().unwrap().block_on(store.admit(&key(&bytes), stamp(1), NOW, NOW));
         admitted.unwrap();
     }
 
@@ -952,7 +963,7 @@ mod tests {
     fn a_broken_snapshot_is_set_aside_and_nothing_is_lost() {
         let dir = tempfile::tempdir().unwrap();
         with_jobs(dir.path(), 50);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         // sled writes its snapshot when it opens what is not empty.
         runtime.block_on(open(dir.path()).unwrap().trust(&service())).unwrap();
         let queue = dir.path().join("queue");
@@ -962,6 +973,7 @@ mod tests {
         let store = open(dir.path()).unwrap();
         assert_eq!(runtime.block_on(store.counts()).unwrap().total(), 50);
         assert!(runtime.block_on(store.suspect(&service())).unwrap(), "what was repaired is not believed");
+        assert!(runtime.block_on(store.has_lost(&service())).unwrap());
     }
 
     /// A purchase, as the engine commits it.
@@ -999,16 +1011,22 @@ mod tests {
         store.commit(&lease, &job, Hold::Release).await.unwrap();
     }
 
+    /// A closed queue that is trusted, with one job.
+    fn trusted_with_one_job() -> (TempDir, Runtime) {
+        let (dir, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+        let store = open(dir.path()).unwrap();
+        runtime.block_on(async {
+            store.trust(&service()).await.unwrap();
+            store.admit(&key(b"a"), stamp(1), NOW, NOW).await.unwrap();
+            store.settle().await.unwrap();
+        });
+        (dir, runtime)
+    }
+
     /// sled may give back an earlier version of a row, and say nothing of it.
     #[test]
     fn a_row_that_comes_back_as_it_was_before_its_purchase_makes_the_queue_suspect() {
-        let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let store = open(dir.path()).unwrap();
-        runtime.block_on(store.trust(&service())).unwrap();
-        runtime.block_on(store.admit(&key(b"a"), stamp(1), NOW, NOW)).unwrap();
-        runtime.block_on(store.settle()).unwrap();
-        drop(store);
+        let (dir, runtime) = trusted_with_one_job();
         let before = raw(dir.path()).get(job_key(JobId(1))).unwrap().unwrap();
         let store = open(dir.path()).unwrap();
         runtime.block_on(async {
@@ -1034,7 +1052,7 @@ mod tests {
     #[test]
     fn a_history_that_is_newer_than_the_rows_makes_the_queue_suspect() {
         let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         let store = open(dir.path()).unwrap();
         runtime.block_on(store.trust(&service())).unwrap();
         drop(store);
@@ -1059,13 +1077,7 @@ mod tests {
     /// A process that is killed leaves the line of a step whose row was not durable yet.
     #[test]
     fn the_last_line_of_a_killed_process_makes_nothing_suspect() {
-        let dir = tempfile::tempdir().unwrap();
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let store = open(dir.path()).unwrap();
-        runtime.block_on(store.trust(&service())).unwrap();
-        runtime.block_on(store.admit(&key(b"a"), stamp(1), NOW, NOW)).unwrap();
-        runtime.block_on(store.settle()).unwrap();
-        drop(store);
+        let (dir, runtime) = trusted_with_one_job();
         let at = NOW.after(Duration::from_secs(600));
         let note = Note { at, job: JobId(1), stage: StageKind::Submitting, round: 0, words: None, transcription: None };
         crate::store::queue::Journal::note(&Journal::open(dir.path().join("history")).unwrap(), &note).unwrap();
@@ -1076,7 +1088,7 @@ mod tests {
     fn rebuilt_is_empty_and_suspect_and_the_old_one_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         with_jobs(dir.path(), 3);
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = Runtime::new().unwrap();
         runtime.block_on(async {
             let store = open(dir.path()).unwrap();
             store.trust(&service()).await.unwrap();

@@ -139,9 +139,9 @@ impl Spending {
             let meant = by_source.iter().filter(|(source, _)| is_meant(source));
             meant.map(|(_, sums)| sums.used(limit)).fold(0, u64::saturating_add)
         };
-        let nobodys = if limit.source.is_none() { self.nobodys.used(limit) } else { 0 };
-        let (spent, reserved) = (of(&self.spent).saturating_add(nobodys), of(&self.reserved));
-        Account { limit: limit.clone(), spent, reserved }
+        let unclaimed = if limit.source.is_none() { self.nobodys.used(limit) } else { 0 };
+        let (spent, reserved) = (of(&self.spent).saturating_add(unclaimed), of(&self.reserved));
+        Account { limit: limit.clone(), spent, unclaimed, reserved }
     }
 
     /// What was found again at a service and no job has yet: when it was bought, and what it cost.

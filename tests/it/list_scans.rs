@@ -13,6 +13,7 @@ use scribed::domain::token::Token;
 use scribed::pipeline::list_scan::{self, Doors, Latest, Scan, ScanFault, Scope};
 use scribed::wire::page::ListQuery;
 use scribed::wire::record::Status;
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -98,6 +99,23 @@ impl Model {
         model
     }
 
+    /// One request of the list, between two changes of it.
+    fn answer(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
+        let mut state = self.state.lock().unwrap();
+        if state.pages > 0 {
+            state.change(self.shape);
+        }
+        state.pages += 1;
+        if query.offset > self.shape.deepest {
+            let refused = Fault::new(FaultKind::Refused { status: 400 }, "offset is too large", Timestamp(0));
+            return Err(ListFault::Now(refused));
+        }
+        if state.rng.u32(0..100) < self.shape.faults {
+            return Err(ListFault::Now(Fault::new(FaultKind::Broken, "500", Timestamp(0))));
+        }
+        Ok(state.page(self.shape, query))
+    }
+
     /// Ours that are there now, by id, created at or after `oldest`.
     fn ours(&self, oldest: Option<Timestamp>) -> BTreeSet<String> {
         let state = self.state.lock().unwrap();
@@ -167,46 +185,35 @@ fn never<T>() -> T {
     unreachable!("a walk only reads the list")
 }
 
-#[async_trait::async_trait]
-impl Client for Model {
-    fn identity(&self) -> &Identity {
-        &self.identity
-    }
+/// A list as a service gives it: the model's, with the answers that a test chooses.
+struct List<M, F>(M, F);
 
+#[async_trait::async_trait]
+impl<M, F> Client for List<M, F>
+where
+    M: Borrow<Model> + Send + Sync,
+    F: Fn(&Model, &ListQuery) -> Result<ListPage, ListFault> + Send + Sync,
+{
+    fn identity(&self) -> &Identity {
+        &self.0.borrow().identity
+    }
     fn last_date(&self) -> Option<Timestamp> {
         None
     }
-
     async fn upload(&self, _: UploadFile) -> Result<Sent, Fault> {
         never()
     }
-
     async fn turn(&self) -> Turn {
         never()
     }
-
     async fn create(&self, _: Turn, _: CreateRequest) -> Creation {
         never()
     }
-
     async fn read(&self, _: &TranscriptionId) -> Result<Reading, Fault> {
         never()
     }
-
     async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
-        let mut state = self.state.lock().unwrap();
-        if state.pages > 0 {
-            state.change(self.shape);
-        }
-        state.pages += 1;
-        if query.offset > self.shape.deepest {
-            let refused = Fault::new(FaultKind::Refused { status: 400 }, "offset is too large", Timestamp(0));
-            return Err(ListFault::Now(refused));
-        }
-        if state.rng.u32(0..100) < self.shape.faults {
-            return Err(ListFault::Now(Fault::new(FaultKind::Broken, "500", Timestamp(0))));
-        }
-        Ok(state.page(self.shape, query))
+        (self.1)(self.0.borrow(), query)
     }
 }
 
@@ -216,7 +223,7 @@ fn scan(client: &dyn Client, scope: Scope) -> Result<Scan, ScanFault> {
 }
 
 fn scanned(model: &Model, since: Option<Timestamp>) -> Result<BTreeSet<String>, ScanFault> {
-    let scan = scan(model, Scope { since, walk_limit: 520, filter: true })?;
+    let scan = scan(&List(model, Model::answer), Scope { since, walk_limit: 520, filter: true })?;
     Ok(scan.ours.into_iter().map(|item| item.id.to_string()).collect())
 }
 
@@ -314,41 +321,11 @@ fn a_list_whose_end_is_announced_wrongly_ends() {
 fn a_long_list_that_is_newest_first_is_read_whatever_walk_limit_says() {
     let shape = Shape { records: 3_000, limit: 20, ..QUIET };
     let model = Model::new(shape);
-    let scan_with = |model: &Model| scan(model, Scope { since: None, walk_limit: 5, filter: false });
+    let scan_with =
+        |model: &Model| scan(&List(model, Model::answer), Scope { since: None, walk_limit: 5, filter: false });
     assert_eq!(scan_with(&model).map(|scan| scan.records), Ok(3_000));
     let unordered = Model::new(Shape { order: Order::OldestFirst, ..shape });
     assert_eq!(scan_with(&unordered), Err(ScanFault::TooLong));
-}
-
-/// A list whose answers a test changes.
-struct Changed<F>(Model, F);
-
-#[async_trait::async_trait]
-impl<F> Client for Changed<F>
-where
-    F: Fn(&Model, &ListQuery) -> Result<ListPage, ListFault> + Send + Sync,
-{
-    fn identity(&self) -> &Identity {
-        &self.0.identity
-    }
-    fn last_date(&self) -> Option<Timestamp> {
-        None
-    }
-    async fn upload(&self, _: UploadFile) -> Result<Sent, Fault> {
-        never()
-    }
-    async fn turn(&self) -> Turn {
-        never()
-    }
-    async fn create(&self, _: Turn, _: CreateRequest) -> Creation {
-        never()
-    }
-    async fn read(&self, _: &TranscriptionId) -> Result<Reading, Fault> {
-        never()
-    }
-    async fn list(&self, query: &ListQuery) -> Result<ListPage, ListFault> {
-        (self.1)(&self.0, query)
-    }
 }
 
 fn page_of(model: &Model, query: &ListQuery) -> ListPage {
@@ -360,7 +337,7 @@ fn a_list_that_repeats_itself_is_named() {
     // Whatever it is asked for, it gives its first page.
     let stubborn = |model: &Model, query: &ListQuery| Ok(page_of(model, &ListQuery { offset: 0, ..query.clone() }));
     for order in [Order::NewestFirst, Order::None] {
-        let list = Changed(Model::new(Shape { order, ..QUIET }), stubborn);
+        let list = List(Model::new(Shape { order, ..QUIET }), stubborn);
         let Err(fault) = scan(&list, Scope { since: None, walk_limit: 50, filter: false }) else { panic!("believed") };
         assert!(matches!(fault, ScanFault::Repeats(_)), "{fault:?}");
     }
@@ -372,7 +349,7 @@ fn a_filter_or_a_page_size_that_is_refused_is_left_out() {
         true => Err(ListFault::Now(Fault::new(FaultKind::Refused { status: 400 }, "invalid", Timestamp(0)))),
         false => Ok(page_of(model, query)),
     };
-    let list = Changed(Model::new(QUIET), picky);
+    let list = List(Model::new(QUIET), picky);
     let since = Some(moment(&list.0, 0.9));
     let scanned = scan(&list, Scope { since, walk_limit: 50, filter: true }).unwrap();
     let found: BTreeSet<String> = scanned.ours.iter().map(|item| item.id.to_string()).collect();
@@ -380,7 +357,7 @@ fn a_filter_or_a_page_size_that_is_refused_is_left_out() {
     let closed = |_: &Model, _: &ListQuery| {
         Err(ListFault::Now(Fault::new(FaultKind::Refused { status: 422 }, "not for you", Timestamp(0))))
     };
-    let refused = scan(&Changed(Model::new(QUIET), closed), Scope { since, walk_limit: 50, filter: true });
+    let refused = scan(&List(Model::new(QUIET), closed), Scope { since, walk_limit: 50, filter: true });
     assert!(matches!(refused, Err(ScanFault::Refused(_))), "{refused:?}");
 }
 
@@ -400,11 +377,11 @@ fn an_unreadable_record_reaches_as_far_as_its_date_or_its_neighbours() {
     };
     let whole = Scope { since: None, walk_limit: 50, filter: false };
     let created = |model: &Model, n: usize| Latest::At(model.state.lock().unwrap().list[n].created.unwrap());
-    let dated = Changed(Model::new(QUIET), spoil(true));
+    let dated = List(Model::new(QUIET), spoil(true));
     assert_eq!(scan(&dated, whole).unwrap().unreadable, created(&dated.0, 50));
-    let undated = Changed(Model::new(QUIET), spoil(false));
+    let undated = List(Model::new(QUIET), spoil(false));
     assert_eq!(scan(&undated, whole).unwrap().unreadable, created(&undated.0, 49), "no newer than the one before it");
-    let unordered = Changed(Model::new(Shape { order: Order::None, ..QUIET }), spoil(false));
+    let unordered = List(Model::new(Shape { order: Order::None, ..QUIET }), spoil(false));
     assert_eq!(scan(&unordered, whole).unwrap().unreadable, Latest::Unknown);
 }
 
@@ -427,7 +404,7 @@ fn many_unreadable_records_in_a_row_stop_no_scan() {
             }
             Ok(ListPage { items, unreadable, more: page.more })
         };
-        let list = Changed(Model::new(QUIET), blind);
+        let list = List(Model::new(QUIET), blind);
         let scanned = scan(&list, Scope { since: None, walk_limit: 50, filter: false }).unwrap();
         let newest = list.0.state.lock().unwrap().list[60].created.unwrap();
         assert_eq!((scanned.records, scanned.unreadable), (300, Latest::At(newest)), "with an id: {has_id}");
@@ -441,7 +418,7 @@ fn records_without_metadata_are_noted() {
         page.items.iter_mut().for_each(|item| (item.token, item.has_metadata) = (None, false));
         Ok(page)
     };
-    let list = Changed(Model::new(QUIET), bare);
+    let list = List(Model::new(QUIET), bare);
     let scanned = scan(&list, Scope { since: None, walk_limit: 50, filter: false }).unwrap();
     let newest = list.0.state.lock().unwrap().list[0].created.unwrap();
     assert_eq!((scanned.ours.len(), scanned.bare), (0, Latest::At(newest)));

@@ -6,7 +6,7 @@ use crate::support::bed::{Bed, Ran, Running, eventually, files};
 use crate::support::stub::{Act, Asked, Book, Endpoint, Stub};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -363,18 +363,27 @@ fn a_list_that_cannot_be_read_to_its_end_is_named_with_what_to_do() {
     assert!(ran.stderr.contains("cannot be scanned for purchases that this queue does not know"), "{}", ran.stderr);
 }
 
-/// Two installations, one account, and no folder in common.
-#[test]
-fn what_another_installation_bought_counts_against_no_budget() {
-    let stub = Stub::start(|asked, _| match asked.endpoint {
+/// A service whose list says of every transcription that 1.5 s were billed.
+fn billing() -> Stub {
+    Stub::start(|asked, _| match asked.endpoint {
         Endpoint::List => Act::Change(|list| {
             for item in list["items"].as_array_mut().unwrap() {
                 item["result"] = json!({ "metadata": { "billing_time": 1.5 } });
             }
         }),
         _ => Act::Well,
-    });
-    let [one, other] = [bed(&stub), Bed::new(&format!("[budget]\nday = \"4s\"\n{}", config(&stub, "")))];
+    })
+}
+
+fn bed_with_budget(stub: &Stub, day: &str) -> Bed {
+    Bed::new(&format!("[budget]\nday = \"{day}\"\n{}", config(stub, "")))
+}
+
+/// Two installations, one account, and no folder in common.
+#[test]
+fn what_another_installation_bought_counts_against_no_budget() {
+    let stub = billing();
+    let [one, other] = [bed(&stub), bed_with_budget(&stub, "4s")];
     put(&other, "own.wav");
     assert_eq!(once(&other).last_object()["done"], 1);
     for n in 0..5 {
@@ -385,4 +394,30 @@ fn what_another_installation_bought_counts_against_no_budget() {
     let ran = once(&other);
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
     assert_eq!((most_accepted(&stub), stub.book().creates.len()), (1, 7));
+    // Nor against that of one which is new on the account.
+    let new = bed_with_budget(&stub, "4s");
+    put(&new, "third.wav");
+    let ran = once(&new);
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
+}
+
+/// The marker of the folder tells that another state directory worked there before.
+#[test]
+fn what_a_lost_state_directory_had_bought_counts_and_is_told() {
+    let stub = billing();
+    let bed = bed_with_budget(&stub, "9s");
+    for n in 0..5 {
+        put(&bed, &format!("{n}.wav"));
+    }
+    assert_eq!(once(&bed).last_object()["done"], 5);
+    fs::remove_dir_all(bed.path("state")).unwrap();
+    let is_marker = |path: &&PathBuf| path.file_name().is_some_and(|name| name == ".scribed");
+    files(&bed.path("inbox")).iter().filter(|path| !is_marker(path)).for_each(|path| fs::remove_file(path).unwrap());
+    ["six.wav", "seven.wav"].iter().for_each(|name| put(&bed, name));
+    let ran = once(&bed);
+    assert_eq!(ran.last_object()["waiting_for"], json!({ "budget": 1 }), "7.5 s are spent, and 1.5 s left: {ran:?}");
+    let status = run(&bed, &["status"]);
+    let words = "7.5 s of it were found in the list of a service, and no job of this queue has them";
+    assert!(status.stdout.contains(words), "{}", status.stdout);
+    assert!(!status.stdout.contains("more was billed"), "{}", status.stdout);
 }

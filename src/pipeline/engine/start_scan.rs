@@ -145,13 +145,14 @@ impl Engine {
         let store = &parts.store;
         let has_bought = newest.accepted.is_some();
         let (witness, has_shown) = self.newest_known(parts, newest, &scan).await;
+        let has_lost = is_suspect && store.has_lost(self.service()).await?;
         let (mut found, doubles) = by_token(scan.ours);
         self.doubles.fetch_add(doubles, Ordering::Relaxed);
         self.leave_out_known(parts, &mut found, is_suspect).await?;
         let mut unknown = 0_usize;
         for (order, bought) in &mut by_order(&found, parts.client.identity()) {
             // Another installation may have bought it under the same account: that is no spending of this one.
-            bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !is_suspect);
+            bought.sighted.iter_mut().for_each(|sighted| sighted.is_uncounted = !has_lost);
             unknown += usize::from(store.bought(order).await?.is_none());
             crash::point(Point::Sighting);
             store.sight(order, bought).await?;

@@ -232,6 +232,10 @@ impl Store for SimStore {
         Ok(!self.believed && self.inner.suspect(service).await?)
     }
 
+    async fn has_lost(&self, service: &ServiceName) -> Result<bool, StoreError> {
+        self.inner.has_lost(service).await
+    }
+
     async fn trust(&self, service: &ServiceName) -> Result<(), StoreError> {
         self.point("trust").await;
         self.world.trace(format!("[{}] the store is trusted", self.life));
