@@ -186,7 +186,8 @@ async fn uploads_that_take_long_to_look_at_keep_only_their_own_key_waiting() {
     let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
     let send = |key: &'static str, bytes: Vec<u8>| {
         let form = Form::new().part("audio", Part::bytes(bytes).file_name("talk.m4a"));
-        client.post(&url).header("x-service-key", key).multipart(form).send()
+        // Shorter than ffprobe may take in all: whoever waits for its end has failed.
+        client.post(&url).header("x-service-key", key).multipart(form).timeout(Duration::from_secs(60)).send()
     };
     let slow: Vec<_> = (0..12).map(|_| tokio::spawn(send("a-key", b"slow and nothing".to_vec()))).collect();
     let uploads = bed.path("state/service");
