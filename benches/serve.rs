@@ -16,8 +16,10 @@ use scribed::clock::SystemClock;
 use scribed::server::address::Reach;
 use scribed::server::auth::Key;
 use scribed::server::calls::Patience;
+use scribed::server::hearing::LONGEST;
 use scribed::server::lazy::LazyRecogniser;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
+use scribed::server::recognition::SLICE;
 use scribed::server::service::{Options, Running, start};
 use scribed::wire::enrichment::Shapes;
 use serde_json::{Value, json};
@@ -175,6 +177,8 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         patience: Patience::default(),
         workers: 1,
         shapes: Shapes::Interface,
+        length_limit: LONGEST,
+        slice: SLICE,
     };
     let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)

@@ -36,7 +36,8 @@
 //! 4. Moves do not call moves, except to ask what another one knows of the file.
 //! 5. Only `daemon.rs` constructs adapters.
 //! 6. Only `wire/` knows the interface's field names.
-//! 7. There is no `static` state, but for what `crash.rs` counts, which release builds lack.
+//! 7. There is no `static` state, but for what `crash.rs` counts, which release builds lack, and how many programs
+//!    that `media/sandbox.rs` starts run at once in the process.
 //! 8. Nothing that costs money happens before its intent is durable, and no layer repeats a create.
 //! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
 //! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
@@ -234,6 +235,7 @@ pub mod media {
     pub mod measured;
     mod native;
     mod resample;
+    mod sandbox;
 }
 
 /// Files written for a job: what is in them, what they are called, how they get into their place.
@@ -337,6 +339,7 @@ pub mod server {
     pub mod pool;
     pub mod reading;
     pub mod recogniser;
+    pub mod recognition;
     pub mod records;
     pub mod recovery;
     pub mod refusal;
@@ -348,12 +351,14 @@ pub mod server {
     pub mod sealed;
     pub mod segment;
     pub mod service;
+    pub mod shares;
     pub mod shelf;
     pub mod sign;
     pub mod sounds;
     pub mod starts;
     pub mod streamed;
     pub mod survey;
+    pub mod turn;
     pub mod undone;
     pub mod untold;
     pub mod upload;

@@ -72,6 +72,7 @@ const SERVE: &[Key] = &[
     value("data"),
     value("recogniser"),
     value("upload_limit"),
+    value("length_limit"),
     value("disk"),
     value("shapes"),
     value("running"),

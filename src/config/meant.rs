@@ -204,6 +204,8 @@ pub struct Serve {
     pub recogniser: Recogniser,
     /// Bytes of the largest upload that is taken.
     pub upload_limit: u64,
+    /// The longest recording that is taken.
+    pub length_limit: Duration,
     /// Bytes of all uploads, records and results that are kept; at least `upload_limit`.
     pub disk: u64,
     /// Whose shapes its results have where the interface and the public service differ.

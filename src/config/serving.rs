@@ -32,6 +32,7 @@ impl Reader<'_> {
             data: self.path(&or(section.get("data", text), "service".to_owned())),
             recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
             upload_limit,
+            length_limit: or(section.get("length_limit", some_time), Duration::from_secs(24 * 3600)),
             disk,
             shapes: or(section.get("shapes", shapes), Shapes::Interface),
             running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),

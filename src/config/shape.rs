@@ -53,7 +53,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
-        "retry.first" | "retry.max" | "serve.retention" => S::Span,
+        "retry.first" | "retry.max" | "serve.retention" | "serve.length_limit" => S::Span,
         "serve.keys" => S::List(0, &S::Secret),
         "serve.key_header" => S::List(0, &S::Text),
         "serve.recogniser" => S::Choice(&["pocketsphinx"]),

@@ -105,7 +105,7 @@ fn heard_at(callback: &Callback) -> (String, String, String, bool) {
 /// All that the embedded service was started with. Holds secrets: only to be compared.
 fn served(serve: &Serve) -> impl PartialEq + use<> {
     let webhook = serve.webhook.as_ref().map(|Webhook { url, secret }| (url.clone(), secret.expose().to_owned()));
-    let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention);
+    let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
     let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
     (webhook, sizes, kinds)
 }

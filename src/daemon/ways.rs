@@ -12,6 +12,7 @@ use crate::server::calls::Patience;
 use crate::server::deliver::Webhook;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
+use crate::server::recognition::SLICE;
 use crate::server::service::{self, Running};
 use crate::server::sign;
 use reqwest::Url;
@@ -172,6 +173,8 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         patience: Patience::default(),
         workers: std::thread::available_parallelism().map_or(1, usize::from),
         shapes: serve.shapes,
+        length_limit: serve.length_limit,
+        slice: SLICE,
     }
 }
 

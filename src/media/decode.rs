@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::ffmpeg::{Ffmpeg, answer, command, last_line, on, spawn_error, timed};
 use super::native::Native;
+use super::sandbox::{self, Use};
 use crate::domain::stage::Audio;
 use serde::Deserialize;
 use tokio::process::Child;
@@ -105,7 +106,8 @@ pub enum DecodeError {
 /// no recording, a playlist among them; a file without audio is no error here.
 pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
     check_regular(&tokio::fs::metadata(path).await?)?;
-    match command("ffprobe", path).args(ASKED).spawn() {
+    let _permit = sandbox::permit(Use::Look).await?;
+    match sandbox::spawn(command("ffprobe", path).args(ASKED), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         // What can be read without it needs it for nothing.
         Err(error) => of_native(native(path).await).ok_or_else(|| spawn_error("ffprobe", error)),
@@ -119,7 +121,8 @@ pub async fn probe(path: &Path) -> Result<Media, DecodeError> {
 pub async fn probe_open(file: File) -> Result<Media, DecodeError> {
     check_regular(&file.metadata()?)?;
     let spare = file.try_clone()?;
-    match on("ffprobe", file, &[]).args(ASKED).spawn() {
+    let _permit = sandbox::permit(Use::Look).await?;
+    match sandbox::spawn(on("ffprobe", file, &[]).args(ASKED), sandbox::LOOK) {
         Ok(child) => answered(child).await,
         Err(error) => {
             let native = within(move || Native::of(spare)).await;
@@ -137,7 +140,10 @@ async fn answered(mut child: Child) -> Result<Media, DecodeError> {
     let words = tail.await.unwrap_or_default();
     match answered {
         (status, json) if status.success() => media_of(&json),
-        _ => Err(DecodeError::NotMedia { words }),
+        (status, _) => {
+            let words = sandbox::ended_by_limit(status).map_or(words, ToOwned::to_owned);
+            Err(DecodeError::NotMedia { words })
+        }
     }
 }
 
@@ -185,7 +191,7 @@ impl Decoder {
         let (sound, channels) = match native(path).await {
             // Who counts them otherwise decodes them otherwise.
             Some(native) if native.channels() == channels as usize => (Sound::Native(pump(native)), channels),
-            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels)?)), channels),
+            _ => (Sound::Ffmpeg(Box::new(Ffmpeg::start(path, channels, media.duration).await?)), channels),
         };
         Ok(Self { media, sound, inactivity, channels: channels as usize, any: false })
     }

@@ -2,6 +2,7 @@
 
 use super::decode::{DecodeError, INACTIVITY, probe_open};
 use super::ffmpeg::{answer, on, timed};
+use super::sandbox::{self, Use};
 use crate::beneath::RootedPath;
 use crate::domain::making::Described;
 use serde::Deserialize;
@@ -45,10 +46,10 @@ pub async fn describe(path: &RootedPath) -> Result<Described, DecodeError> {
 
 /// Of the first audio track. Whatever goes wrong, the file does not say.
 async fn language(file: File) -> Option<String> {
-    let mut child = on("ffprobe", file, &[])
-        .args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"])
-        .spawn()
-        .ok()?;
+    let _permit = sandbox::permit(Use::Look).await.ok()?;
+    let mut command = on("ffprobe", file, &[]);
+    command.args(["-select_streams", "a:0", "-show_entries", "stream_tags=language", "-of", "json"]);
+    let mut child = sandbox::spawn(&mut command, sandbox::LOOK).ok()?;
     // Nobody reads what it complains of: it was asked before.
     drop(child.stderr.take());
     let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await.ok()?;

@@ -4,6 +4,7 @@
 
 use super::decode::{DecodeError, INACTIVITY, PLAYLISTS};
 use super::ffmpeg::{answer, last_line, on, spawn_error, timed};
+use super::sandbox::{self, Use};
 use crate::domain::pick::{Channels, Pick, Tongue, TrackPick};
 use crate::domain::sent::Codec;
 use serde::Deserialize;
@@ -129,7 +130,9 @@ const STREAMS: &str = "format=format_name,start_time,duration:stream=index,codec
                        stream_tags=DURATION,language";
 
 async fn ask(file: File, what: &[&str]) -> Result<Vec<u8>, DecodeError> {
-    let spawned = on("ffprobe", file, &[]).args(what).args(["-of", "json"]).spawn();
+    let _permit = sandbox::permit(Use::Look).await?;
+    let mut command = on("ffprobe", file, &[]);
+    let spawned = sandbox::spawn(command.args(what).args(["-of", "json"]), sandbox::LOOK);
     let mut child = spawned.map_err(|error| spawn_error("ffprobe", error))?;
     let tail = tokio::spawn(last_line(child.stderr.take()));
     let (status, json) = timed("ffprobe", INACTIVITY, answer(&mut child)).await?;
@@ -319,7 +322,9 @@ pub async fn extract(from: File, sound: &Sound, way: Way, into: &File, limit: u6
     };
     // Its own standard output, but as a file that it can go back in.
     ffmpeg.args(["-f", container(way.codec), "-y", "file:/proc/self/fd/1"]).stdout(into.try_clone().map_err(io)?);
-    let mut child = ffmpeg.spawn().map_err(|error| spawn_error("ffmpeg", error))?;
+    let _permit = sandbox::permit(Use::Read).await?;
+    let processor = sandbox::reading(sound.whole.or(sound.seconds).unwrap_or(0.0));
+    let mut child = sandbox::spawn(&mut ffmpeg, processor).map_err(|error| spawn_error("ffmpeg", error))?;
     restrain(&child, limit);
     let tail = tokio::spawn(last_line(child.stderr.take()));
     let status = ended(&mut child, into, limit).await;

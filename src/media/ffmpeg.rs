@@ -1,6 +1,7 @@
 //! ffmpeg and ffprobe as child processes that never hang, never ask, and read one file only.
 
 use super::decode::{DecodeError, SAMPLE_RATE};
+use super::sandbox::{self, Use};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -9,6 +10,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::sync::SemaphorePermit;
 use tokio::task::JoinHandle;
 
 /// A running decoding by ffmpeg. Dropping it ends ffmpeg.
@@ -18,18 +20,21 @@ pub(super) struct Ffmpeg {
     complaint: JoinHandle<String>,
     /// The first bytes of a frame (a sample of every channel) whose rest is still to come.
     begun: Vec<u8>,
+    _permit: SemaphorePermit<'static>,
 }
 
 impl Ffmpeg {
-    pub(super) fn start(path: &Path, channels: u32) -> Result<Self, DecodeError> {
-        let mut child = command("ffmpeg", path)
-            .args(["-map", "0:a:0", "-vn", "-sn", "-dn"])
-            .args(["-ac", &channels.to_string(), "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"])
-            .spawn()
-            .map_err(|error| spawn_error("ffmpeg", error))?;
+    /// `seconds`: what the file says of its length, by which its processor time is limited.
+    pub(super) async fn start(path: &Path, channels: u32, seconds: f64) -> Result<Self, DecodeError> {
+        let permit = sandbox::permit(Use::Read).await?;
+        let mut command = command("ffmpeg", path);
+        command.args(["-map", "0:a:0", "-vn", "-sn", "-dn"]);
+        command.args(["-ac", &channels.to_string(), "-ar", &SAMPLE_RATE.to_string(), "-f", "s16le", "-"]);
+        let started = sandbox::spawn(&mut command, sandbox::reading(seconds));
+        let mut child = started.map_err(|error| spawn_error("ffmpeg", error))?;
         let stdout = child.stdout.take().ok_or_else(no_pipe)?;
         let complaint = tokio::spawn(last_line(child.stderr.take()));
-        Ok(Self { child, stdout, complaint, begun: Vec::new() })
+        Ok(Self { child, stdout, complaint, begun: Vec::new(), _permit: permit })
     }
 
     pub(super) async fn next(
@@ -64,6 +69,7 @@ impl Ffmpeg {
         let status = timed("ffmpeg", inactivity, self.child.wait()).await?;
         let words = (&mut self.complaint).await.unwrap_or_default();
         if !status.success() {
+            let words = sandbox::ended_by_limit(status).map_or(words, ToOwned::to_owned);
             return Err(DecodeError::Damaged { words });
         }
         if !words.is_empty() {
@@ -93,7 +99,7 @@ fn reading(program: &'static str, path: &Path, stdin: Stdio, before: &[&str]) ->
     if program == "ffmpeg" {
         command.arg("-nostdin");
     }
-    command.args(["-v", "error", "-protocol_whitelist", "file,pipe"]).args(before).arg("-i").arg(url);
+    command.args(["-v", "error"]).args(sandbox::OPTIONS).args(before).arg("-i").arg(url);
     command
 }
 
@@ -138,6 +144,9 @@ pub(super) async fn last_line(stderr: Option<impl AsyncRead + Unpin>) -> String 
         tail.drain(..tail.len().saturating_sub(KEPT));
     }
     let text = String::from_utf8_lossy(&tail);
+    if text.contains(" Format not on whitelist ") {
+        return "it is a list of other files, or has a form that is not read here".to_owned();
+    }
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     without_path(line).to_owned()
 }

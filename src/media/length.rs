@@ -4,7 +4,22 @@
 use super::decode::{MAX_CHANNELS, Media, RATES};
 use super::header::ReadAt;
 use super::{length_boxes, length_streams};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::time::Duration;
+
+/// Whether the recording at `path`, of which ffprobe says that it lasts so many seconds, is longer than `limit`. Of
+/// MP3 and AAC without a header that is a guess, which may be several times too long: they are refused later, when
+/// they go on for longer.
+pub fn is_longer(path: &Path, seconds: f64, limit: Duration) -> bool {
+    let mut head = [0; 3];
+    let known = File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok();
+    let is_guess = known && matches!(head, [b'I', b'D', b'3'] | [0xFF, 0xE0..=0xFF, _]);
+    let most = limit.as_secs_f64() * if is_guess { 4.0 } else { 1.0 };
+    // What a container says may be a little more than there is.
+    seconds > most + 1.0
+}
 
 /// Chunks, boxes or elements looked at in one file.
 pub(super) const LOOKS: usize = 2_000;

@@ -1,28 +1,31 @@
 //! Calls those who want to hear of an end: callbacks and the webhook (interface, "Events").
 //!
 //! Each hears of it at least once: that a call is over is written down after it was heard. A process
-//! that dies in between calls again.
+//! that dies in between calls again. Keys share the places: a call that gives up its place is broken off, counts as
+//! no attempt, and is made again when its key has a place.
 
 use crate::clock::{Clock, Steady};
 use crate::crash::{self, Point};
+use crate::domain::names::Hash;
 use crate::server::address::{self, Reach};
 use crate::server::desk::{Callee, Desk, Letter};
 use crate::server::index::{Due, NextCall};
+use crate::server::shares::{Next, PATIENCE, Shares};
 use crate::server::sign::{self, Secret};
 use crate::server::untold::Untold;
 use crate::server::worker::{AGAIN, blocking, guarded};
 use crate::wire::params::CallbackMethod;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method, Url};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-/// How many are called at once.
-const AT_ONCE: usize = 8;
+/// How many are called at once where there are fewer keys; else each key has a place.
+pub const AT_ONCE: usize = 8;
 
 const CONNECT: Duration = Duration::from_secs(10);
 
@@ -53,6 +56,17 @@ pub struct Courier {
     refused: Mutex<HashSet<String>>,
 }
 
+/// Calls that are due, by the key whose transcription they are about.
+type Waiting = BTreeMap<Hash, VecDeque<Due>>;
+
+fn pop(line: &mut Waiting, owner: Hash) -> Option<Due> {
+    let due = line.get_mut(&owner)?.pop_front();
+    if line.get(&owner).is_some_and(VecDeque::is_empty) {
+        line.remove(&owner);
+    }
+    due
+}
+
 /// Hosts that are remembered at most.
 const MOST_REFUSED: usize = 1_000;
 
@@ -72,34 +86,74 @@ impl Courier {
         Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock), untold, refused: Mutex::default() })
     }
 
-    /// Works for ever.
-    pub async fn run(self: Arc<Self>) {
+    /// Works for ever, with so many places.
+    pub async fn run(self: Arc<Self>, places: usize) {
         let own = Arc::clone(&self);
         blocking(move || own.untold.recall(&own.desk)).await;
-        let permits = Arc::new(Semaphore::new(AT_ONCE));
-        let mut calls = JoinSet::new();
-        let mut line = VecDeque::new();
+        let mut shares = Shares::new(places, None).patient(PATIENCE);
+        let (mut line, mut calls, mut begun) = (Waiting::new(), JoinSet::new(), BTreeMap::new());
         loop {
-            while calls.try_join_next().is_some() {}
+            let wait = self.share_out(&mut shares, &mut line, &mut begun, &mut calls);
             tokio::select! {
+                () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 due = self.next() => {
                     self.untold.add(due);
-                    line.push_back(due);
+                    let owner = self.desk.index().get(due.id).map(|entry| entry.owner);
+                    match owner {
+                        Some(owner) => line.entry(owner).or_default().push_back(due),
+                        None => self.untold.remove(due),
+                    }
                 }
-                permit = Arc::clone(&permits).acquire_owned(), if !line.is_empty() => {
-                    let (Ok(permit), Some(due)) = (permit, line.pop_front()) else { return };
-                    calls.spawn(Arc::clone(&self).attempt(due, permit));
+                Some(ended) = calls.join_next() => {
+                    let Ok((due, owner, is_over)) = ended else { return };
+                    begun.remove(&due);
+                    shares.end(due);
+                    if !is_over {
+                        line.entry(owner).or_default().push_back(due);
+                    }
                 }
             }
         }
     }
 
-    async fn attempt(self: Arc<Self>, due: Due, permit: OwnedSemaphorePermit) {
-        let _permit = permit;
-        let own = Arc::clone(&self);
-        if guarded(async move { own.see_to(due).await }).await.is_err() {
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    fn share_out(
+        self: &Arc<Self>,
+        shares: &mut Shares<Due>,
+        line: &mut Waiting,
+        begun: &mut BTreeMap<Due, CancellationToken>,
+        calls: &mut JoinSet<(Due, Hash, bool)>,
+    ) -> Option<Duration> {
+        loop {
+            let (now, waiting) = (self.clock.uptime(), line.keys().copied().collect());
+            match shares.next(&waiting, now) {
+                Next::Start(owner) => {
+                    let Some(due) = pop(line, owner) else { continue };
+                    let given_up = CancellationToken::new();
+                    shares.start(due, owner, now);
+                    begun.insert(due, given_up.clone());
+                    let own = Arc::clone(self);
+                    calls.spawn(async move { (due, owner, own.attempt(due, given_up).await) });
+                }
+                // Its place is free when it has gone back to those that wait.
+                Next::Yield(due) => {
+                    begun.get(&due).into_iter().for_each(CancellationToken::cancel);
+                    return None;
+                }
+                Next::In(wait) => return Some(wait),
+                Next::Nothing => return None,
+            }
+        }
+    }
+
+    /// Whether it is over; else it has given up its place.
+    async fn attempt(self: &Arc<Self>, due: Due, given_up: CancellationToken) -> bool {
+        let own = Arc::clone(self);
+        let done = guarded(async move { own.see_to(due, &given_up).await }).await;
+        if done.is_err() {
             self.desk.postpone(due, self.clock.now().after(AGAIN));
         }
+        done.unwrap_or(true)
     }
 
     async fn next(&self) -> Due {
@@ -116,21 +170,29 @@ impl Courier {
         }
     }
 
-    async fn see_to(&self, due: Due) {
+    /// Whether it is over; else it has given up its place.
+    async fn see_to(&self, due: Due, given_up: &CancellationToken) -> bool {
         let desk = Arc::clone(&self.desk);
         let begun = blocking(move || {
             let underway = desk.begin_call(due)?;
             Ok::<_, io::Error>(desk.letter(due)?.map(|letter| (underway, letter)))
         });
         let (underway, heard) = match begun.await {
-            Ok(None) => return self.untold.remove(due),
+            Ok(None) => {
+                self.untold.remove(due);
+                return true;
+            }
             Ok(Some((underway, letter))) => {
                 crash::point(Point::Telling);
-                (underway, self.call(due, letter).await)
+                tokio::select! {
+                    heard = self.call(due, letter) => (underway, heard),
+                    () = given_up.cancelled() => return false,
+                }
             }
             Err(error) => {
                 tracing::error!(id = %due.id, %error, "what is to be told cannot be read; trying again");
-                return self.desk.postpone(due, self.clock.now().after(AGAIN));
+                self.desk.postpone(due, self.clock.now().after(AGAIN));
+                return true;
             }
         };
         let (desk, told) = (Arc::clone(&self.desk), heard.is_ok());
@@ -148,6 +210,7 @@ impl Courier {
             (Ok(true), Err(words)) => tracing::info!(id = %due.id, words, "the end could not be told; trying again"),
             (Ok(false), Err(words)) => tracing::warn!(id = %due.id, words, "the end could not be told; given up"),
         }
+        true
     }
 
     /// Said once for each host: whoever runs the service may want it otherwise. The rest of an address may be a

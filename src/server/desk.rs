@@ -23,7 +23,7 @@ use crate::server::calls::{self, Patience};
 use crate::server::committer::Committer;
 use crate::server::files;
 pub use crate::server::head::{Call, Callee, Ended, Failure, Head};
-use crate::server::index::{Index, Waits};
+use crate::server::index::{Entry, Index, Waits};
 use crate::server::ledger::Ledger;
 use crate::server::opening;
 pub use crate::server::opening::DeskError;
@@ -32,12 +32,14 @@ pub use crate::server::records::Standing;
 pub use crate::server::removal::Removal;
 use crate::server::shelf::{Limits, Shelf};
 use crate::server::starts::{Kills, MOST, Starts, Underway, Work};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// What holds at a desk.
@@ -70,6 +72,8 @@ pub struct Taken {
     pub owner: Hash,
     /// Its upload's id.
     pub upload: Uuid,
+    /// Whether its owner wants it no more: then it ends at once.
+    pub cancelled: CancellationToken,
     pub(super) created: Timestamp,
 }
 
@@ -89,6 +93,10 @@ pub struct Desk {
     pub fetching: Notify,
     /// Rung for every end that somebody is to be called about.
     pub calling: Notify,
+    /// Rung for every end.
+    pub ends: Notify,
+    /// How those in progress are cancelled.
+    in_progress: Mutex<HashMap<Uuid, CancellationToken>>,
     /// The uploads.
     pub shelf: Arc<Shelf>,
     pub(super) ledger: Arc<Ledger>,
@@ -118,6 +126,8 @@ impl Desk {
             bell: Notify::new(),
             fetching: Notify::new(),
             calling: Notify::new(),
+            ends: Notify::new(),
+            in_progress: Mutex::default(),
             shelf: Arc::new(shelf),
             ledger,
             committer,
@@ -139,20 +149,44 @@ impl Desk {
     /// Takes the next one to be heard; it is `processing` from now on.
     pub fn take(&self) -> Option<Taken> {
         let mut index = self.index();
-        let (created, entry) = index.take_to_hear(self.rules.running)?;
-        Some(Taken { id: entry.id, owner: entry.owner, upload: entry.upload, created })
+        index.take_to_hear(self.rules.running, None).map(|(created, entry)| self.taken(created, entry))
+    }
+
+    /// As [`Desk::take`], of this owner.
+    pub fn take_of(&self, owner: &Hash) -> Option<Taken> {
+        let mut index = self.index();
+        index.take_to_hear(self.rules.running, Some(owner)).map(|(created, entry)| self.taken(created, entry))
     }
 
     /// Takes the next one whose audio is to be fetched; it stays `queued`.
     pub fn take_to_fetch(&self) -> Option<Taken> {
         let mut index = self.index();
-        let (created, entry) = index.take_to_fetch()?;
-        Some(Taken { id: entry.id, owner: entry.owner, upload: entry.upload, created })
+        index.take_to_fetch(None).map(|(created, entry)| self.taken(created, entry))
+    }
+
+    /// As [`Desk::take_to_fetch`], of this owner.
+    pub fn take_to_fetch_of(&self, owner: &Hash) -> Option<Taken> {
+        let mut index = self.index();
+        index.take_to_fetch(Some(owner)).map(|(created, entry)| self.taken(created, entry))
+    }
+
+    /// Who has something that waits for this and may be begun.
+    pub fn waiting(&self, waits: Waits) -> BTreeSet<Hash> {
+        self.index().waiting(waits, self.rules.running)
+    }
+
+    fn taken(&self, created: Timestamp, entry: &Entry) -> Taken {
+        let cancelled = CancellationToken::new();
+        self.in_progress().insert(entry.id, cancelled.clone());
+        Taken { id: entry.id, owner: entry.owner, upload: entry.upload, cancelled, created }
     }
 
     /// Puts back what was taken, as it was.
     pub fn put_back(&self, taken: &Taken, waits: Waits) {
-        self.index().put_back(taken.created, waits);
+        let mut index = self.index();
+        self.in_progress().remove(&taken.id);
+        index.put_back(taken.created, waits);
+        drop(index);
         self.ring(waits);
         self.wake();
     }
@@ -202,7 +236,7 @@ impl Desk {
 
     fn set_aside(&self, id: Uuid, kills: Kills) -> io::Result<()> {
         let Some((created, owner, upload)) = self.index().open(id) else { return Ok(()) };
-        let taken = Taken { id, owner, upload, created };
+        let taken = Taken { id, owner, upload, cancelled: CancellationToken::new(), created };
         let name = self.shelf.file(upload).and_then(|file| file.filename).unwrap_or_default();
         let message = format!(
             "the service was killed {} times {}; it is set aside and not started again. Its audio is kept until this \
@@ -264,13 +298,17 @@ impl Desk {
         let kept = || fs::metadata(self.result_path(taken.id)).map_or(0, |found| found.len());
         let result = if is_done { kept() } else { 0 };
         let bytes = written + result;
-        self.shelf.add_records(bytes);
-        self.index().end(taken.created, &head, bytes);
+        self.shelf.add_records(&taken.owner, bytes);
+        let mut index = self.index();
+        self.in_progress().remove(&taken.id);
+        index.end(taken.created, &head, bytes);
+        drop(index);
         // Of what was set aside the audio stays, for whoever looks into it.
         if !set_aside {
             self.shelf.release(taken.upload);
         }
         self.calling.notify_one();
+        self.ends.notify_waiters();
         // Another one of the same owner may be heard now.
         self.bell.notify_one();
         self.wake();
@@ -302,6 +340,11 @@ impl Desk {
 
     pub(super) fn index(&self) -> MutexGuard<'_, Index> {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locked after the index.
+    pub(super) fn in_progress(&self) -> MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
+        self.in_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn settling(&self) -> MutexGuard<'_, ()> {

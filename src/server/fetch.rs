@@ -1,5 +1,6 @@
 //! Audio that lies elsewhere, brought to the shelf.
 
+use crate::domain::names::Hash;
 use crate::server::address::{self, Reach};
 use crate::server::refusal::Refusal;
 use crate::server::shelf::{Incoming, Shelf};
@@ -36,23 +37,23 @@ impl Fetcher {
         Ok(Self { reach, client, shelf })
     }
 
-    /// Fetches what lies at `url`, through redirects, each looked at anew.
+    /// Fetches what lies at `url` for this key, through redirects, each looked at anew.
     ///
     /// # Errors
     /// 403 for an address that may not be spoken to, 413 for what is too large, 4xx as the other
     /// side answered, 502 and 504 where it could not be reached, and those of an upload.
-    pub async fn fetch(&self, url: &str) -> Result<Received, Refusal> {
-        let whole = tokio::time::timeout(WHOLE, self.fetch_slowly(url)).await;
+    pub async fn fetch(&self, url: &str, owner: Hash) -> Result<Received, Refusal> {
+        let whole = tokio::time::timeout(WHOLE, self.fetch_slowly(url, owner)).await;
         whole.unwrap_or_else(|_| Err(refuse(504, format!("the audio did not come within {} s", WHOLE.as_secs()))))
     }
 
-    async fn fetch_slowly(&self, url: &str) -> Result<Received, Refusal> {
+    async fn fetch_slowly(&self, url: &str, owner: Hash) -> Result<Received, Refusal> {
         let mut url = Url::parse(url).map_err(|_| refuse(400, "audio_url is no URL"))?;
         for _ in 0..=REDIRECTS {
             let response = self.ask(&url).await?;
             match target(&url, &response)? {
                 Some(next) => url = next,
-                None => return self.take(&url, response).await,
+                None => return self.take(&url, owner, response).await,
             }
         }
         Err(refuse(422, format!("the audio's address leads through more than {REDIRECTS} redirects")))
@@ -73,9 +74,9 @@ impl Fetcher {
         }
     }
 
-    async fn take(&self, url: &Url, mut response: Response) -> Result<Received, Refusal> {
+    async fn take(&self, url: &Url, owner: Hash, mut response: Response) -> Result<Received, Refusal> {
         let announced = response.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut incoming = self.shelf.begin(announced.unwrap_or(0)).map_err(upload::shelf_refusal)?;
+        let mut incoming = self.shelf.begin(owner, announced.unwrap_or(0)).map_err(upload::shelf_refusal)?;
         pour(&mut response, &mut incoming).await?;
         Received::look(incoming, name_in(url), Some(shown(url))).await
     }

@@ -1,20 +1,26 @@
-//! Takes what waits for its audio, and has that fetched.
+//! Takes what waits for its audio, and has that fetched. Keys share the places: a fetch that gives up its place is
+//! broken off, and begun again when its key has a place.
 
 use crate::clock::Clock;
 use crate::crash::{self, Point};
+use crate::domain::names::{Hash, Timestamp};
 use crate::server::desk::{Desk, Ended, Failure, Taken};
 use crate::server::fetch::Fetcher;
 use crate::server::index::Waits;
 use crate::server::records::{LOST, is_lost};
 use crate::server::refusal::Refusal;
+use crate::server::shares::{Next, PATIENCE, Shares};
 use crate::server::starts::Work;
 use crate::server::upload::Received;
-use crate::server::worker::{AGAIN, Panic, begin, blocking, fault, guarded, write_end};
+use crate::server::worker::{AGAIN, Panic, begin, blocking, cancelled, fault, guarded, write_end};
 use axum::http::StatusCode;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::{Id, JoinSet};
+use tokio_util::sync::CancellationToken;
 
-/// How many fetch at once: a slow server must not keep others from theirs.
+/// How many fetch at once where there are fewer keys; else each key has a place.
 pub const AT_ONCE: usize = 4;
 
 /// The waits before the second and the third attempt where the other side could not be reached.
@@ -30,19 +36,66 @@ pub struct Fetching {
     pub clock: Arc<dyn Clock>,
 }
 
+/// Fetches that are in progress.
+#[derive(Default)]
+struct Begun {
+    tasks: HashMap<Id, Timestamp>,
+    given_up: HashMap<Timestamp, CancellationToken>,
+}
+
 impl Fetching {
-    /// Works for ever; several may work at one desk.
-    pub async fn run(self: Arc<Self>) {
+    /// Works for ever, with so many places.
+    pub async fn run(self: Arc<Self>, places: usize) {
+        let mut shares = Shares::new(places, None).patient(PATIENCE);
+        let (mut begun, mut tasks) = (Begun::default(), JoinSet::new());
         loop {
+            // Listening begins before looking, so that no ring in between is missed.
             let bell = self.desk.fetching.notified();
-            match self.desk.take_to_fetch() {
-                Some(taken) => self.see_to(taken).await,
-                None => bell.await,
+            let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
+            tokio::select! {
+                () = bell => {}
+                () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                Some(ended) = tasks.join_next_with_id() => {
+                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                    if let Some(created) = begun.tasks.remove(&task) {
+                        begun.given_up.remove(&created);
+                        shares.end(created);
+                    }
+                }
             }
         }
     }
 
-    async fn see_to(&self, taken: Taken) {
+    /// Gives places until all are held or nobody waits; how long until the next change, where that is known.
+    fn share_out(
+        self: &Arc<Self>,
+        shares: &mut Shares<Timestamp>,
+        begun: &mut Begun,
+        tasks: &mut JoinSet<()>,
+    ) -> Option<Duration> {
+        loop {
+            let now = self.clock.uptime();
+            match shares.next(&self.desk.waiting(Waits::ToBeFetched), now) {
+                Next::Start(owner) => {
+                    let Some(taken) = self.desk.take_to_fetch_of(&owner) else { continue };
+                    let (own, given_up, created) = (Arc::clone(self), CancellationToken::new(), taken.created);
+                    shares.start(created, taken.owner, now);
+                    begun.given_up.insert(created, given_up.clone());
+                    let task = tasks.spawn(async move { own.see_to(taken, &given_up).await });
+                    begun.tasks.insert(task.id(), created);
+                }
+                // Its place is free when it has gone back to those that wait.
+                Next::Yield(created) => {
+                    begun.given_up.remove(&created).iter().for_each(CancellationToken::cancel);
+                    return None;
+                }
+                Next::In(wait) => return Some(wait),
+                Next::Nothing => return None,
+            }
+        }
+    }
+
+    async fn see_to(&self, taken: Taken, given_up: &CancellationToken) {
         // Whoever is killed while it fetches this is counted at the next start.
         let underway = match begin(&self.desk, &taken, Work::Fetch).await {
             Ok(underway) => underway,
@@ -53,10 +106,14 @@ impl Fetching {
             }
         };
         crash::point(Point::Fetching);
-        match self.fetch(&taken).await {
-            Ok(()) => {
+        match self.fetch(&taken, given_up).await {
+            Ok(true) => {
                 underway.survived();
                 self.desk.fetched(&taken);
+            }
+            Ok(false) => {
+                tracing::debug!(id = %taken.id, "a fetch gives its place to another key; it begins again later");
+                self.desk.put_back(&taken, Waits::ToBeFetched);
             }
             // The service itself is full, or lacks a program: that is not the transcription's end.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
@@ -71,32 +128,37 @@ impl Fetching {
         }
     }
 
-    async fn fetch(&self, taken: &Taken) -> Result<(), Refusal> {
+    /// Whether it was fetched; else it has given up its place.
+    async fn fetch(&self, taken: &Taken, given_up: &CancellationToken) -> Result<bool, Refusal> {
         let (desk, id) = (Arc::clone(&self.desk), taken.id);
         let head = blocking(move || desk.head(id)).await.map_err(|error| match is_lost(&error) {
             true => Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, LOST),
             false => Refusal::unavailable(error.to_string()),
         })?;
         let url = head.source.unwrap_or_default();
-        let received = self.patiently(&url).await?;
-        let (shelf, owner, id, now) = (Arc::clone(&self.desk.shelf), taken.owner, taken.upload, self.clock.now());
-        let kept = blocking(move || received.keep(&shelf, id, owner, now)).await;
-        kept.map(|_| ()).map_err(|error| Refusal::unavailable(error.to_string()))
+        let received = tokio::select! {
+            received = self.patiently(&url, taken.owner) => received?,
+            () = given_up.cancelled() => return Ok(false),
+            () = taken.cancelled.cancelled() => return Err(Refusal::new(StatusCode::GONE, cancelled().message)),
+        };
+        let (shelf, id, now) = (Arc::clone(&self.desk.shelf), taken.upload, self.clock.now());
+        let kept = blocking(move || received.keep(&shelf, id, now)).await;
+        kept.map(|_| true).map_err(|error| Refusal::unavailable(error.to_string()))
     }
 
-    async fn patiently(&self, url: &str) -> Result<Received, Refusal> {
+    async fn patiently(&self, url: &str, owner: Hash) -> Result<Received, Refusal> {
         for wait in WAITS {
-            match self.once(url).await {
+            match self.once(url, owner).await {
                 Err(refusal) if may_pass(refusal.status) => self.clock.sleep(wait).await,
                 done => return done,
             }
         }
-        self.once(url).await
+        self.once(url, owner).await
     }
 
-    async fn once(&self, url: &str) -> Result<Received, Refusal> {
+    async fn once(&self, url: &str, owner: Hash) -> Result<Received, Refusal> {
         let (fetcher, url) = (Arc::clone(&self.fetcher), url.to_owned());
-        let fetched = guarded(async move { fetcher.fetch(&url).await }).await;
+        let fetched = guarded(async move { fetcher.fetch(&url, owner).await }).await;
         fetched.unwrap_or_else(|Panic| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, fault().message)))
     }
 

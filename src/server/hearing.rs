@@ -11,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::channels::{Channels, Parting};
 use super::recogniser::{Heard, Lesson, Recogniser, RecogniserError, Term};
 use super::segment::{Segment, Segmenter};
+use super::turn::Turn;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::media::decode::{DecodeError, Decoder, INACTIVITY, SAMPLE_RATE};
+use crate::media::length;
 
 /// Why a file could not be transcribed.
 #[derive(Debug, thiserror::Error)]
@@ -26,16 +28,22 @@ pub enum HearingError {
     /// The thread of the recogniser ended in the middle; a fault of this program.
     #[error("the recogniser's thread ended before the file did; this is a fault in scribed")]
     Stopped,
-    /// It goes on for longer than anybody records.
-    #[error("the recording is longer than {} hours; split it before", LONGEST.as_secs() / 3600)]
-    TooLong,
+    /// It goes on for longer than this service takes.
+    #[error("{}", too_long(*.0))]
+    TooLong(Duration),
     /// More was said than a result can hold.
     #[error("more than {MOST_WORDS} words or {MOST_TEXT} bytes of text were recognised; split the recording before")]
     TooManyWords,
 }
 
-/// Sound of one file that is decoded: a file of a gigabyte may hold years of silence.
-const LONGEST: Duration = Duration::from_secs(1_000 * 3600);
+/// Sound of one file that is decoded, unless it is said otherwise: a file of a megabyte may hold years of silence.
+pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Why a recording is refused that lasts longer than this.
+pub fn too_long(limit: Duration) -> String {
+    let limit = humantime::format_duration(limit);
+    format!("the recording is longer than {limit}, the most that this service takes (`length_limit`); split it before")
+}
 
 /// Words of one recording, of all its channels: they are held in memory, some 100 bytes each.
 const MOST_WORDS: usize = 3_000_000;
@@ -44,12 +52,22 @@ const MOST_WORDS: usize = 3_000_000;
 const MOST_TEXT: usize = 64 << 20;
 
 /// What is asked of the ears.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Wishes {
     /// Words to expect.
     pub vocabulary: Vec<Term>,
     /// Equal channels are heard one by one all the same.
     pub every_channel: bool,
+    /// A longer recording is refused, by what it says of itself or where it goes on for longer.
+    pub longest: Duration,
+    /// Whether this goes on, or waits for its place.
+    pub turn: Turn,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self { vocabulary: Vec::new(), every_channel: false, longest: LONGEST, turn: Turn::default() }
+    }
 }
 
 /// What was heard.
@@ -67,18 +85,22 @@ pub struct Hearing {
 ///
 /// Memory does not grow with the file but by its words. The segments of one file are recognised in
 /// order by one thread; several files at once use as many as the recogniser allows. When this
-/// future is dropped, ffmpeg is ended at once and the thread after its current segment.
+/// future is dropped, ffmpeg is ended at once and the thread after its current segment. Without its turn it stands
+/// still: ffmpeg and the thread keep what they have and compute nothing.
 ///
 /// # Errors
 /// See [`HearingError`].
 pub async fn transcribe(path: &Path, recogniser: Arc<dyn Recogniser>, wishes: Wishes) -> Result<Hearing, HearingError> {
     let decoder = Decoder::open(path, INACTIVITY).await?;
+    if length::is_longer(path, decoder.media().duration, wishes.longest) {
+        return Err(HearingError::TooLong(wishes.longest));
+    }
     let (sender, receiver) = mpsc::channel(WAITING_SEGMENTS);
     let dropped = CancellationToken::new();
     let guard = dropped.clone().drop_guard();
-    let vocabulary = wishes.vocabulary;
-    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &vocabulary, &dropped));
-    let cut = cut(decoder, wishes.every_channel, sender).await;
+    let (heard, turn) = (wishes.vocabulary.clone(), wishes.turn.clone());
+    let listening = tokio::task::spawn_blocking(move || listen(receiver, &*recogniser, &heard, &turn, &dropped));
+    let cut = cut(decoder, &wishes, sender).await;
     let _guard = cut.is_ok().then_some(guard);
     // A recogniser that failed is why nobody took the segments: its error says more.
     let (transcript, unknown) = listening.await.map_err(|_| HearingError::Stopped)??;
@@ -100,16 +122,19 @@ enum Work {
 }
 
 /// How many channels were distinct.
-async fn cut(mut decoder: Decoder, every: bool, sender: mpsc::Sender<Work>) -> Result<usize, HearingError> {
+async fn cut(mut decoder: Decoder, wishes: &Wishes, sender: mpsc::Sender<Work>) -> Result<usize, HearingError> {
     let count = decoder.channels();
-    let mut channels = if every { Channels::apart(count) } else { Channels::alike(count) };
+    let mut channels = if wishes.every_channel { Channels::apart(count) } else { Channels::alike(count) };
     let mut segmenters: BTreeMap<usize, Segmenter> =
         channels.leaders().into_iter().map(|channel| (channel, Segmenter::new())).collect();
     let send = async |work| sender.send(work).await.map_err(|_| HearingError::Stopped);
-    let mut left = LONGEST.as_secs() * u64::from(SAMPLE_RATE);
+    let mut left = wishes.longest.as_secs().saturating_mul(u64::from(SAMPLE_RATE));
     while let Some(planes) = decoder.next().await? {
         let length = planes.first().map_or(0, Vec::len) as u64;
-        left = left.checked_sub(length).ok_or(HearingError::TooLong)?;
+        left = left.checked_sub(length).ok_or(HearingError::TooLong(wishes.longest))?;
+        // Hours of silence are decoded as fast as they come: others get the thread, and the place, in between.
+        tokio::task::yield_now().await;
+        wishes.turn.wait().await;
         for parting in channels.part(&planes) {
             let so_far = segmenters.get(&parting.from).cloned().unwrap_or_default();
             segmenters.insert(parting.to, so_far);
@@ -192,12 +217,14 @@ fn listen(
     mut work: mpsc::Receiver<Work>,
     recogniser: &dyn Recogniser,
     vocabulary: &[Term],
+    turn: &Turn,
     dropped: &CancellationToken,
 ) -> Result<(Transcript, Vec<String>), HearingError> {
     let language = recogniser.languages().first().copied().unwrap_or_default();
     let lesson = Arc::new(recogniser.learn(vocabulary)?);
     let (mut spoken, mut size) = (BTreeMap::<usize, Spoken>::new(), Size::default());
     while let Some(work) = work.blocking_recv() {
+        turn.wait_blocking(dropped);
         if dropped.is_cancelled() {
             break;
         }

@@ -1,12 +1,15 @@
 //! An upload while it comes in: a file without a name of its own yet, that counts on the shelf.
 
+use crate::domain::names::Hash;
 use crate::server::shelf::{Shelf, ShelfError};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// An upload that is coming in. Dropped, it leaves nothing behind.
 pub struct Incoming {
@@ -14,12 +17,28 @@ pub struct Incoming {
     path: Option<TempPath>,
     /// What it counts for on the shelf, until it is kept.
     size: u64,
+    owner: Hash,
     shelf: Arc<Shelf>,
 }
 
 impl Incoming {
-    pub(super) fn new(file: File, path: TempPath, shelf: Arc<Shelf>) -> Self {
-        Self { file, path: Some(path), size: 0, shelf }
+    pub(super) fn new(file: File, path: TempPath, owner: Hash, shelf: Arc<Shelf>) -> Self {
+        Self { file, path: Some(path), size: 0, owner, shelf }
+    }
+
+    /// Whose it is.
+    pub(super) fn owner(&self) -> Hash {
+        self.owner
+    }
+
+    /// The right to have it looked at.
+    pub(super) async fn may_look(&self) -> Option<OwnedSemaphorePermit> {
+        self.shelf.may_look(&self.owner).await
+    }
+
+    /// The longest recording that is taken.
+    pub(super) fn length_limit(&self) -> Duration {
+        self.shelf.length_limit()
     }
 
     /// The file's lasting name is up to the shelf from now on.
@@ -61,7 +80,7 @@ impl Incoming {
     }
 
     fn reserve(&mut self, more: u64) -> Result<(), ShelfError> {
-        self.shelf.reserve(self.size, more)?;
+        self.shelf.reserve(&self.owner, self.size, more)?;
         self.size += more;
         Ok(())
     }
@@ -69,6 +88,6 @@ impl Incoming {
 
 impl Drop for Incoming {
     fn drop(&mut self) {
-        self.shelf.free(self.size);
+        self.shelf.free(&self.owner, self.size);
     }
 }

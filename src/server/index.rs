@@ -87,7 +87,7 @@ struct Load {
 }
 
 /// A call that is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Due {
     /// The transcription.
     pub id: Uuid,
@@ -165,10 +165,34 @@ impl Index {
         self.entries.insert(created, entry);
     }
 
-    /// The next one whose audio is to be fetched.
-    pub fn take_to_fetch(&mut self) -> Option<(Timestamp, &Entry)> {
+    /// Who has something that waits for this and may be begun; of those to be heard, who has fewer than `running`.
+    pub fn waiting(&self, waits: Waits, running: usize) -> BTreeSet<Hash> {
+        let may = |owner: &Hash| waits == Waits::ToBeFetched || self.may_run(owner, running);
+        match self.turn() {
+            Turn::Anything => self.line_of(waits).owners().filter(|owner| may(owner)).copied().collect(),
+            Turn::Only(suspect) => {
+                let waits = self.suspects.get(&suspect).is_some_and(|suspect| suspect.waits == waits);
+                self.entries.get(&suspect).filter(|_| waits).map(|entry| entry.owner).into_iter().collect()
+            }
+            Turn::Nothing => BTreeSet::new(),
+        }
+    }
+
+    fn may_run(&self, owner: &Hash, running: usize) -> bool {
+        self.owners.get(owner).is_none_or(|load| load.running < running)
+    }
+
+    /// Takes out what waits and was not begun: it is about to end. `false` where it is in progress.
+    pub fn take_out(&mut self, created: Timestamp) -> bool {
+        let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return false };
+        let waits = self.fetching.remove(&owner, created) || self.hearing.remove(&owner, created);
+        waits || self.suspects.remove(&created).is_some()
+    }
+
+    /// The next one whose audio is to be fetched, of this owner where one is named.
+    pub fn take_to_fetch(&mut self, of: Option<&Hash>) -> Option<(Timestamp, &Entry)> {
         let created = match self.turn() {
-            Turn::Anything => self.fetching.pop(|_| true)?,
+            Turn::Anything => self.fetching.pop(|owner| of.is_none_or(|of| of == owner))?,
             Turn::Only(suspect) => self.take_suspect(suspect, Waits::ToBeFetched)?,
             Turn::Nothing => return None,
         };
@@ -176,11 +200,12 @@ impl Index {
         self.entries.get(&created).map(|entry| (created, entry))
     }
 
-    /// The next one to be heard, of an owner who has fewer than `running`; it is `processing` from
-    /// now on.
-    pub fn take_to_hear(&mut self, running: usize) -> Option<(Timestamp, &Entry)> {
+    /// The next one to be heard, of an owner who has fewer than `running`, of this one where one is named; it is
+    /// `processing` from now on.
+    pub fn take_to_hear(&mut self, running: usize, of: Option<&Hash>) -> Option<(Timestamp, &Entry)> {
         let owners = &self.owners;
-        let may = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
+        let runs = |owner: &Hash| owners.get(owner).is_none_or(|load| load.running < running);
+        let may = |owner: &Hash| of.is_none_or(|of| of == owner) && runs(owner);
         let created = match self.turn() {
             Turn::Anything => self.hearing.pop(may)?,
             Turn::Only(suspect) => self.take_suspect(suspect, Waits::ToBeHeard)?,
@@ -298,10 +323,11 @@ impl Index {
             .map(|(created, entry)| (*created, entry.id))
     }
 
-    /// The one that ended longest ago, if that was before `moment`.
-    pub fn ended_before(&self, moment: Timestamp) -> Option<Uuid> {
-        let (ended, created) = self.ended.first()?;
-        (*ended < moment).then(|| self.entries.get(created).map(|entry| entry.id)).flatten()
+    /// The one that ended longest ago, if that was before `moment`, of the owners who `may`.
+    pub fn ended_before(&self, moment: Timestamp, may: impl Fn(&Hash) -> bool) -> Option<Uuid> {
+        let ended = self.ended.iter().take_while(|(ended, _)| *ended < moment);
+        let mut entries = ended.filter_map(|(_, created)| self.entries.get(created));
+        entries.find(|entry| may(&entry.owner)).map(|entry| entry.id)
     }
 
     /// Takes the next call that is due. One that would be due in more than `longest` is due now: the
@@ -349,6 +375,13 @@ impl Index {
 
     fn load(&mut self, owner: Hash) -> &mut Load {
         self.owners.entry(owner).or_default()
+    }
+
+    fn line_of(&self, waits: Waits) -> &Line {
+        match waits {
+            Waits::ToBeFetched => &self.fetching,
+            Waits::ToBeHeard => &self.hearing,
+        }
     }
 
     fn line(&mut self, waits: Waits) -> &mut Line {

@@ -30,10 +30,10 @@ pub async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> 
     };
     let base = Base::of(&headers, service.address);
     let (id, audio_metadata) = match or_drain(taken, body)? {
-        (_, Taken::Known(id, audio_metadata)) => (id, *audio_metadata),
-        (owner, Taken::Came(received)) => {
+        Taken::Known(id, audio_metadata) => (id, *audio_metadata),
+        Taken::Came(received) => {
             let (shelf, now, id) = (Arc::clone(&service.shelves.desk.shelf), service.clock.now(), Uuid::new_v4());
-            let kept = blocking(move || received.keep(&shelf, id, owner, now)).await?;
+            let kept = blocking(move || received.keep(&shelf, id, now)).await?;
             (id, kept.map_err(|error| Refusal::of_disk(&error))?)
         }
     };
@@ -43,16 +43,12 @@ pub async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> 
 /// What an upload brought.
 enum Taken {
     /// Something new.
-    Came(Received),
+    Came(Box<Received>),
     /// The address of what is here already.
     Known(Uuid, Box<AudioMetadata>),
 }
 
-async fn take_upload(
-    service: &Service,
-    headers: &HeaderMap,
-    body: &mut BodyDataStream,
-) -> Result<(Hash, Taken), Refusal> {
+async fn take_upload(service: &Service, headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Taken, Refusal> {
     let owner = service.door.admit(headers)?;
     let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
         let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
@@ -60,21 +56,19 @@ async fn take_upload(
     };
     let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     let mut parts = Multipart::new(body, boundary);
-    let received = upload::receive(&mut parts, &service.shelves.desk.shelf, announced.unwrap_or(0)).await?;
-    Ok((owner, Taken::Came(received)))
+    upload::receive(&mut parts, &service.shelves.desk.shelf, owner, announced.unwrap_or(0))
+        .await
+        .map(Box::new)
+        .map(Taken::Came)
 }
 
-async fn take_address(
-    service: &Service,
-    headers: &HeaderMap,
-    body: &mut BodyDataStream,
-) -> Result<(Hash, Taken), Refusal> {
+async fn take_address(service: &Service, headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Taken, Refusal> {
     let (owner, bytes) = take_json(service, headers, body).await?;
     match request::read_upload(&bytes)? {
-        Audio::Elsewhere(url) => Ok((owner, Taken::Came(service.fetcher.fetch(&url).await?))),
+        Audio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
         Audio::Upload(id) => {
             let (file, size) = service.shelves.desk.shelf.owned(id, &owner).ok_or_else(no_upload)?;
-            Ok((owner, Taken::Known(id, Box::new(upload::found(&file, size)))))
+            Ok(Taken::Known(id, Box::new(upload::found(&file, size))))
         }
     }
 }

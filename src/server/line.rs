@@ -18,6 +18,21 @@ impl Line {
         self.waiting.entry(owner).or_default().insert(created);
     }
 
+    /// Who has something that waits.
+    pub fn owners(&self) -> impl Iterator<Item = &Hash> {
+        self.waiting.keys()
+    }
+
+    /// Takes out a certain piece; whether it was there.
+    pub fn remove(&mut self, owner: &Hash, created: Timestamp) -> bool {
+        let Some(waiting) = self.waiting.get_mut(owner) else { return false };
+        let was_there = waiting.remove(&created);
+        if waiting.is_empty() {
+            self.waiting.remove(owner);
+        }
+        was_there
+    }
+
     /// Takes the oldest piece of the next owner in turn who may be served.
     pub fn pop(&mut self, may: impl Fn(&Hash) -> bool) -> Option<Timestamp> {
         let after = self.last.map_or(Unbounded, Excluded);
@@ -60,5 +75,17 @@ mod tests {
         assert_eq!(line.pop(|owner| *owner == B), Some(Timestamp(2)));
         assert_eq!(line.pop(|owner| *owner == B), None);
         assert_eq!(line.pop(|_| true), Some(Timestamp(1)));
+    }
+
+    #[test]
+    fn what_is_taken_out_is_not_served() {
+        let mut line = Line::default();
+        [1, 2].into_iter().for_each(|n| line.push(A, Timestamp(n)));
+        line.push(B, Timestamp(3));
+        assert!(line.remove(&A, Timestamp(1)) && !line.remove(&A, Timestamp(1)) && !line.remove(&A, Timestamp(3)));
+        assert!(line.remove(&A, Timestamp(2)));
+        assert_eq!(line.owners().collect::<Vec<_>>(), [&B]);
+        assert_eq!(line.pop(|_| true), Some(Timestamp(3)));
+        assert_eq!(line.pop(|_| true), None);
     }
 }

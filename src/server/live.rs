@@ -6,6 +6,7 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
+use crate::server::head::NOBODY;
 use crate::server::room::{Bounded, Room};
 use crate::server::shelf::Shelf;
 use crate::wire::live::{self, Live};
@@ -239,8 +240,9 @@ impl LiveRecords {
             let number = state.read + 1;
             match File::open(self.path(number)) {
                 Ok(file) => {
-                    let bytes = state.add(number, BufReader::new(file))?;
-                    self.shelf.iter().for_each(|shelf| shelf.add_records(bytes));
+                    for (owner, bytes) in state.add(number, BufReader::new(file))? {
+                        self.shelf.iter().for_each(|shelf| shelf.add_records(&owner, bytes));
+                    }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 Err(error) => return Err(error),
@@ -259,24 +261,30 @@ impl LiveRecords {
 }
 
 impl State {
-    /// The bytes of it.
-    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<u64> {
-        let mut offset = 0;
+    /// The bytes of it, by whose they are; those of a damaged line are nobody's.
+    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<HashMap<Hash, u64>> {
+        let (mut offset, mut bytes) = (0, HashMap::new());
         for line in lines.split(b'\n') {
             let line = line?;
             let place = Place { file, offset, length: line.len() };
             offset += line.len() as u64 + 1;
             match written(&line)? {
-                Some((owner, live)) => self.insert(live, owner, place),
+                Some((owner, live)) => {
+                    *bytes.entry(owner).or_default() += place.length as u64 + 1;
+                    self.insert(live, owner, place);
+                }
                 // The file stays as it is; all other records of all files are served.
-                None => tracing::error!(
-                    file,
-                    at = place.offset,
-                    "a live transcription's record cannot be read and is left out; import it again"
-                ),
+                None => {
+                    *bytes.entry(NOBODY).or_default() += place.length as u64 + 1;
+                    tracing::error!(
+                        file,
+                        at = place.offset,
+                        "a live transcription's record cannot be read and is left out; import it again"
+                    );
+                }
             }
         }
-        Ok(offset)
+        Ok(bytes)
     }
 
     fn insert(&mut self, live: Live, owner: Hash, place: Place) {

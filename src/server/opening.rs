@@ -209,7 +209,7 @@ fn restore(index: &mut Index, id: Uuid, head: Head, (size, kills): (u64, u32), s
     let owner = if head.owner == NOBODY { rules.first_owner } else { head.owner };
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
     let bytes = if ended.is_some() { size } else { 0 };
-    shelf.add_records(bytes);
+    shelf.add_records(&owner, bytes);
     let (metadata, set_aside) = (head.metadata, head.set_aside);
     let entry = Entry { id, owner, upload, status, ended, metadata, bytes, set_aside };
     index.restore(head.created, entry, waits, &head.calls, kills);

@@ -27,7 +27,8 @@ pub fn wishes(params: &Params) -> Wishes {
         value: word.value.clone(),
         pronunciations: word.pronunciations.clone().unwrap_or_default(),
     };
-    Wishes { vocabulary: words.map(term).collect(), every_channel: params.skip_channel_deduplication == Some(true) }
+    let every_channel = params.skip_channel_deduplication == Some(true);
+    Wishes { vocabulary: words.map(term).collect(), every_channel, ..Wishes::default() }
 }
 
 /// What is known of a transcription beside what was heard.

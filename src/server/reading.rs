@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::io::ReaderStream;
 use uuid::Uuid;
 
@@ -117,22 +118,49 @@ pub fn pairs(uri: &Uri) -> Vec<(String, String)> {
     url.query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect()
 }
 
-/// `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before it has ended (service notes, 1).
-pub async fn delete(Caller(owner): Caller, State(service): Shared, Id(id): Id) -> Result<Response, Refusal> {
+/// `DELETE /v2/pre-recorded/{id}`: 202 without a body; 403 before it has ended (service notes, 1). With
+/// `?cancel=true`, which is this service's own, one that has not ended is cancelled and then deleted.
+pub async fn delete(Caller(owner): Caller, State(service): Shared, Id(id): Id, uri: Uri) -> Result<Response, Refusal> {
     let id = files::parse_id(&id).ok_or_else(Refusal::not_found)?;
-    let desk = Arc::clone(&service.shelves.desk);
-    let removal = blocking(move || desk.delete(id, &owner)).await?.map_err(|error| Refusal::of_disk(&error))?;
-    match removal {
+    let cancels = uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "cancel=true"));
+    match if cancels { cancel(&service, id, owner).await? } else { remove(&service, id, owner).await? } {
         Removal::Removed => {
             service.rendered.forget(id);
             Ok(StatusCode::ACCEPTED.into_response())
         }
         Removal::Unknown => Err(Refusal::not_found()),
         Removal::Open => {
-            let words = "the transcription has not ended; it can be deleted when its status is done or error";
+            let words = "the transcription has not ended; it can be deleted when its status is done or error, and \
+                         at any time with ?cancel=true";
             Err(Refusal::new(StatusCode::FORBIDDEN, words))
         }
     }
+}
+
+async fn remove(service: &Service, id: Uuid, owner: Hash) -> Result<Removal, Refusal> {
+    let desk = Arc::clone(&service.shelves.desk);
+    blocking(move || desk.delete(id, &owner)).await?.map_err(|error| Refusal::of_disk(&error))
+}
+
+/// How long is waited for the end of what is cancelled: it stops at once, but for what it writes to the disk.
+const CANCELLING: Duration = Duration::from_secs(20);
+
+async fn cancel(service: &Service, id: Uuid, owner: Hash) -> Result<Removal, Refusal> {
+    let desk = &service.shelves.desk;
+    let cancelling = async {
+        loop {
+            let end = desk.ends.notified();
+            let own = Arc::clone(desk);
+            match blocking(move || own.cancel(id, &owner)).await?.map_err(|error| Refusal::of_disk(&error))? {
+                Removal::Open => end.await,
+                done => return Ok(done),
+            }
+        }
+    };
+    let waited = tokio::time::timeout(CANCELLING, cancelling).await;
+    waited.unwrap_or_else(|_| {
+        Err(Refusal::unavailable("the transcription is being cancelled; repeat the request to delete it"))
+    })
 }
 
 /// `GET /v2/pre-recorded/{id}/file`: its audio, as long as that is kept.

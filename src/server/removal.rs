@@ -2,11 +2,13 @@
 
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
-use crate::server::desk::Desk;
+use crate::server::desk::{Desk, Ended, Taken};
 use crate::server::files;
 use crate::server::ledger::Line;
+use crate::server::worker::cancelled;
 use std::io;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// What became of an order to delete.
@@ -38,6 +40,29 @@ impl Desk {
         Ok(Removal::Removed)
     }
 
+    /// As [`Desk::delete`], of one that has not ended too: what waits ends and is deleted at once; what is in
+    /// progress is told to stop and is still [`Removal::Open`]: this is to be repeated when it has ended.
+    ///
+    /// # Errors
+    /// Those of the file system; it may be repeated.
+    pub fn cancel(&self, id: Uuid, owner: &Hash) -> io::Result<Removal> {
+        let mut index = self.index();
+        let open = index.of(id, owner).filter(|entry| entry.ended.is_none()).and_then(|_| index.open(id));
+        let Some((created, owner, upload)) = open else {
+            drop(index);
+            return self.delete(id, owner);
+        };
+        if !index.take_out(created) {
+            self.in_progress().get(&id).iter().for_each(|cancelled| cancelled.cancel());
+            return Ok(Removal::Open);
+        }
+        drop(index);
+        let taken = Taken { id, owner, upload, cancelled: CancellationToken::new(), created };
+        let ended = Ended { at: self.ending(&taken), failure: Some(cancelled()) };
+        self.end(&taken, ended, None)?;
+        self.delete(id, &owner)
+    }
+
     /// The head first: a result without one is removed at the next start. But before the head goes, the
     /// ledger says so, where the create would be found again.
     fn remove(&self, id: Uuid) -> io::Result<()> {
@@ -49,7 +74,9 @@ impl Desk {
         files::remove(&self.head_path(id))?;
         files::sync_folder(&self.root.join("transcriptions"))?;
         let gone = self.index().forget(id);
-        self.shelf.subtract_records(gone.as_ref().map_or(0, |entry| entry.bytes));
+        if let Some(entry) = &gone {
+            self.shelf.subtract_records(&entry.owner, entry.bytes);
+        }
         if let Some(entry) = gone.filter(|entry| entry.set_aside) {
             self.shelf.release(entry.upload);
         }
@@ -66,26 +93,28 @@ impl Desk {
 
     pub(super) fn retire(&self) {
         let before = self.clock.now().before(self.rules.retention);
-        let removed = self.remove_ended_before(before, || true);
+        let removed = self.remove_ended_before(before, || true, |_| true);
         if removed > 0 {
             tracing::info!(removed, "transcriptions were removed: they were kept for as long as `retention` says");
         }
     }
 
-    /// The oldest results make room before the disk's limit stops the intake; those of the last day stay.
+    /// The oldest results make room before the disk's limit stops the intake; those of the last day stay. Where a
+    /// key holds more than its share, only such keys make room: none has to for another one's sake.
     pub(super) fn make_room(&self) {
         if !self.shelf.is_crowded() {
             return;
         }
         let before = self.clock.now().before(MAY_GO);
-        let removed = self.remove_ended_before(before, || self.shelf.is_crowded());
+        let may = |owner: &Hash| self.shelf.makes_room(owner);
+        let removed = self.remove_ended_before(before, || self.shelf.is_crowded(), may);
         tracing::warn!(removed, "`disk` is nearly used up; the oldest ended transcriptions were removed");
     }
 
-    fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool) -> usize {
+    fn remove_ended_before(&self, moment: Timestamp, more: impl Fn() -> bool, may: impl Fn(&Hash) -> bool) -> usize {
         let mut removed = 0;
         while more() {
-            let oldest = self.index().ended_before(moment);
+            let oldest = self.index().ended_before(moment, &may);
             let Some(id) = oldest else { break };
             if let Err(error) = self.remove(id) {
                 tracing::error!(%id, %error, "a transcription could not be removed; it is tried again in an hour");

@@ -5,7 +5,7 @@ use crate::domain::names::Hash;
 use crate::server::address::{self, Forbidden, Reach};
 use crate::server::auth::{Door, Key};
 use crate::server::calls::Patience;
-use crate::server::deliver::{Courier, Webhook};
+use crate::server::deliver::{self, Courier, Webhook};
 use crate::server::desk::{Desk, DeskError, Rules};
 use crate::server::fetch::Fetcher;
 use crate::server::fetching::{self, Fetching};
@@ -13,9 +13,11 @@ use crate::server::lazy::LazyRecogniser;
 use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
+use crate::server::recognition::Recognition;
 use crate::server::rendered::Rendered;
 use crate::server::routes::{Front, Service};
-use crate::server::shelf::Limits;
+use crate::server::shares;
+use crate::server::shelf::{Limits, Sharing};
 use crate::server::survey::Census;
 use crate::server::untold::Untold;
 use crate::server::worker::Worker;
@@ -64,6 +66,10 @@ pub struct Options {
     pub workers: usize,
     /// Whose shapes results have where the interface and the public service differ.
     pub shapes: Shapes,
+    /// The longest recording that is taken.
+    pub length_limit: Duration,
+    /// How long a transcription holds its place while another key has none; usually [`recognition::SLICE`].
+    pub slice: Duration,
 }
 
 /// Why the service does not start.
@@ -153,20 +159,16 @@ fn begin(
     let mut tasks = JoinSet::new();
     let own = || (Arc::clone(desk), Arc::clone(clock));
     let (own_desk, own_clock) = own();
-    let (recogniser, shapes) = (Arc::clone(recogniser), options.shapes);
-    let worker = Arc::new(Worker { desk: own_desk, recogniser, clock: own_clock, shapes });
-    for _ in 0..options.workers.max(1) {
-        tasks.spawn(Arc::clone(&worker).run());
-    }
+    let (recogniser, shapes, length_limit) = (Arc::clone(recogniser), options.shapes, options.length_limit);
+    let worker = Arc::new(Worker { desk: own_desk, recogniser, clock: own_clock, shapes, length_limit });
+    tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_desk, own_clock) = own();
     let fetching = Arc::new(Fetching { desk: own_desk, fetcher: Arc::clone(fetcher), clock: own_clock });
-    for _ in 0..fetching::AT_ONCE {
-        tasks.spawn(Arc::clone(&fetching).run());
-    }
+    tasks.spawn(fetching.run(shares::places(fetching::AT_ONCE, options.keys.len())));
     let (own_desk, own_clock) = own();
     let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(untold));
     let courier = Courier::new(own_desk, webhook, reach, own_clock, own_untold)?;
-    tasks.spawn(Arc::new(courier).run());
+    tasks.spawn(Arc::new(courier).run(shares::places(deliver::AT_ONCE, options.keys.len())));
     let (own_desk, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
@@ -278,8 +280,10 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         patience: options.patience,
         volume: VOLUME,
     };
+    let sharing = Sharing { keys: options.keys.len(), length_limit: options.length_limit };
     let opened = tokio::task::spawn_blocking(move || {
         let desk = Arc::new(Desk::open(&root, rules, clock)?);
+        desk.shelf.share(sharing);
         let live = LiveRecords::open(&root, Some(Arc::clone(&desk.shelf)));
         let live = live.map_err(|error| DeskError::Io { path: root.clone(), error })?;
         Ok((desk, Arc::new(live)))

@@ -5,15 +5,18 @@ use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
 use crate::server::head::{NOBODY, nobody};
+use crate::server::hearing::LONGEST;
 pub use crate::server::incoming::Incoming;
+use crate::server::shares;
 use crate::wire::result::File;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 /// How much may be kept, in bytes.
@@ -43,6 +46,17 @@ pub enum ShelfError {
         /// Bytes.
         limit: u64,
     },
+    /// Little is left, and this key holds its share; its own transcriptions that end make room.
+    #[error(
+        "the service's disk is nearly full, and this key keeps more than its share of it ({share} of {limit} bytes); \
+         try again when transcriptions of it have ended, or delete some"
+    )]
+    OverShare {
+        /// Bytes.
+        share: u64,
+        /// Bytes.
+        limit: u64,
+    },
     /// All together are over theirs; transcriptions that end make room.
     #[error("the service keeps as much as it may ({limit} bytes); try again later")]
     Full {
@@ -61,7 +75,27 @@ pub const UNUSED: Duration = Duration::from_secs(24 * 3600);
 pub struct Shelf {
     folder: PathBuf,
     limits: Limits,
+    sharing: OnceLock<Sharing>,
+    looks: Mutex<HashMap<Hash, Arc<Semaphore>>>,
     state: Mutex<State>,
+}
+
+/// Uploads of one key that are looked at by ffprobe at once: fewer than of all keys (`media/sandbox.rs`).
+const LOOKS: usize = 3;
+
+/// What holds beside the limits.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharing {
+    /// Keys that share the disk, at least 1.
+    pub keys: usize,
+    /// The longest recording that is taken.
+    pub length_limit: Duration,
+}
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Self { keys: 1, length_limit: LONGEST }
+    }
 }
 
 #[derive(Default)]
@@ -69,12 +103,29 @@ struct State {
     bytes: u64,
     /// Of records and results, which lie elsewhere on the same disk.
     records: u64,
+    /// All of that by whose it is.
+    owners: HashMap<Hash, u64>,
     uploads: HashMap<Uuid, Kept>,
 }
 
 impl State {
     fn all(&self) -> u64 {
         self.bytes.saturating_add(self.records)
+    }
+
+    fn of(&self, owner: &Hash) -> u64 {
+        self.owners.get(owner).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, owner: &Hash, bytes: u64) {
+        let of = self.owners.entry(*owner).or_default();
+        *of = of.saturating_add(bytes);
+    }
+
+    fn subtract(&mut self, owner: &Hash, bytes: u64) {
+        if let Some(of) = self.owners.get_mut(owner) {
+            *of = of.saturating_sub(bytes);
+        }
     }
 }
 
@@ -115,6 +166,7 @@ impl Shelf {
                         kept.owner = first_owner;
                     }
                     state.bytes += kept.size;
+                    state.add(&kept.owner, kept.size);
                     state.uploads.insert(id, kept);
                 }
                 Err(error) if half_done(&error) => {
@@ -124,24 +176,52 @@ impl Shelf {
             }
         }
         remove_strangers(&folder, &state.uploads)?;
-        Ok(Self { folder, limits, state: Mutex::new(state) })
+        Ok(Self { folder, limits, sharing: OnceLock::new(), looks: Mutex::default(), state: Mutex::new(state) })
+    }
+
+    /// Says once who shares it, and what is taken; until then one key does.
+    pub fn share(&self, sharing: Sharing) {
+        // Said twice, the first holds.
+        let _ = self.sharing.set(sharing);
+    }
+
+    fn sharing(&self) -> Sharing {
+        self.sharing.get().copied().unwrap_or_default()
+    }
+
+    /// The longest recording that is taken.
+    pub fn length_limit(&self) -> Duration {
+        self.sharing().length_limit
+    }
+
+    /// The right to have an upload of this key looked at: files that take long keep only its others waiting.
+    pub(super) async fn may_look(&self, owner: &Hash) -> Option<OwnedSemaphorePermit> {
+        self.looks_of(owner).acquire_owned().await.ok()
+    }
+
+    fn looks_of(&self, owner: &Hash) -> Arc<Semaphore> {
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(looks.entry(*owner).or_insert_with(|| Arc::new(Semaphore::new(LOOKS))))
     }
 
     /// Begins to take an upload of `announced` bytes, as far as that is known.
     ///
     /// # Errors
     /// It is known already that it does not fit.
-    pub fn begin(self: &Arc<Self>, announced: u64) -> Result<Incoming, ShelfError> {
-        self.check(announced, self.state().all())?;
+    pub fn begin(self: &Arc<Self>, owner: Hash, announced: u64) -> Result<Incoming, ShelfError> {
+        let state = self.state();
+        self.check(announced, state.of(&owner), state.all())?;
+        drop(state);
         let (file, path) = files::temporary(&self.folder)?.into_parts();
-        Ok(Incoming::new(tokio::fs::File::from_std(file), path, Arc::clone(self)))
+        Ok(Incoming::new(tokio::fs::File::from_std(file), path, owner, Arc::clone(self)))
     }
 
     /// Keeps what has come in. Durable when it returns: an upload that was answered is not lost.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(&self, mut incoming: Incoming, owner: Hash, since: Timestamp, file: File) -> io::Result<()> {
+    pub fn keep(&self, mut incoming: Incoming, since: Timestamp, file: File) -> io::Result<()> {
+        let owner = incoming.owner();
         let id = file.id.as_deref().and_then(files::parse_id);
         let (Some(id), Some(path)) = (id, incoming.take_path()) else {
             return Err(io::Error::other("an upload needs an id and a file"));
@@ -217,14 +297,27 @@ impl Shelf {
     }
 
     /// Counts what was written beside the uploads.
-    pub fn add_records(&self, bytes: u64) {
-        self.state().records += bytes;
+    pub fn add_records(&self, owner: &Hash, bytes: u64) {
+        let mut state = self.state();
+        state.records += bytes;
+        state.add(owner, bytes);
     }
 
     /// Counts what was removed beside the uploads.
-    pub fn subtract_records(&self, bytes: u64) {
+    pub fn subtract_records(&self, owner: &Hash, bytes: u64) {
         let mut state = self.state();
         state.records = state.records.saturating_sub(bytes);
+        state.subtract(owner, bytes);
+    }
+
+    /// Whether this key makes room for all: it holds more than its share, or none does.
+    pub fn makes_room(&self, owner: &Hash) -> bool {
+        let (state, share) = (self.state(), self.share_of_each());
+        state.of(owner) > share || state.owners.values().all(|held| *held <= share)
+    }
+
+    fn share_of_each(&self) -> u64 {
+        shares::of_disk(self.limits.disk, self.sharing().keys)
     }
 
     /// Whether nine tenths of the disk's limit are used.
@@ -254,8 +347,10 @@ impl Shelf {
         if state.uploads.get(&id).is_none_or(|kept| kept.open > 0) {
             return;
         }
-        let size = state.uploads.remove(&id).map_or(0, |kept| kept.size);
-        state.bytes = state.bytes.saturating_sub(size);
+        if let Some(kept) = state.uploads.remove(&id) {
+            state.bytes = state.bytes.saturating_sub(kept.size);
+            state.subtract(&kept.owner, kept.size);
+        }
         drop(state);
         // The label last: what is left of a removal that was cut short is found by it.
         let removed = files::remove(&self.media(id)).and_then(|()| {
@@ -271,26 +366,34 @@ impl Shelf {
     ///
     /// # Errors
     /// They do not fit.
-    pub(super) fn reserve(&self, size: u64, more: u64) -> Result<(), ShelfError> {
+    pub(super) fn reserve(&self, owner: &Hash, size: u64, more: u64) -> Result<(), ShelfError> {
         let mut state = self.state();
-        self.check(size + more, state.all().saturating_sub(size))?;
+        self.check(size + more, state.of(owner).saturating_sub(size), state.all().saturating_sub(size))?;
         state.bytes += more;
+        state.add(owner, more);
         Ok(())
     }
 
     /// Bytes that were reserved, and are not kept.
-    pub(super) fn free(&self, size: u64) {
+    pub(super) fn free(&self, owner: &Hash, size: u64) {
         let mut state = self.state();
         state.bytes = state.bytes.saturating_sub(size);
+        state.subtract(owner, size);
     }
 
-    fn check(&self, upload: u64, all_others: u64) -> Result<(), ShelfError> {
+    /// The last tenth of the disk is for keys that hold less than their share: whatever one key sends, others can
+    /// send something.
+    fn check(&self, upload: u64, own_others: u64, all_others: u64) -> Result<(), ShelfError> {
         let Limits { upload: one, disk } = self.limits;
         if upload > one.min(disk) {
             return Err(ShelfError::TooLarge { limit: one.min(disk) });
         }
-        let fits = all_others.saturating_add(upload) <= disk;
-        if fits { Ok(()) } else { Err(ShelfError::Full { limit: disk }) }
+        let (all, own, share) =
+            (all_others.saturating_add(upload), own_others.saturating_add(upload), self.share_of_each());
+        if all > disk / 10 * 9 && self.sharing().keys > 1 && own > share {
+            return Err(ShelfError::OverShare { share, limit: disk });
+        }
+        if all <= disk { Ok(()) } else { Err(ShelfError::Full { limit: disk }) }
     }
 
     fn label(&self, id: Uuid) -> PathBuf {

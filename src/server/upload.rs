@@ -3,6 +3,8 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::media::decode::{DecodeError, Media, probe};
+use crate::media::length;
+use crate::server::hearing::too_long;
 use crate::server::multipart::Multipart;
 use crate::server::refusal::Refusal;
 use crate::server::shelf::{Incoming, Shelf, ShelfError};
@@ -29,9 +31,10 @@ pub const OVERHEAD: u64 = 1 << 20;
 pub async fn receive(
     parts: &mut Multipart<&mut BodyDataStream>,
     shelf: &Arc<Shelf>,
+    owner: Hash,
     announced: u64,
 ) -> Result<Received, Refusal> {
-    let mut incoming = shelf.begin(announced.saturating_sub(OVERHEAD)).map_err(shelf_refusal)?;
+    let mut incoming = shelf.begin(owner, announced.saturating_sub(OVERHEAD)).map_err(shelf_refusal)?;
     let filename = take_audio(parts, &mut incoming).await?;
     Received::look(incoming, filename, None).await
 }
@@ -60,7 +63,7 @@ impl Received {
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn keep(self, shelf: &Shelf, id: Uuid, owner: Hash, now: Timestamp) -> io::Result<AudioMetadata> {
+    pub fn keep(self, shelf: &Shelf, id: Uuid, now: Timestamp) -> io::Result<AudioMetadata> {
         let size = self.incoming.size();
         let file = File {
             id: Some(id.to_string()),
@@ -69,7 +72,7 @@ impl Received {
             audio_duration: Some(self.media.duration),
             number_of_channels: Some(self.media.channels),
         };
-        shelf.keep(self.incoming, owner, now, file)?;
+        shelf.keep(self.incoming, now, file)?;
         let found = AudioMetadata {
             id: id.to_string(),
             source: self.source,
@@ -125,7 +128,9 @@ pub async fn in_time<T, E: std::fmt::Display>(step: impl Future<Output = Result<
 
 async fn look(incoming: &Incoming) -> Result<Media, Refusal> {
     let path = incoming.path().ok_or_else(|| Refusal::bad("the upload has no file"))?;
+    let (limit, _turn) = (incoming.length_limit(), incoming.may_look().await);
     match probe(path).await {
+        Ok(media) if length::is_longer(path, media.duration, limit) => Err(Refusal::bad(too_long(limit))),
         Ok(media) if media.has_audio => Ok(media),
         Ok(_) => Err(Refusal::bad(DecodeError::NoAudio.to_string())),
         Err(error @ DecodeError::ToolMissing { .. }) => Err(Refusal::unavailable(error.to_string())),
@@ -139,7 +144,7 @@ async fn look(incoming: &Incoming) -> Result<Media, Refusal> {
 pub fn shelf_refusal(error: ShelfError) -> Refusal {
     match error {
         ShelfError::TooLarge { .. } => too_large(error.to_string()),
-        ShelfError::Full { .. } => Refusal::unavailable(error.to_string()),
+        ShelfError::Full { .. } | ShelfError::OverShare { .. } => Refusal::unavailable(error.to_string()),
         ShelfError::Io(error) => Refusal::of_disk(&error),
     }
 }

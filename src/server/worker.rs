@@ -1,11 +1,11 @@
-//! Takes what is queued, in order, and has it heard.
+//! Sees to one transcription: has it heard, and writes what came of it.
 
 use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::names::Timestamp;
 use crate::media::decode::DecodeError;
 use crate::server::desk::{Desk, Ended, Failure, Head, Taken};
-use crate::server::hearing::{self, Hearing, HearingError};
+use crate::server::hearing::{self, Hearing, HearingError, Wishes};
 use crate::server::index::Waits;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::outcome::{self, Facts};
@@ -13,6 +13,7 @@ use crate::server::recogniser::RecogniserError;
 use crate::server::records::{LOST, is_lost};
 use crate::server::room::Bounded;
 use crate::server::starts::{Underway, Work};
+use crate::server::turn::Turn;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::Params;
 use crate::wire::published;
@@ -33,27 +34,22 @@ pub struct Worker {
     pub clock: Arc<dyn Clock>,
     /// Whose shapes results have.
     pub shapes: Shapes,
+    /// The longest recording that is heard.
+    pub length_limit: Duration,
 }
 
 impl Worker {
-    /// Works for ever; several may work at one desk. Dropped in the middle of a transcription it
-    /// loses nothing but the time: the desk has it queued again at the next start.
-    pub async fn run(self: Arc<Self>) {
-        loop {
-            // Listening begins before looking, so that no ring in between is missed.
-            let bell = self.desk.bell.notified();
-            match self.desk.take() {
-                Some(taken) => self.see_to(taken).await,
-                None => bell.await,
-            }
-        }
-    }
-
-    async fn see_to(&self, taken: Taken) {
+    /// Sees it to its end. Dropped in the middle it loses nothing but the time: the desk has it queued again at
+    /// the next start.
+    pub async fn see_to(&self, taken: Taken, turn: Turn) {
         let done = match self.begin(&taken).await {
             Ok(underway) => {
                 crash::point(Point::Recognising);
-                self.transcribe(&taken).await.map(|outcome| (underway, outcome))
+                let outcome = tokio::select! {
+                    outcome = self.transcribe(&taken, turn) => outcome,
+                    () = taken.cancelled.cancelled() => Ok(Outcome::Failed(cancelled())),
+                };
+                outcome.map(|outcome| (underway, outcome))
             }
             Err(unable) => Err(unable),
         };
@@ -75,7 +71,7 @@ impl Worker {
         begin(&self.desk, taken, Work::Recognition).await.map_err(Unable::of)
     }
 
-    async fn transcribe(&self, taken: &Taken) -> Result<Outcome, Unable> {
+    async fn transcribe(&self, taken: &Taken, turn: Turn) -> Result<Outcome, Unable> {
         let (desk, lazy, id) = (Arc::clone(&self.desk), Arc::clone(&self.recogniser), taken.id);
         let ready = guarded(async move {
             blocking(move || match desk.head(id) {
@@ -90,7 +86,7 @@ impl Worker {
         };
         let media = self.desk.shelf.media(taken.upload);
         let params: Params = serde_json::from_value(published::filled(&head.params)).unwrap_or_default();
-        let wishes = outcome::wishes(&params);
+        let wishes = Wishes { longest: self.length_limit, turn, ..outcome::wishes(&params) };
         let hearing = guarded(async move { hearing::transcribe(&media, recogniser, wishes).await });
         match hearing.await {
             Ok(Ok(hearing)) => Ok(self.write_up(taken, head, params, hearing).await),
@@ -227,13 +223,18 @@ pub struct Panic;
 fn failure_of(error: &HearingError) -> Result<Failure, Unable> {
     use DecodeError::{Damaged, Empty, Io, NoAudio, NotMedia, TimedOut, TooManyChannels, ToolMissing};
     let code = match error {
-        HearingError::TooLong | HearingError::TooManyWords => 422,
+        HearingError::TooLong(_) | HearingError::TooManyWords => 422,
         HearingError::Decode(Empty | NoAudio | NotMedia { .. } | Damaged { .. } | TooManyChannels { .. }) => 422,
         HearingError::Decode(Io(_) | TimedOut { .. }) | HearingError::Stopped => 500,
         HearingError::Recogniser(RecogniserError::Recognition { .. }) => 500,
         HearingError::Decode(ToolMissing { .. }) | HearingError::Recogniser(_) => return Err(Unable::of(error)),
     };
     Ok(Failure { code, message: error.to_string() })
+}
+
+/// What is recorded of what its owner wants no more.
+pub fn cancelled() -> Failure {
+    Failure { code: 410, message: "cancelled by a DELETE of its key".to_owned() }
 }
 
 /// What is recorded where this program is to blame.

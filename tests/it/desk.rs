@@ -7,7 +7,7 @@ use scribed::server::calls::Patience;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Failure, Removal, Request, Rules, Taken};
 use scribed::server::index::NextCall;
 use scribed::server::sealed;
-use scribed::server::shelf::{Limits, ShelfError, UNUSED};
+use scribed::server::shelf::{Limits, Sharing, ShelfError, UNUSED};
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -68,12 +68,12 @@ async fn kept(desk: &Desk, bytes: usize) -> Uuid {
 }
 
 async fn kept_for(desk: &Desk, bytes: usize, owner: Hash) -> Uuid {
-    let mut incoming = desk.shelf.begin(0).unwrap();
+    let mut incoming = desk.shelf.begin(owner, 0).unwrap();
     incoming.write(&vec![0; bytes]).await.unwrap();
     incoming.finish().await.unwrap();
     let id = Uuid::new_v4();
     let file = File { id: Some(id.to_string()), ..File::default() };
-    desk.shelf.keep(incoming, owner, Timestamp(0), file).unwrap();
+    desk.shelf.keep(incoming, Timestamp(0), file).unwrap();
     id
 }
 
@@ -91,7 +91,12 @@ async fn accepted_for(desk: &Arc<Desk>, upload: Uuid, owner: Hash) -> Acceptance
 
 /// Accepts one and ends it well; its id.
 async fn ended(desk: &Arc<Desk>, at: i64, result: &str) -> Uuid {
-    let id = accepted(desk, kept(desk, 10).await).await.unwrap();
+    ended_for(desk, at, result, OWNER).await
+}
+
+async fn ended_for(desk: &Arc<Desk>, at: i64, result: &str, owner: Hash) -> Uuid {
+    let upload = kept_for(desk, 10, owner).await;
+    let Acceptance::Accepted(id) = accepted_for(desk, upload, owner).await else { panic!("it is accepted") };
     let taken: Taken = desk.take().unwrap();
     assert_eq!(taken.id, id);
     desk.end(&taken, Ended { at: Timestamp(at), failure: None }, Some(result)).unwrap();
@@ -219,15 +224,15 @@ async fn an_upload_that_nobody_used_goes_after_a_day() {
 async fn uploads_are_bounded_one_by_one_and_together() {
     let root = TempDir::new().unwrap();
     let desk = open(root.path(), 0).unwrap();
-    assert!(matches!(desk.shelf.begin(101), Err(ShelfError::TooLarge { limit: 100 })));
-    let mut one = desk.shelf.begin(100).unwrap();
+    assert!(matches!(desk.shelf.begin(OWNER, 101), Err(ShelfError::TooLarge { limit: 100 })));
+    let mut one = desk.shelf.begin(OWNER, 100).unwrap();
     one.write(&[0; 100]).await.unwrap();
     assert!(matches!(one.write(&[0]).await, Err(ShelfError::TooLarge { .. })));
-    let mut two = desk.shelf.begin(100).unwrap();
+    let mut two = desk.shelf.begin(OWNER, 100).unwrap();
     two.write(&[0; 100]).await.unwrap();
-    let mut three = desk.shelf.begin(0).unwrap();
+    let mut three = desk.shelf.begin(OWNER, 0).unwrap();
     assert!(matches!(three.write(&[0; 51]).await, Err(ShelfError::Full { limit: 250 })));
-    assert!(matches!(desk.shelf.begin(51), Err(ShelfError::Full { .. })));
+    assert!(matches!(desk.shelf.begin(OWNER, 51), Err(ShelfError::Full { .. })));
     drop(one);
     three.write(&[0; 51]).await.unwrap();
     drop((two, three));
@@ -319,13 +324,45 @@ async fn old_results_make_room_and_young_ones_stay() {
         ids.push(ended(&desk, at, &result).await);
     }
     assert_eq!(listed(&desk).len(), 6, "of the last day all stay");
-    assert!(matches!(desk.shelf.begin(1), Err(ShelfError::Full { limit: 13_000 })));
+    assert!(matches!(desk.shelf.begin(OWNER, 1), Err(ShelfError::Full { limit: 13_000 })));
     drop(desk);
     let desk = open_with(root.path(), 2 * DAY, large).unwrap();
     desk.sweep();
     let left = listed(&desk);
     assert!((1..6).contains(&left.len()) && left[0] == ids[5], "the oldest go first: {left:?}");
-    assert!(desk.shelf.begin(1).is_ok());
+    assert!(desk.shelf.begin(OWNER, 1).is_ok());
+}
+
+/// What one key keeps does not cost another one its results.
+#[tokio::test]
+async fn only_keys_over_their_share_make_room() {
+    let root = TempDir::new().unwrap();
+    let large = Rules { limits: Limits { upload: 3_000, disk: 16_000 }, ..rules() };
+    let open = |now| {
+        let desk = open_with(root.path(), now, large).unwrap();
+        desk.shelf.share(Sharing { keys: 2, ..Sharing::default() });
+        desk
+    };
+    let desk = open(0);
+    let result = format!("\"{}\"", "x".repeat(2_000));
+    let others = ended_for(&desk, 0, &result, OTHER).await;
+    let mut ids = Vec::new();
+    for at in 1..7 {
+        ids.push(ended(&desk, at, &result).await);
+    }
+    drop(desk);
+    let desk = open(2 * DAY);
+    desk.sweep();
+    assert!(desk.status(others, &OTHER).is_some(), "the oldest of all, and less than a share");
+    let left = listed(&desk);
+    assert!((1..6).contains(&left.len()) && left[0] == ids[5], "{left:?}");
+    // Nearly full again, by uploads of one key.
+    while desk.shelf.begin(OWNER, 100).is_ok() {
+        kept_for(&desk, 100, OWNER).await;
+    }
+    assert!(matches!(desk.shelf.begin(OWNER, 100), Err(ShelfError::OverShare { share: 8_000, limit: 16_000 })));
+    assert!(desk.shelf.begin(OTHER, 1_000).is_ok());
+    assert!(desk.status(others, &OTHER).is_some());
 }
 
 /// A clock that was set back by years keeps nobody waiting for years.

@@ -9,9 +9,11 @@ use scribed::server::calls::Patience;
 use scribed::server::committer::Committer;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Removal, Request, Rules, Taken};
 use scribed::server::head::Head;
+use scribed::server::hearing::LONGEST;
 use scribed::server::lazy::LazyRecogniser;
 use scribed::server::ledger::Line;
 use scribed::server::recogniser::RecogniserError;
+use scribed::server::recognition::{Recognition, SLICE};
 use scribed::server::recovery;
 use scribed::server::sealed::{self, Piece};
 use scribed::server::shelf::Limits;
@@ -337,8 +339,9 @@ fn a_record_that_is_damaged_meanwhile_ends_as_an_error_and_holds_nobody_up() {
         Err(RecogniserError::Recognition { seconds: 0.0 })
     });
     let (recogniser, clock) = (Arc::new(recogniser), Arc::new(SystemClock));
-    let worker = Worker { desk: Arc::clone(&desk), recogniser, clock, shapes: Shapes::default() };
-    let working = runtime.spawn(Arc::new(worker).run());
+    let (shapes, length_limit) = (Shapes::default(), LONGEST);
+    let worker = Arc::new(Worker { desk: Arc::clone(&desk), recogniser, clock, shapes, length_limit });
+    let working = runtime.spawn(Recognition { worker, places: 1, slice: SLICE }.run());
     crate::support::bed::eventually("the second is taken", || asked.load(Ordering::SeqCst));
     working.abort();
     drop(runtime);

@@ -7,8 +7,10 @@ use scribed::clock::{Clock, SystemClock};
 use scribed::server::address::Reach;
 use scribed::server::auth::Key;
 use scribed::server::calls::Patience;
+use scribed::server::hearing::LONGEST;
 use scribed::server::lazy::LazyRecogniser;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
+use scribed::server::recognition::SLICE;
 use scribed::server::service::{Options, Running, start};
 use scribed::wire::enrichment::Shapes;
 use serde_json::Value;
@@ -95,6 +97,8 @@ pub fn options(data: &Path) -> Options {
         patience: QUICK,
         workers: 2,
         shapes: Shapes::Interface,
+        length_limit: LONGEST,
+        slice: SLICE,
     }
 }
 

@@ -40,12 +40,12 @@ fn open(root: &Path) -> Arc<Desk> {
 }
 
 async fn accepted(desk: &Arc<Desk>) -> Uuid {
-    let mut incoming = desk.shelf.begin(0).unwrap();
+    let mut incoming = desk.shelf.begin(OWNER, 0).unwrap();
     incoming.write(b"sound").await.unwrap();
     incoming.finish().await.unwrap();
     let upload = Uuid::new_v4();
     let file = File { id: Some(upload.to_string()), ..File::default() };
-    desk.shelf.keep(incoming, OWNER, Timestamp(0), file).unwrap();
+    desk.shelf.keep(incoming, Timestamp(0), file).unwrap();
     create(desk, Audio::Upload(upload)).await
 }
 
