@@ -299,6 +299,8 @@ pub mod server {
     pub mod calls;
     pub mod channels;
     pub mod committer;
+    pub mod connections;
+    pub mod cors;
     pub mod deliver;
     pub mod desk;
     pub mod dictionary;
@@ -308,6 +310,7 @@ pub mod server {
     pub mod first;
     pub mod head;
     pub mod hearing;
+    pub mod in_flight;
     pub mod incoming;
     pub mod index;
     pub mod intake;
@@ -336,6 +339,7 @@ pub mod server {
     pub mod removal;
     pub mod rendered;
     pub mod request;
+    pub mod request_body;
     pub mod room;
     pub mod routes;
     pub mod sealed;
@@ -353,6 +357,7 @@ pub mod server {
     pub mod view;
     pub mod wording;
     pub mod worker;
+    pub mod write_timeout;
 }
 
 /// Where media comes from.

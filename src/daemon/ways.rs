@@ -11,7 +11,9 @@ use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
 use crate::server::deliver::Webhook;
 use crate::server::lazy::LazyRecogniser;
+use crate::server::listening::Manners;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
+use crate::server::request_body::BodyLimits;
 use crate::server::service::{self, Running};
 use crate::server::sign;
 use reqwest::Url;
@@ -172,6 +174,10 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         patience: Patience::default(),
         workers: std::thread::available_parallelism().map_or(1, usize::from),
         shapes: serve.shapes,
+        manners: Manners::SERVICE,
+        requests: service::REQUESTS,
+        bodies: BodyLimits::SERVICE,
+        cors: serve.cors.clone(),
     }
 }
 

@@ -11,6 +11,7 @@ mod calls;
 mod client;
 mod clients;
 mod commands;
+mod connections;
 mod counted;
 mod crashes;
 mod daemon;

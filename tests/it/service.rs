@@ -8,8 +8,10 @@ use scribed::server::address::Reach;
 use scribed::server::auth::Key;
 use scribed::server::calls::Patience;
 use scribed::server::lazy::LazyRecogniser;
+use scribed::server::listening::Manners;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
-use scribed::server::service::{Options, Running, start};
+use scribed::server::request_body::BodyLimits;
+use scribed::server::service::{Options, REQUESTS, Running, start};
 use scribed::wire::enrichment::Shapes;
 use serde_json::Value;
 use std::path::Path;
@@ -95,6 +97,10 @@ pub fn options(data: &Path) -> Options {
         patience: QUICK,
         workers: 2,
         shapes: Shapes::Interface,
+        manners: Manners::SERVICE,
+        requests: REQUESTS,
+        bodies: BodyLimits::SERVICE,
+        cors: Vec::new(),
     }
 }
 
