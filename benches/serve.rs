@@ -18,9 +18,11 @@ use scribed::server::auth::Key;
 use scribed::server::calls::Patience;
 use scribed::server::hearing::LONGEST;
 use scribed::server::lazy::LazyRecogniser;
+use scribed::server::listening::Manners;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
 use scribed::server::recognition::SLICE;
-use scribed::server::service::{Options, Running, start};
+use scribed::server::request_body::BodyLimits;
+use scribed::server::service::{Options, REQUESTS, Running, start};
 use scribed::wire::enrichment::Shapes;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -179,6 +181,10 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,
+        manners: Manners::SERVICE,
+        requests: REQUESTS,
+        bodies: BodyLimits::SERVICE,
+        cors: Vec::new(),
     };
     let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)

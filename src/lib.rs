@@ -308,6 +308,8 @@ pub mod server {
     pub mod calls;
     pub mod channels;
     pub mod committer;
+    pub mod connections;
+    pub mod cors;
     pub mod deliver;
     pub mod desk;
     pub mod dictionary;
@@ -317,6 +319,7 @@ pub mod server {
     pub mod first;
     pub mod head;
     pub mod hearing;
+    pub mod in_flight;
     pub mod incoming;
     pub mod index;
     pub mod intake;
@@ -346,6 +349,7 @@ pub mod server {
     pub mod removal;
     pub mod rendered;
     pub mod request;
+    pub mod request_body;
     pub mod room;
     pub mod routes;
     pub mod sealed;
@@ -365,6 +369,7 @@ pub mod server {
     pub mod view;
     pub mod wording;
     pub mod worker;
+    pub mod write_timeout;
 }
 
 /// Where media comes from.

@@ -62,6 +62,7 @@ pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let progress = Progress::new(&arguments);
     start_log(&arguments, &progress);
+    allow_files();
     let context = Context { common: arguments.common, progress };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&context, &arguments.command)));
     let code = match ran {
@@ -74,6 +75,19 @@ pub fn main() -> ExitCode {
         Err(_) => BUG,
     };
     ExitCode::from(code)
+}
+
+/// Many systems allow 1,024 open files at first and far more on request: the embedded service's connections, each
+/// with a file of its own, would use them up.
+fn allow_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const ENOUGH: u64 = 16_384;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(ENOUGH).min(ENOUGH);
+    if current.is_some_and(|current| current < wanted) {
+        let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
+        tracing::debug!(wanted, ?raised, "open files");
+    }
 }
 
 fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {

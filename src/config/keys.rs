@@ -80,6 +80,7 @@ const SERVE: &[Key] = &[
     value("retention"),
     value("fetch_private"),
     table("webhook", &[value("url"), value("secret")]),
+    value("cors"),
 ];
 
 const SOURCE: &[Key] = &[

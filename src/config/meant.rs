@@ -220,6 +220,8 @@ pub struct Serve {
     pub fetch_private: bool,
     /// Who is told of every end.
     pub webhook: Option<Webhook>,
+    /// Origins whose pages may ask, as browsers write them.
+    pub cors: Vec<String>,
 }
 
 /// Who is told of every end of a transcription.

@@ -40,6 +40,7 @@ impl Reader<'_> {
             retention: or(section.get("retention", some_time), Duration::from_secs(365 * 24 * 3600)),
             fetch_private: or(section.get("fetch_private", boolean), false),
             webhook: self.webhook(&section.section("webhook")),
+            cors: section.list("cors", origin).map_or(Vec::new(), |list| values(list.value)),
         }
     }
 
@@ -74,6 +75,20 @@ fn webhook_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
     userless(url, "receivers know the calls by their signature")
 }
 
+/// An origin as browsers write it: the default port is left out, the host is in lower case.
+fn origin(value: &DeValue<'_>) -> Result<String, Refusal> {
+    let mend = "write it like \"https://app.example.org\"";
+    let written = text(value)?;
+    if written == "*" {
+        return Err(refusal("must be an origin: with a star every page in a browser could ask", mend));
+    }
+    let url = userless(web_url(value, mend)?, "origins have none")?;
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(refusal("must be an origin, without a path, a query and a fragment", mend));
+    }
+    Ok(url.origin().ascii_serialization())
+}
+
 fn recogniser(value: &DeValue<'_>) -> Result<Recogniser, Refusal> {
     match text(value)?.as_str() {
         "pocketsphinx" => Ok(Recogniser::Pocketsphinx),
@@ -86,5 +101,26 @@ fn shapes(value: &DeValue<'_>) -> Result<Shapes, Refusal> {
         "interface" => Ok(Shapes::Interface),
         "current" => Ok(Shapes::Current),
         _ => Err(refusal("must be \"interface\" or \"current\"", "the default is \"interface\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::reading::parse;
+    use std::path::Path;
+
+    #[test]
+    fn origins_are_kept_as_browsers_write_them() {
+        let read = |cors: &str| {
+            let text = format!("[serve]\ncors = {cors}\n[[source]]\nfolder = \"a\"\n");
+            parse(Path::new("/x/jobs.toml"), &text, &|_| None).map(|config| config.serve.cors)
+        };
+        let kept = read("[\"https://App.example.org:443/\", \"http://localhost:3000\"]").expect("origins");
+        assert_eq!(kept, ["https://app.example.org", "http://localhost:3000"]);
+        for wrong in
+            ["*", "null", "app.example.org", "https://a.example/path", "https://u:p@a.example", "ftp://a.example"]
+        {
+            assert!(read(&format!("[\"{wrong}\"]")).is_err(), "{wrong}");
+        }
     }
 }

@@ -55,6 +55,7 @@ pub fn shape(path: &str) -> Option<Shape> {
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.length_limit" => S::Span,
         "serve.keys" => S::List(0, &S::Secret),
+        "serve.cors" => S::List(0, &S::Url),
         "serve.key_header" => S::List(0, &S::Text),
         "serve.recogniser" => S::Choice(&["pocketsphinx"]),
         "serve.shapes" => S::Choice(&["interface", "current"]),

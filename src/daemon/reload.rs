@@ -107,7 +107,7 @@ fn served(serve: &Serve) -> impl PartialEq + use<> {
     let webhook = serve.webhook.as_ref().map(|Webhook { url, secret }| (url.clone(), secret.expose().to_owned()));
     let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
     let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
-    (webhook, sizes, kinds)
+    (webhook, sizes, kinds, serve.cors.clone())
 }
 
 /// What came and went, for people.

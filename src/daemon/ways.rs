@@ -11,8 +11,10 @@ use crate::server::auth::{self, Key as ServerKey};
 use crate::server::calls::Patience;
 use crate::server::deliver::Webhook;
 use crate::server::lazy::LazyRecogniser;
+use crate::server::listening::Manners;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::recognition::SLICE;
+use crate::server::request_body::BodyLimits;
 use crate::server::service::{self, Running};
 use crate::server::sign;
 use reqwest::Url;
@@ -175,6 +177,10 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         shapes: serve.shapes,
         length_limit: serve.length_limit,
         slice: SLICE,
+        manners: Manners::SERVICE,
+        requests: service::REQUESTS,
+        bodies: BodyLimits::SERVICE,
+        cors: serve.cors.clone(),
     }
 }
 

@@ -1,25 +1,26 @@
 //! The first version's one call: file and parameters in one multipart body, and the connection held open
 //! until the result comes (interface, "Versioning" 2).
 //!
-//! It is made of the second version's endpoints, which see to keys, limits and errors: an upload, a create
+//! It is made of the second version's endpoints, which see to limits and errors: an upload, a create
 //! and reads of what was created. Whoever hangs up loses the answer; the transcription goes on, and the
 //! lists hold it.
 
 use crate::clock::Clock;
-use crate::server::multipart::{self, Multipart};
-use crate::server::routes::Front;
+use crate::server::multipart::{self, Multipart, MultipartError};
+use crate::server::request_body::BodyMeter;
+use crate::server::routes::{Caller, Endpoints, Front};
 use crate::wire::first::{AUDIO_PATH, OutputFormat, VIDEO_PATH, answer};
 use crate::wire::record::{self, Created, Record, Status};
 use crate::wire::result::ResultBody;
 use crate::wire::upgrade;
 use crate::wire::upload::{self, Uploaded};
+use axum::Json;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::Request;
 use axum::http::response::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
-use axum::{Json, Router};
+use axum::routing::MethodFilter;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
 use std::io;
@@ -27,22 +28,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// The endpoints, and the first version's call beside them.
-pub fn beside(mut router: Router, first: First) -> Router {
-    let call = move |request: Request| {
-        let first = first.clone();
-        async move { first.serve(request).await.unwrap_or_else(|refused| *refused) }
-    };
+/// Adds the first version's call to the endpoints.
+pub fn add(endpoints: &mut Endpoints, first: &First) {
     for path in [AUDIO_PATH, VIDEO_PATH] {
-        router = router.route(path, post(call.clone())).route(&format!("{path}/"), post(call.clone()));
+        let first = first.clone();
+        endpoints.keyed(path, MethodFilter::POST, move |caller: Caller, meter: BodyMeter, request: Request| {
+            let first = first.clone();
+            async move { first.serve(caller, &meter, request).await.unwrap_or_else(|refused| *refused) }
+        });
     }
-    router
 }
 
-/// Longest text of one form field, longest text of all, most fields, and longest name of one.
+/// Longest text of one form field, and longest name of one; [`multipart`] bounds all of them together.
 const FIELD: usize = 64 * 1024;
-const ALL_FIELDS: usize = 1 << 20;
-const FIELDS: usize = 100;
 const NAME: usize = 256;
 
 /// Longest answer of a step that is read into memory: some forty hours of speech. The first version's answer is
@@ -69,6 +67,12 @@ pub struct First {
 /// An answer that says why there is none.
 type Refused = Box<Response>;
 
+/// How it was asked: the steps are asked likewise.
+struct Asked {
+    headers: HeaderMap,
+    caller: Caller,
+}
+
 /// What was sent.
 #[derive(Default)]
 struct Form {
@@ -77,40 +81,45 @@ struct Form {
 }
 
 impl First {
-    async fn serve(&self, request: Request) -> Result<Response, Refused> {
+    async fn serve(&self, caller: Caller, meter: &BodyMeter, request: Request) -> Result<Response, Refused> {
         let path = request.uri().path().to_owned();
-        let headers = request.headers().clone();
-        let form = self.read(&path, &headers, request.into_body()).await?;
+        let asked = Asked { headers: request.headers().clone(), caller };
+        let form = self.read(&path, &asked, meter, request.into_body()).await?;
         let (body, format) = create_body(form).map_err(refuse)?;
         let json = HeaderValue::from_static("application/json");
-        let created = self.step(&path, Method::POST, record::PATH, &headers, Some(json), Body::from(body)).await?;
+        let created = self.step(&path, Method::POST, record::PATH, &asked, Some(json), Body::from(body)).await?;
         let created: Created = parsed(&created)?;
-        let (result, permit) = self.wait(&path, &headers, &created.id).await?;
+        let (result, permit) = self.wait(&path, &asked, &created.id).await?;
         let response = Json(answer(&result, format)).into_response();
         Ok(response.map(|body| held_until_sent(body, permit)))
     }
 
     /// Takes the form apart; the file goes on to the upload as it comes.
-    async fn read(&self, path: &str, headers: &HeaderMap, body: Body) -> Result<Form, Refused> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    async fn read(&self, path: &str, asked: &Asked, meter: &BodyMeter, body: Body) -> Result<Form, Refused> {
+        let kind = asked.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let Some(boundary) = kind.and_then(multipart::boundary) else {
             return Err(refuse("the Content-Type must be multipart/form-data with a boundary".to_owned()));
         };
         let mut body = body.into_data_stream();
         let mut parts = Multipart::new(&mut body, boundary);
-        let bad = |error: multipart::MultipartError| refuse(error.to_string());
-        let (mut form, mut length) = (Form::default(), 0);
+        let too_many = || refuse("there are too many fields, or they are too long".to_owned());
+        let bad = |error: MultipartError| match error {
+            MultipartError::TooMany | MultipartError::TooLong => too_many(),
+            MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => refuse(error.to_string()),
+        };
+        let mut form = Form::default();
         while let Some(part) = parts.next_part().await.map_err(bad)? {
             if matches!(part.name.as_str(), "audio" | "video") {
                 if form.uploaded.is_some() {
                     return Err(refuse("the body has more than one file".to_owned()));
                 }
-                form.uploaded = Some(self.upload(path, headers, &part.filename, &mut parts).await?);
+                parts.is_file();
+                meter.audio(true);
+                form.uploaded = Some(self.upload(path, asked, &part.filename, &mut parts).await?);
+                meter.audio(false);
                 continue;
             }
-            let too_many = || refuse("there are too many fields, or they are too long".to_owned());
-            // Also of fields without a text.
-            if form.fields.len() >= FIELDS || part.name.len() > NAME {
+            if part.name.len() > NAME {
                 return Err(too_many());
             }
             let mut text = Vec::new();
@@ -120,10 +129,6 @@ impl First {
                     return Err(refuse(format!("{} must be a string of at most {FIELD} bytes", part.name)));
                 }
             }
-            length += text.len();
-            if length > ALL_FIELDS {
-                return Err(too_many());
-            }
             form.fields.insert(part.name, Value::String(String::from_utf8_lossy(&text).into_owned()));
         }
         Ok(form)
@@ -132,7 +137,7 @@ impl First {
     async fn upload<S>(
         &self,
         path: &str,
-        headers: &HeaderMap,
+        asked: &Asked,
         filename: &str,
         parts: &mut Multipart<S>,
     ) -> Result<Uploaded, Refused>
@@ -157,7 +162,7 @@ impl First {
         };
         let (kind, body) = form_of(filename, receiver);
         let (answered, ()) =
-            tokio::join!(self.step(path, Method::POST, upload::PATH, headers, Some(kind), body), feeding);
+            tokio::join!(self.step(path, Method::POST, upload::PATH, asked, Some(kind), body), feeding);
         parsed(&answered?)
     }
 
@@ -165,13 +170,13 @@ impl First {
     async fn wait(
         &self,
         path: &str,
-        headers: &HeaderMap,
+        asked: &Asked,
         id: &str,
     ) -> Result<(ResultBody, Option<OwnedSemaphorePermit>), Refused> {
         let mut pause = Duration::from_millis(50);
         loop {
             let target = format!("{}/{id}", record::PATH);
-            let (parts, body) = self.ask(Method::GET, &target, headers, None, Body::empty()).await?.into_parts();
+            let (parts, body) = self.ask(Method::GET, &target, asked, None, Body::empty()).await?.into_parts();
             let (body, permit) = self.bounded(path, id, &parts, body).await?;
             let body = succeeded(path, &parts, body)?;
             let record: Record<ResultBody> = parsed(&body)?;
@@ -191,11 +196,11 @@ impl First {
         path: &str,
         method: Method,
         target: &str,
-        headers: &HeaderMap,
+        asked: &Asked,
         kind: Option<HeaderValue>,
         body: Body,
     ) -> Result<Bytes, Refused> {
-        let (parts, body) = self.ask(method, target, headers, kind, body).await?.into_parts();
+        let (parts, body) = self.ask(method, target, asked, kind, body).await?.into_parts();
         let body = to_bytes(body, SHORT as usize).await.map_err(|error| fault(&error.to_string()))?;
         succeeded(path, &parts, body)
     }
@@ -224,19 +229,20 @@ impl First {
         &self,
         method: Method,
         target: &str,
-        headers: &HeaderMap,
+        asked: &Asked,
         kind: Option<HeaderValue>,
         body: Body,
     ) -> Result<Response, Refused> {
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
-        *request.headers_mut() = headers.clone();
+        *request.headers_mut() = asked.headers.clone();
+        request.extensions_mut().insert(asked.caller);
         for name in [header::CONTENT_LENGTH, header::CONTENT_TYPE, header::TRANSFER_ENCODING, header::EXPECT] {
             request.headers_mut().remove(name);
         }
         request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
-        Ok(self.second.clone().answer(request).await)
+        Ok(self.second.clone().ask(request).await)
     }
 }
 

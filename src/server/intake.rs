@@ -6,8 +6,9 @@ use crate::server::desk::{self, Acceptance, Audio};
 use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
 use crate::server::request;
-use crate::server::routes::{Service, Shared, blocking, text};
-use crate::server::upload::{self, Received, in_time};
+use crate::server::request_body::BodyMeter;
+use crate::server::routes::{Caller, Service, Shared, blocking, text};
+use crate::server::upload::{self, Received};
 use crate::wire::record::Created;
 use crate::wire::upload::{AudioMetadata, Uploaded};
 use axum::Json;
@@ -18,18 +19,23 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// `POST /v2/upload`, as multipart or as JSON that says where the audio is.
-pub async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> Result<Response, Refusal> {
+pub async fn receive(
+    Caller(owner): Caller,
+    State(service): Shared,
+    meter: BodyMeter,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
     let mut body = body.into_data_stream();
     let taken = match is_json(&headers) {
-        true => take_address(&service, &headers, &mut body).await,
-        false => take_upload(&service, &headers, &mut body).await,
+        true => take_address(&service, owner, &headers, &mut body).await,
+        false => take_upload(&service, owner, &headers, &mut body, &meter).await,
     };
     let base = Base::of(&headers, service.address);
-    let (id, audio_metadata) = match or_drain(taken, body)? {
+    let (id, audio_metadata) = match taken? {
         Taken::Known(id, audio_metadata) => (id, *audio_metadata),
         Taken::Came(received) => {
             let (shelf, now, id) = (Arc::clone(&service.shelves.desk.shelf), service.clock.now(), Uuid::new_v4());
@@ -48,22 +54,31 @@ enum Taken {
     Known(Uuid, Box<AudioMetadata>),
 }
 
-async fn take_upload(service: &Service, headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Taken, Refusal> {
-    let owner = service.door.admit(headers)?;
+async fn take_upload(
+    service: &Service,
+    owner: Hash,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+    meter: &BodyMeter,
+) -> Result<Taken, Refusal> {
     let Some(boundary) = text(headers, header::CONTENT_TYPE).and_then(multipart::boundary) else {
         let words = "the Content-Type must be multipart/form-data with a boundary, or application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     };
     let announced = text(headers, header::CONTENT_LENGTH).and_then(|length| length.parse().ok());
     let mut parts = Multipart::new(body, boundary);
-    upload::receive(&mut parts, &service.shelves.desk.shelf, owner, announced.unwrap_or(0))
-        .await
-        .map(Box::new)
-        .map(Taken::Came)
+    let shelf = &service.shelves.desk.shelf;
+    let received = upload::receive(&mut parts, shelf, owner, announced.unwrap_or(0), meter).await?;
+    Ok(Taken::Came(Box::new(received)))
 }
 
-async fn take_address(service: &Service, headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Taken, Refusal> {
-    let (owner, bytes) = take_json(service, headers, body).await?;
+async fn take_address(
+    service: &Service,
+    owner: Hash,
+    headers: &HeaderMap,
+    body: &mut BodyDataStream,
+) -> Result<Taken, Refusal> {
+    let bytes = take_json(headers, body).await?;
     match request::read_upload(&bytes)? {
         Audio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
         Audio::Upload(id) => {
@@ -74,11 +89,9 @@ async fn take_address(service: &Service, headers: &HeaderMap, body: &mut BodyDat
 }
 
 /// `POST /v2/pre-recorded`.
-pub async fn create(State(service): Shared, request: Request) -> Result<Response, Refusal> {
+pub async fn create(Caller(owner): Caller, State(service): Shared, request: Request) -> Result<Response, Refusal> {
     let (Parts { uri, headers, .. }, body) = request.into_parts();
-    let mut body = body.into_data_stream();
-    let taken = take_json(&service, &headers, &mut body).await;
-    let (owner, body) = or_drain(taken, body)?;
+    let body = take_json(&headers, &mut body.into_data_stream()).await?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
     let request = read(&service, owner, body).await?;
     let accepted = service.shelves.desk.accept(request, accepting).await;
@@ -110,29 +123,14 @@ async fn read(service: &Service, owner: Hash, body: Vec<u8>) -> Result<desk::Req
     read.await?
 }
 
-async fn take_json(
-    service: &Service,
-    headers: &HeaderMap,
-    body: &mut BodyDataStream,
-) -> Result<(Hash, Vec<u8>), Refusal> {
-    let owner = service.door.admit(headers)?;
+async fn take_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec<u8>, Refusal> {
     if !is_json(headers) {
         let words = "the Content-Type must be application/json";
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
     }
-    let whole = tokio::time::timeout(JSON_TIME, read_whole(body)).await;
-    let bytes = whole.map_err(|_| {
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, format!("the body did not come within {} s", JSON_TIME.as_secs()))
-    })?;
-    Ok((owner, bytes?))
-}
-
-/// How long a body of JSON may take, however steadily it comes.
-const JSON_TIME: Duration = Duration::from_secs(300);
-
-async fn read_whole(body: &mut BodyDataStream) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
-    while let Some(piece) = in_time(async { body.next().await.transpose() }).await? {
+    while let Some(piece) = body.next().await {
+        let piece = piece.map_err(|error| Refusal::bad(error.to_string()))?;
         if bytes.len() + piece.len() > request::MAX_BODY {
             let words = format!("the body is larger than {} bytes", request::MAX_BODY);
             return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, words));
@@ -141,24 +139,6 @@ async fn read_whole(body: &mut BodyDataStream) -> Result<Vec<u8>, Refusal> {
     }
     Ok(bytes)
 }
-
-/// After a refusal the body is read on for a while: a connection closed on a sender that is still
-/// sending would take the answer with it.
-fn or_drain<T>(taken: Result<T, Refusal>, mut body: BodyDataStream) -> Result<T, Refusal> {
-    if taken.is_err() {
-        tokio::spawn(tokio::time::timeout(DRAINING, async move {
-            let mut left = DRAINED;
-            while let (1.., Some(Ok(bytes))) = (left, body.next().await) {
-                left = left.saturating_sub(bytes.len());
-            }
-        }));
-    }
-    taken
-}
-
-/// How many bytes, and how long, are read on after a refusal.
-const DRAINED: usize = 64 << 20;
-const DRAINING: Duration = Duration::from_secs(10);
 
 fn no_upload() -> Refusal {
     Refusal::fields(vec![

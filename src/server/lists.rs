@@ -10,12 +10,12 @@ use crate::server::answer::{self, Base};
 use crate::server::desk::Desk;
 use crate::server::live::{LiveRecords, Place};
 use crate::server::refusal::Refusal;
+use crate::server::streamed::Streamed;
 use crate::wire::page::ListQuery;
 use axum::body::{Body, Bytes};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use std::io;
 use std::sync::Arc;
-use tokio::sync::mpsc;
 use uuid::Uuid;
 
 /// Where lists are read from.
@@ -118,44 +118,66 @@ pub fn page(
     let first = at(&ListQuery { offset: 0, ..query.clone() });
     let links = serde_json::json!({ "first": first, "current": at(query), "next": next }).to_string();
     let head = format!("{},\"items\":[", links.trim_end_matches('}'));
-    let (sender, receiver) = mpsc::channel(2);
-    let shelves = shelves.clone();
-    tokio::task::spawn_blocking(move || send_items(&shelves, &owner, listed.items, &sender));
-    let items = stream::unfold(receiver, async |mut receiver| receiver.recv().await.map(|item| (item, receiver)));
     let frame = |text: String| stream::iter([Ok(Bytes::from(text))]);
+    let items = pieces(shelves.clone(), owner, listed.items);
     Body::from_stream(frame(head).chain(items).chain(frame("]}".to_owned())))
 }
 
-type Frame = Result<Bytes, io::Error>;
+/// Bytes of items that are read from the disk at once.
+const PIECE: usize = 64 << 10;
 
-/// An error ends the body in its middle: the reader must not take it for a whole page.
-fn send_items(shelves: &Shelves, owner: &Hash, items: Vec<Item>, sender: &mpsc::Sender<Frame>) {
-    let mut comma = "";
-    for item in items {
-        let mut is_wanted = true;
-        let mut send = |bytes: Vec<u8>| {
-            let begun = std::mem::take(&mut comma).as_bytes();
-            is_wanted = sender.blocking_send(Ok(Bytes::from([begun, &bytes].concat()))).is_ok();
-            is_wanted
-        };
-        let sent = match item {
-            Item::Recorded(id) => match shelves.desk.read(id, owner) {
-                // Deleted since the list was made.
-                Ok(None) => continue,
-                Ok(Some(standing)) => answer::record(standing).and_then(|record| record.hand_over(send)),
-                Err(error) => Err(error),
-            },
-            Item::Live(place) => shelves.live.read(place).map(|record| {
-                send(record.get().as_bytes().to_vec());
-            }),
-        };
-        if let Err(error) = sent {
-            let _ = sender.blocking_send(Err(error));
-            return;
+/// The items, read as they are wanted: nobody waits for the reader meanwhile. An error ends the body in its middle:
+/// the reader must not take it for a whole page.
+fn pieces(shelves: Shelves, owner: Hash, items: Vec<Item>) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    let rest = Some(Rest { shelves, owner, items: items.into_iter(), is_first: true });
+    let read = stream::try_unfold(rest, async |rest| {
+        let Some(mut rest) = rest else { return Ok(None) };
+        tokio::task::spawn_blocking(move || {
+            let piece = rest.read()?;
+            let is_over = piece.1.is_none() && rest.items.len() == 0;
+            io::Result::Ok(Some((piece, (!is_over).then_some(rest))))
+        })
+        .await
+        .map_err(io::Error::other)?
+    });
+    read.map_ok(|(bytes, large)| {
+        let large = stream::iter(large.map(Streamed::stream)).flatten();
+        stream::iter([Ok(Bytes::from(bytes))]).chain(large)
+    })
+    .try_flatten()
+}
+
+/// What of a page is still to be read.
+struct Rest {
+    shelves: Shelves,
+    owner: Hash,
+    items: std::vec::IntoIter<Item>,
+    is_first: bool,
+}
+
+impl Rest {
+    /// The next items up to [`PIECE`], and a large one after them, which is to be streamed. Blocks on the disk.
+    fn read(&mut self) -> io::Result<(Vec<u8>, Option<Streamed>)> {
+        let mut bytes = Vec::new();
+        while bytes.len() < PIECE
+            && let Some(item) = self.items.next()
+        {
+            let found = match item {
+                Item::Recorded(id) => self.shelves.desk.read(id, &self.owner)?.map(answer::record).transpose()?,
+                Item::Live(place) => {
+                    Some(Streamed::in_memory(self.shelves.live.read(place)?.get().as_bytes().to_vec()))
+                }
+            };
+            // Otherwise deleted since the list was made.
+            let Some(found) = found else { continue };
+            if !std::mem::take(&mut self.is_first) {
+                bytes.push(b',');
+            }
+            match found.whole() {
+                Ok(whole) => bytes.extend(whole),
+                Err(large) => return Ok((bytes, Some(large))),
+            }
         }
-        if !is_wanted {
-            return;
-        }
-        comma = ",";
+        Ok((bytes, None))
     }
 }

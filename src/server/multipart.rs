@@ -1,6 +1,7 @@
 //! `multipart/form-data` (RFC 7578) as a stream, with a buffer no larger than one piece of the
 //! body and bounded part headers: a crate that reads as far ahead as the sender is fast would hold
-//! an upload in memory.
+//! an upload in memory. What stands beside files is bounded in number and size, whatever it is: other parts, their
+//! headers, what comes before the first boundary.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
@@ -12,7 +13,17 @@ pub struct Multipart<S> {
     buffer: BytesMut,
     delimiter: Vec<u8>,
     in_part: bool,
+    /// What is read now is a file: it has a limit of its own.
+    in_file: bool,
+    parts: usize,
+    beside: u64,
 }
+
+/// The most parts of a body.
+pub const PARTS: usize = 100;
+
+/// The most bytes beside files: other parts, all parts' headers, what comes before the first.
+pub const BESIDE: u64 = 1 << 20;
 
 /// What a part says of itself (`Content-Disposition`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,6 +43,12 @@ pub enum MultipartError {
     /// Headers that are not what RFC 7578 asks for, or too long.
     #[error("a part of the multipart body has headers that cannot be read")]
     Headers,
+    /// More than [`PARTS`] parts.
+    #[error("the multipart body has more than {PARTS} parts")]
+    TooMany,
+    /// More than [`BESIDE`] bytes.
+    #[error("the parts beside the file are larger than {BESIDE} bytes")]
+    TooLong,
     /// The connection broke.
     #[error("the body could not be read: {0}")]
     Body(String),
@@ -62,7 +79,8 @@ where
     pub fn new(stream: S, boundary: &str) -> Self {
         // The first boundary has no line end before it; with one, all boundaries look the same.
         let buffer = BytesMut::from(&b"\r\n"[..]);
-        Self { stream, buffer, delimiter: format!("\r\n--{boundary}").into_bytes(), in_part: true }
+        let delimiter = format!("\r\n--{boundary}").into_bytes();
+        Self { stream, buffer, delimiter, in_part: true, in_file: false, parts: 0, beside: 0 }
     }
 
     /// The next part; what was not read of the one before is passed over. `None` after the last.
@@ -72,15 +90,31 @@ where
     pub async fn next_part(&mut self) -> Result<Option<Part>, MultipartError> {
         // What stands before the first boundary is passed over like a part.
         while self.chunk().await?.is_some() {}
+        self.in_file = false;
         while self.buffer.len() < 2 {
             self.fill().await?;
         }
         if self.buffer.starts_with(b"--") {
             return Ok(None);
         }
+        self.parts += 1;
+        if self.parts > PARTS {
+            return Err(MultipartError::TooMany);
+        }
         let headers = self.headers().await?;
+        self.count(headers.len())?;
         self.in_part = true;
         part_of(&headers).map(Some)
+    }
+
+    /// The part that was begun is a file, whose size somebody else bounds.
+    pub fn is_file(&mut self) {
+        self.in_file = true;
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), MultipartError> {
+        self.beside += if self.in_file { 0 } else { bytes as u64 };
+        if self.beside > BESIDE { Err(MultipartError::TooLong) } else { Ok(()) }
     }
 
     /// The next bytes of this part; `None` at its end.
@@ -93,11 +127,13 @@ where
                 let last = self.buffer.split_to(at).freeze();
                 let _ = self.buffer.split_to(self.delimiter.len());
                 self.in_part = false;
+                self.count(last.len())?;
                 return Ok(Some(last).filter(|last| !last.is_empty()));
             }
             // The buffer's end may be a delimiter's beginning.
             let sure = self.buffer.len().saturating_sub(self.delimiter.len() - 1);
             if sure > 0 {
+                self.count(sure)?;
                 return Ok(Some(self.buffer.split_to(sure).freeze()));
             }
             self.fill().await?;
@@ -250,6 +286,32 @@ mod tests {
         assert_eq!(read(&body, 1000).await, Err(MultipartError::Headers));
         let nameless = b"--XX\r\nContent-Disposition: form-data\r\n\r\nx\r\n--XX--";
         assert_eq!(read(nameless, 1000).await, Err(MultipartError::Headers));
+    }
+
+    #[tokio::test]
+    async fn what_stands_beside_files_is_bounded_in_number_and_size() {
+        let part = |name: &str, bytes: &[u8]| {
+            let head = format!("--XX\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
+            [head.as_bytes(), bytes, b"\r\n"].concat()
+        };
+        let end = b"--XX--".to_vec();
+        let many = |count: usize| [part("a", b"").repeat(count), end.clone()].concat();
+        assert_eq!(read(&many(PARTS), 1000).await.expect("so many").len(), PARTS);
+        assert_eq!(read(&many(PARTS + 1), 1000).await, Err(MultipartError::TooMany));
+        let large = vec![b'x'; usize::try_from(BESIDE).expect("small") + 1];
+        let large_headers =
+            format!("--XX\r\nx: {}\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n", "y".repeat(12_000));
+        for beside in
+            [part("a", &large), large.clone(), part("a", &large[..20_000]).repeat(60), large_headers.repeat(90).into()]
+        {
+            assert_eq!(read(&[beside, end.clone()].concat(), 1000).await, Err(MultipartError::TooLong));
+        }
+        let body = [part("file", &large), part("a", b"x"), end].concat();
+        let pieces = body.chunks(1000).map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)));
+        let mut multipart = Multipart::new(stream::iter(pieces), "XX");
+        multipart.next_part().await.expect("well-formed").expect("a file");
+        multipart.is_file();
+        assert_eq!(multipart.next_part().await.expect("a file may be large").expect("a part").name, "a");
     }
 
     #[test]

@@ -2,21 +2,26 @@
 //! has in common.
 //!
 //! Choices where it is silent: an unknown path, or a method that a path does not take, is 404
-//! `Cannot GET /…` even without a key; another key's records are 404; the success codes are 200 for
+//! `Cannot GET /…` even without a key; a request without a valid key reaches no endpoint but the public ones, and
+//! nothing of its body is read before it is refused; another key's records are 404; the success codes are 200 for
 //! uploads, reads and lists, 201 for creates and 202 for deletions (service notes, 1).
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Hash;
 use crate::server::answer;
 use crate::server::auth::Door;
+use crate::server::connections::{Full, Place};
+use crate::server::cors::{self, Asking, Cors};
 use crate::server::fetch::Fetcher;
 use crate::server::first::First;
+use crate::server::in_flight::{Held, InFlight, until_sent};
 use crate::server::intake;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::lists::Shelves;
 use crate::server::reading;
 use crate::server::refusal::Refusal;
 use crate::server::rendered::Rendered;
+use crate::server::request_body::{BodyLimits, RequestBody};
 use crate::server::survey::Census;
 use crate::server::untold::Untold;
 use crate::server::{first, openapi, page};
@@ -24,12 +29,14 @@ use crate::wire::error::ErrorBody;
 use crate::wire::iso;
 use crate::wire::record::{LIVE_PATH, OLD_PATH, PATH};
 use crate::wire::upload;
+use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, Request, State};
+use axum::handler::Handler;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
-use axum::{Json, Router};
+use axum::routing::{MethodFilter, on};
+use axum::{Extension, Json, Router};
 use futures_util::FutureExt as _;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -66,69 +73,207 @@ pub struct Service {
     pub accepting: Arc<RwLock<()>>,
     /// Held while a long body of JSON is read: in memory it is some twenty times as long.
     pub long_bodies: Semaphore,
+    /// How long bodies may take.
+    pub bodies: BodyLimits,
+    /// The requests in progress of each key.
+    pub in_flight: Arc<InFlight>,
+    /// Pages of which origins may ask.
+    pub cors: Cors,
+}
+
+/// Endpoints while they are added. Each says whether it needs a key: there is no third way.
+#[derive(Clone, Default)]
+pub struct Endpoints {
+    /// For requests with a valid key.
+    all: Router<Arc<Service>>,
+    /// For all others: what needs a key only refuses here.
+    public: Router<Arc<Service>>,
+}
+
+impl Endpoints {
+    /// One that needs a key, with and without a slash at its end.
+    pub fn keyed<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
+    where
+        H: Handler<T, Arc<Service>>,
+        T: 'static,
+    {
+        for path in [path.to_owned(), format!("{path}/")] {
+            self.all = std::mem::take(&mut self.all).route(&path, on(method, handler.clone()));
+            self.public = std::mem::take(&mut self.public).route(&path, on(method, without_key));
+        }
+    }
+
+    /// One that is open to everybody, or sees to keys itself.
+    pub fn public<H, T>(&mut self, path: &str, method: MethodFilter, handler: H)
+    where
+        H: Handler<T, Arc<Service>>,
+        T: 'static,
+    {
+        self.all = std::mem::take(&mut self.all).route(path, on(method, handler.clone()));
+        self.public = std::mem::take(&mut self.public).route(path, on(method, handler));
+    }
+
+    fn front(self, service: &Arc<Service>) -> Front {
+        let finish = |router: Router<Arc<Service>>| {
+            router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(service))
+        };
+        Front { all: finish(self.all), public: finish(self.public), service: Arc::clone(service) }
+    }
 }
 
 /// All that is answered, and what every answer has in common.
 #[derive(Clone)]
 pub struct Front {
-    endpoints: Router,
+    all: Router,
+    public: Router,
     service: Arc<Service>,
 }
 
 impl Front {
     /// Of a service.
-    pub fn new(service: Arc<Service>) -> Self {
-        let second = second(&service);
+    pub fn new(service: &Arc<Service>) -> Self {
+        let mut endpoints = second();
         // The first version reads the second's answers: they are finished for it.
-        let own = Self { endpoints: second.clone(), service: Arc::clone(&service) };
+        let second = endpoints.clone().front(service);
         let long = Arc::new(Semaphore::new(first::LONG_ANSWERS));
-        let first = First { second: own, clock: Arc::clone(&service.clock), long };
-        Self { endpoints: first::beside(openapi::beside(second, service.door.headers()), first), service }
+        first::add(&mut endpoints, &First { second, clock: Arc::clone(&service.clock), long });
+        openapi::add(&mut endpoints, service.door.headers());
+        endpoints.front(service)
     }
 
-    /// Answers a request. Every refusal gets its body, and a panic becomes one.
+    /// Answers a request from outside. Whose page asks, whether there is room and whose key it is are looked at in
+    /// this order, and before a byte of its body.
     pub async fn answer(self, request: Request) -> Response {
-        let (uri, mut endpoints) = (request.uri().clone(), self.endpoints);
-        let served = AssertUnwindSafe(async { endpoints.call(request).await }).catch_unwind().await;
-        let mut response = served.map_or_else(|_| fault().into_response(), |Ok(response)| response);
-        match response.extensions_mut().remove::<Refusal>() {
-            Some(refusal) => refuse(&self.service, &uri, refusal, &response),
-            None => response,
+        let (service, uri) = (Arc::clone(&self.service), request.uri().clone());
+        let (request, body) = RequestBody::watch(request, service.bodies);
+        let asking = service.cors.asking(request.headers());
+        let allowed = if let Asking::Allowed(origin) = &asking { Some(origin.clone()) } else { None };
+        let mut response = match asking {
+            Asking::Foreign => complete(&service, &uri, foreign(request.headers()).into_response()),
+            Asking::Allowed(_) if cors::is_preflight(request.method(), request.headers()) => service.cors.preflight(),
+            Asking::Allowed(_) | Asking::Own => self.admit(request).await,
+        };
+        if let Some(slow) = body.and_then(|body| body.end()) {
+            let refusal = Refusal::new(StatusCode::REQUEST_TIMEOUT, slow.to_string());
+            response = complete(&service, &uri, refusal.into_response());
         }
+        service.cors.mark(&mut response, allowed);
+        response
+    }
+
+    /// Sees who asks.
+    async fn admit(self, mut request: Request) -> Response {
+        let begun = match request.extensions().get::<Full>() {
+            Some(full) => Err(crowded(*full)),
+            None => Ok(self.service.door.admit(request.headers())),
+        };
+        let held = match begun {
+            Ok(Ok(owner)) => self.hold(owner, &request).map(|held| Some((owner, held))),
+            Ok(Err(refusal)) => {
+                request.extensions_mut().insert(NoKey(refusal));
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal),
+        };
+        match held {
+            Ok(Some((owner, held))) => {
+                request.extensions_mut().insert(Caller(owner));
+                until_sent(self.ask(request).await, held)
+            }
+            Ok(None) => {
+                *request.body_mut() = Body::empty();
+                call(self.public, &self.service, request).await
+            }
+            Err(refusal) => complete(&self.service, &request.uri().clone(), refusal.into_response()),
+        }
+    }
+
+    fn hold(&self, owner: Hash, request: &Request) -> Result<Held, Refusal> {
+        let begun = self.service.in_flight.begin(owner)?;
+        let working = match request.extensions().get::<Place>() {
+            Some(place) => Some(place.work().ok_or_else(|| crowded(Full::All))?),
+            None => None,
+        };
+        Ok((begun, working))
+    }
+
+    /// Answers a request whose [`Caller`] is known.
+    pub async fn ask(self, request: Request) -> Response {
+        call(self.all, &self.service, request).await
     }
 }
 
-/// The second version's endpoints, each with and without a slash at its end.
-fn second(service: &Arc<Service>) -> Router {
-    let mut router = Router::new().route("/", get(page::show));
-    let mut route = |path: &str, methods: MethodRouter<Arc<Service>>| {
-        let all = std::mem::take(&mut router);
-        router = all.route(path, methods.clone()).route(&format!("{path}/"), methods);
-    };
-    route(upload::PATH, post(intake::receive));
-    route("/file/{id}", get(reading::upload));
-    for path in [PATH, OLD_PATH] {
-        let list = if path == PATH { get(reading::recorded) } else { get(reading::both) };
-        route(path, list.post(intake::create));
-        route(&format!("{path}/{{id}}"), get(reading::read).delete(reading::delete));
-        route(&format!("{path}/{{id}}/file"), get(reading::file));
+/// Every refusal gets its body, and a panic becomes one.
+async fn call(mut router: Router, service: &Service, request: Request) -> Response {
+    let uri = request.uri().clone();
+    let served = AssertUnwindSafe(async { router.call(request).await }).catch_unwind().await;
+    complete(service, &uri, served.map_or_else(|_| fault().into_response(), |Ok(response)| response))
+}
+
+fn complete(service: &Service, uri: &Uri, mut response: Response) -> Response {
+    match response.extensions_mut().remove::<Refusal>() {
+        Some(refusal) => refuse(service, uri, refusal, &response),
+        None => response,
     }
-    route(LIVE_PATH, get(reading::live));
-    route(&format!("{LIVE_PATH}/{{id}}"), get(reading::read_live));
-    router.fallback(unknown).method_not_allowed_fallback(unknown).with_state(Arc::clone(service))
+}
+
+/// The second version's endpoints, and the page.
+fn second() -> Endpoints {
+    let mut endpoints = Endpoints::default();
+    endpoints.public("/", MethodFilter::GET, page::show);
+    endpoints.keyed(upload::PATH, MethodFilter::POST, intake::receive);
+    endpoints.keyed("/file/{id}", MethodFilter::GET, reading::upload);
+    endpoints.keyed(PATH, MethodFilter::GET, reading::recorded);
+    endpoints.keyed(OLD_PATH, MethodFilter::GET, reading::both);
+    for path in [PATH, OLD_PATH] {
+        let one = format!("{path}/{{id}}");
+        endpoints.keyed(path, MethodFilter::POST, intake::create);
+        endpoints.keyed(&one, MethodFilter::GET, reading::read);
+        endpoints.keyed(&one, MethodFilter::DELETE, reading::delete);
+        endpoints.keyed(&format!("{one}/file"), MethodFilter::GET, reading::file);
+    }
+    endpoints.keyed(LIVE_PATH, MethodFilter::GET, reading::live);
+    endpoints.keyed(&format!("{LIVE_PATH}/{{id}}"), MethodFilter::GET, reading::read_live);
+    endpoints
 }
 
 /// What endpoints are handed.
 pub type Shared = State<Arc<Service>>;
 
-/// The owner of the key that the request came with.
+/// The owner of the key that the request came with: [`Front::answer`] has seen it.
+#[derive(Debug, Clone, Copy)]
 pub struct Caller(pub Hash);
 
-impl FromRequestParts<Arc<Service>> for Caller {
+impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Refusal> {
-        service.door.admit(&parts.headers).map(Self)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        parts.extensions.get::<Self>().copied().ok_or_else(fault)
+    }
+}
+
+/// Why a request may not reach what needs a key.
+#[derive(Debug, Clone)]
+struct NoKey(Refusal);
+
+async fn without_key(refusal: Option<Extension<NoKey>>) -> Refusal {
+    refusal.map_or_else(fault, |Extension(NoKey(refusal))| refusal)
+}
+
+/// 403: a page of another origin asks.
+fn foreign(headers: &HeaderMap) -> Refusal {
+    let origin = headers.get(header::ORIGIN).map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned());
+    let shown: String = origin.unwrap_or_default().chars().take(200).collect();
+    let words =
+        format!("pages of the origin `{shown}` may not ask here; the operator can allow it by `cors` in [serve]");
+    Refusal::new(StatusCode::FORBIDDEN, words)
+}
+
+/// 503 or 429: there is no room for this connection.
+fn crowded(full: Full) -> Refusal {
+    match full {
+        Full::All => Refusal::unavailable(full.to_string()),
+        Full::Address(_) => Refusal::new(StatusCode::TOO_MANY_REQUESTS, full.to_string()),
     }
 }
 

@@ -5,16 +5,19 @@ use crate::domain::names::Hash;
 use crate::server::address::{self, Forbidden, Reach};
 use crate::server::auth::{Door, Key};
 use crate::server::calls::Patience;
+use crate::server::cors::Cors;
 use crate::server::deliver::{self, Courier, Webhook};
 use crate::server::desk::{Desk, DeskError, Rules};
 use crate::server::fetch::Fetcher;
 use crate::server::fetching::{self, Fetching};
+use crate::server::in_flight::InFlight;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
 use crate::server::recognition::Recognition;
 use crate::server::rendered::Rendered;
+use crate::server::request_body::BodyLimits;
 use crate::server::routes::{Front, Service};
 use crate::server::shares;
 use crate::server::shelf::{Limits, Sharing};
@@ -70,7 +73,18 @@ pub struct Options {
     pub length_limit: Duration,
     /// How long a transcription holds its place while another key has none; usually [`recognition::SLICE`].
     pub slice: Duration,
+    /// How many connections there may be, and how long they may wait.
+    pub manners: Manners,
+    /// Requests of one key that may be in progress at once.
+    pub requests: usize,
+    /// How long requests' bodies may take.
+    pub bodies: BodyLimits,
+    /// Origins whose pages may ask, as browsers write them.
+    pub cors: Vec<String>,
 }
+
+/// Requests of one key at once: 64 connections are left to others.
+pub const REQUESTS: usize = 448;
 
 /// Why the service does not start.
 #[derive(Debug, thiserror::Error)]
@@ -125,6 +139,7 @@ pub async fn start(
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
+        cors: Cors::new(options.cors, &options.key_headers),
         door: Door::new(&options.keys, options.key_headers),
         recogniser,
         fetcher,
@@ -135,14 +150,16 @@ pub async fn start(
         address,
         accepting: Arc::new(RwLock::new(())),
         long_bodies: Semaphore::new(LONG_BODIES),
+        bodies: options.bodies,
+        in_flight: InFlight::new(options.requests),
     });
     let closing = CancellationToken::new();
-    let front = Front::new(service);
+    let front = Front::new(&service);
     let answer = move |mut request: Request, peer| {
         request.extensions_mut().insert(ConnectInfo(peer));
         front.clone().answer(request)
     };
-    let serving = tokio::spawn(listening::serve(listener, answer, Manners::SERVICE, closing.clone()));
+    let serving = tokio::spawn(listening::serve(listener, answer, options.manners, closing.clone()));
     tracing::info!(%address, %origin, "the transcription service listens");
     Ok(Running { address, origin, lock, closing, serving, tasks })
 }

@@ -78,6 +78,11 @@ impl Streamed {
         Ok(Self { before, result: Some(large), after })
     }
 
+    /// What is in memory already.
+    pub fn in_memory(json: Vec<u8>) -> Self {
+        Self { before: json, result: None, after: Vec::new() }
+    }
+
     /// Bytes of all of it.
     pub fn bytes(&self) -> u64 {
         let result = self.result.as_ref().map_or(0, |stored| stored.len);
@@ -100,27 +105,6 @@ impl Streamed {
             .result
             .map(|Stored { file, len }| ReaderStream::with_capacity(tokio::fs::File::from_std(file).take(len), PIECE));
         ends(self.before).chain(stream::iter(stored).flatten()).chain(ends(self.after))
-    }
-
-    /// Hands over all of it, piece by piece, until `take` wants no more. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Those of the file system.
-    pub fn hand_over(self, mut take: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
-        if !take(self.before) {
-            return Ok(());
-        }
-        let Some(Stored { mut file, len: mut left }) = self.result else { return Ok(()) };
-        while left > 0 {
-            let mut piece = vec![0; PIECE.min(usize::try_from(left).unwrap_or(PIECE))];
-            file.read_exact(&mut piece)?;
-            left -= piece.len() as u64;
-            if !take(piece) {
-                return Ok(());
-            }
-        }
-        take(self.after);
-        Ok(())
     }
 }
 
@@ -148,15 +132,7 @@ mod tests {
         let whole = record(Some(serde_json::from_slice(&large).unwrap())).unwrap();
         let streamed = Streamed::of(stored(&large), record).unwrap();
         assert_eq!(streamed.bytes(), whole.len() as u64);
-        let mut said = Vec::new();
-        streamed
-            .hand_over(|piece| {
-                said.extend(piece);
-                true
-            })
-            .unwrap();
-        assert_eq!(said, whole);
-        let streamed = Streamed::of(stored(&large), record).unwrap().whole().unwrap_err();
+        let streamed = streamed.whole().unwrap_err();
         let pieces: Vec<Bytes> = streamed.stream().map(|piece| piece.unwrap()).collect().await;
         assert!(pieces.iter().all(|piece| piece.len() <= PIECE));
         assert_eq!(pieces.concat(), whole);

@@ -5,8 +5,9 @@ use crate::domain::names::{Hash, Timestamp};
 use crate::media::decode::{DecodeError, Media, probe};
 use crate::media::length;
 use crate::server::hearing::too_long;
-use crate::server::multipart::Multipart;
+use crate::server::multipart::{BESIDE, Multipart, MultipartError};
 use crate::server::refusal::Refusal;
+use crate::server::request_body::BodyMeter;
 use crate::server::shelf::{Incoming, Shelf, ShelfError};
 use crate::wire::result::File;
 use crate::wire::upload::{AudioMetadata, PART};
@@ -14,14 +15,7 @@ use axum::body::BodyDataStream;
 use axum::http::StatusCode;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use uuid::Uuid;
-
-/// How long a sender may send nothing.
-const INACTIVITY: Duration = Duration::from_secs(60);
-
-/// What may come beside the file, in bytes: other parts, headers, boundaries.
-pub const OVERHEAD: u64 = 1 << 20;
 
 /// Takes the file in a multipart body of `announced` bytes. Nothing is left of it when it is
 /// refused, or when the sender goes away.
@@ -33,9 +27,10 @@ pub async fn receive(
     shelf: &Arc<Shelf>,
     owner: Hash,
     announced: u64,
+    meter: &BodyMeter,
 ) -> Result<Received, Refusal> {
-    let mut incoming = shelf.begin(owner, announced.saturating_sub(OVERHEAD)).map_err(shelf_refusal)?;
-    let filename = take_audio(parts, &mut incoming).await?;
+    let mut incoming = shelf.begin(owner, announced.saturating_sub(BESIDE)).map_err(shelf_refusal)?;
+    let filename = take_audio(parts, &mut incoming, meter).await?;
     Received::look(incoming, filename, None).await
 }
 
@@ -87,41 +82,35 @@ impl Received {
 }
 
 /// Reads all parts to the end, in whatever order they come; the file's name.
-async fn take_audio(parts: &mut Multipart<&mut BodyDataStream>, incoming: &mut Incoming) -> Result<String, Refusal> {
+async fn take_audio(
+    parts: &mut Multipart<&mut BodyDataStream>,
+    incoming: &mut Incoming,
+    meter: &BodyMeter,
+) -> Result<String, Refusal> {
     let mut filename = None;
-    let mut beside = 0;
-    while let Some(part) = in_time(parts.next_part()).await? {
-        let is_audio = part.name == PART;
-        if is_audio && filename.is_some() {
+    while let Some(part) = parts.next_part().await.map_err(unreadable)? {
+        if part.name != PART {
+            continue;
+        }
+        if filename.is_some() {
             return Err(Refusal::bad(format!("the body has more than one part named `{PART}`")));
         }
-        while let Some(chunk) = in_time(parts.chunk()).await? {
-            if is_audio {
-                incoming.write(&chunk).await.map_err(shelf_refusal)?;
-                continue;
-            }
-            beside += chunk.len() as u64;
-            if beside > OVERHEAD {
-                return Err(too_large(format!("the parts beside `{PART}` are larger than {OVERHEAD} bytes")));
-            }
+        parts.is_file();
+        meter.audio(true);
+        while let Some(chunk) = parts.chunk().await.map_err(unreadable)? {
+            incoming.write(&chunk).await.map_err(shelf_refusal)?;
         }
-        if is_audio {
-            filename = Some(part.filename);
-        }
+        meter.audio(false);
+        filename = Some(part.filename);
     }
     filename.ok_or_else(|| Refusal::bad(format!("the multipart body has no part named `{PART}`")))
 }
 
-/// One step of reading a body, for which the sender may take only so long.
-///
-/// # Errors
-/// 408, or 400 with the step's own words.
-pub async fn in_time<T, E: std::fmt::Display>(step: impl Future<Output = Result<T, E>>) -> Result<T, Refusal> {
-    match tokio::time::timeout(INACTIVITY, step).await {
-        Ok(done) => done.map_err(|error| Refusal::bad(error.to_string())),
-        Err(_) => {
-            let words = format!("nothing was sent for {} s", INACTIVITY.as_secs());
-            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, words))
+fn unreadable(error: MultipartError) -> Refusal {
+    match error {
+        MultipartError::TooMany | MultipartError::TooLong => too_large(error.to_string()),
+        MultipartError::Truncated | MultipartError::Headers | MultipartError::Body(_) => {
+            Refusal::bad(error.to_string())
         }
     }
 }

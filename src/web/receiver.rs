@@ -8,6 +8,7 @@
 use crate::domain::hint::{Hint, Seals};
 use crate::domain::names::TranscriptionId;
 use crate::pipeline::callbacks::{CALLBACK_PATH, WEBHOOK_PATH};
+use crate::server::connections::{Full, Most, Place};
 use crate::server::listening::{self, Manners};
 use crate::wire::event::{CREATED, Event};
 use axum::body::{Body, to_bytes};
@@ -33,9 +34,13 @@ const THROWN_AWAY: u64 = 256 << 20;
 /// How long a body may take.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// Connections at once, and how long one may be idle or take for its head. Whoever holds all of them keeps
-/// hints out, and only that.
-const MANNERS: Manners = Manners { connections: 256, head: Duration::from_secs(10) };
+/// Connections at once, and how long one may be idle, take for its head, or take nothing of its answer. Whoever does
+/// not have an address holds none of them for longer than nobody else wants it.
+const MANNERS: Manners = Manners {
+    connections: Most { all: 256, loopback: 256, address: 128 },
+    head: Duration::from_secs(10),
+    write: Duration::from_secs(30),
+};
 
 /// How long requests that are being served may take to end.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -107,12 +112,20 @@ async fn receive(receiver: Arc<Receiver>, request: Request) -> Response {
     // A proxy may take a part of the path off, or put one before it.
     let mut parts = request.uri().path().rsplit('/');
     let (last, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let place = request.extensions().get::<Place>().cloned();
+    // Who has an address keeps the connection's place until the answer.
+    let work = || place.as_ref().and_then(Place::work);
     let answer = match kind {
+        _ if request.extensions().get::<Full>().is_some() => StatusCode::SERVICE_UNAVAILABLE,
         CALLBACK_PATH if told => match receiver.seals.open(last) {
-            Some(hint) => receiver.callback(hint, request.into_body()).await,
+            Some(hint) => {
+                let _working = work();
+                receiver.callback(hint, request.into_body()).await
+            }
             None => StatusCode::NOT_FOUND,
         },
         WEBHOOK_PATH if told && receiver.webhook && receiver.seals.is_webhook(last) => {
+            let _working = work();
             receiver.webhook(request.into_body()).await
         }
         _ => StatusCode::NOT_FOUND,

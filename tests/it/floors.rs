@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 21] = [
+const WANTED: [(&str, &str); 22] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
@@ -33,6 +33,7 @@ const WANTED: [(&str, &str); 21] = [
     ("source/s3", "config/meant"),
     // Connections are taken and bounded in one way.
     ("web/receiver", "server/listening"),
+    ("web/receiver", "server/connections"),
 ];
 
 /// Files that measure what a person sees pass, and decide nothing by it.

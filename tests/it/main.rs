@@ -12,6 +12,7 @@ mod client;
 mod clients;
 mod commands;
 mod confined;
+mod connections;
 mod counted;
 mod crashes;
 mod daemon;

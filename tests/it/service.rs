@@ -9,9 +9,11 @@ use scribed::server::auth::Key;
 use scribed::server::calls::Patience;
 use scribed::server::hearing::LONGEST;
 use scribed::server::lazy::LazyRecogniser;
+use scribed::server::listening::Manners;
 use scribed::server::recogniser::{Heard, Recogniser, RecogniserError};
 use scribed::server::recognition::SLICE;
-use scribed::server::service::{Options, Running, start};
+use scribed::server::request_body::BodyLimits;
+use scribed::server::service::{Options, REQUESTS, Running, start};
 use scribed::wire::enrichment::Shapes;
 use serde_json::Value;
 use std::path::Path;
@@ -99,6 +101,10 @@ pub fn options(data: &Path) -> Options {
         shapes: Shapes::Interface,
         length_limit: LONGEST,
         slice: SLICE,
+        manners: Manners::SERVICE,
+        requests: REQUESTS,
+        bodies: BodyLimits::SERVICE,
+        cors: Vec::new(),
     }
 }
 
