@@ -15,6 +15,7 @@
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
+//! tls/            floor 1    certificates: a listener's own, and those that are trusted
 //! crash.rs        floor 1    named places at which a debug build can be told to die
 //! domain/         floor 0    no I/O, no clock, no async
 //! ```
@@ -73,6 +74,7 @@ pub mod cli {
     pub mod run;
     pub mod schema;
     pub mod serve;
+    pub mod served;
     pub mod show;
     pub mod signals;
     pub mod status;
@@ -107,6 +109,7 @@ pub mod config {
     mod bucket;
     mod callback;
     pub mod capture;
+    mod certificates;
     pub mod folders;
     pub mod keys;
     pub mod lists;
@@ -122,6 +125,7 @@ pub mod config {
     pub mod schema;
     mod scoping;
     pub mod secret;
+    pub mod service_keys;
     mod services;
     mod serving;
     pub mod shape;
@@ -324,6 +328,7 @@ pub mod server {
     pub mod opening;
     pub mod outbox;
     pub mod outcome;
+    pub mod owners;
     pub mod page;
     pub mod pen;
     pub mod pocketsphinx;
@@ -347,6 +352,7 @@ pub mod server {
     pub mod starts;
     pub mod streamed;
     pub mod survey;
+    pub mod tls;
     pub mod undone;
     pub mod untold;
     pub mod upload;
@@ -424,6 +430,13 @@ pub mod store {
     pub mod sled;
     mod spending;
     mod turns;
+}
+
+/// Certificates: a listener's own, and those that are trusted.
+pub mod tls {
+    pub mod pair;
+    pub mod trust;
+    pub mod validity;
 }
 
 /// The interface's bodies, for both sides.

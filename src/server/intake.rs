@@ -28,7 +28,7 @@ pub async fn receive(State(service): Shared, headers: HeaderMap, body: Body) -> 
         true => take_address(&service, &headers, &mut body).await,
         false => take_upload(&service, &headers, &mut body).await,
     };
-    let base = Base::of(&headers, service.address);
+    let base = Base::of(service.scheme, &headers, service.address);
     let (id, audio_metadata) = match or_drain(taken, body)? {
         (_, Taken::Known(id, audio_metadata)) => (id, *audio_metadata),
         (owner, Taken::Came(received)) => {
@@ -91,7 +91,10 @@ pub async fn create(State(service): Shared, request: Request) -> Result<Response
     let accepted = accepted.map_err(|error| Refusal::of_disk(&error))?;
     match accepted {
         Acceptance::Accepted(id) => {
-            let result_url = Base::of(&headers, service.address).result_url(uri.path(), id);
+            if let Some(key) = service.door.name_of(&owner) {
+                tracing::info!(%id, %key, "a transcription was accepted");
+            }
+            let result_url = Base::of(service.scheme, &headers, service.address).result_url(uri.path(), id);
             Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
         }
         Acceptance::NoUpload => Err(no_upload()),

@@ -1,5 +1,6 @@
 //! Connections: taken, bounded in number and in how long a request's head may take, and let end.
 
+use crate::server::tls::{Stream, Tls, secured};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
@@ -41,9 +42,14 @@ const HEAD_BYTES: usize = 128 << 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
-/// `answer` is handed each request and who sent it.
-pub async fn serve<A, F>(listener: TcpListener, answer: A, manners: Manners, closing: CancellationToken)
-where
+/// `answer` is handed each request and who sent it. With `tls` only over that.
+pub async fn serve<A, F>(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    answer: A,
+    manners: Manners,
+    closing: CancellationToken,
+) where
     A: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
     F: Future<Output = Response> + Send,
 {
@@ -75,10 +81,17 @@ where
             let answered = answer(request.map(Body::new), peer);
             async { Ok::<_, Infallible>(answered.await) }
         });
-        let served = graceful.watch(http.serve_connection(io(stream), service));
+        let (http, watcher, tls, closing) = (http.clone(), graceful.watcher(), tls.clone(), closing.clone());
         while connections.try_join_next().is_some() {}
         connections.spawn(async move {
             let _place = place;
+            // Whoever takes his time with the handshake holds up neither the others nor the end.
+            let secured = tokio::select! {
+                () = closing.cancelled(), if tls.is_some() => None,
+                secured = secured(nodelay(stream), tls.as_deref()) => secured,
+            };
+            let Some(stream) = secured else { return };
+            let served = watcher.watch(http.serve_connection(TokioIo::<Stream>::new(stream), service));
             // Senders that break off are their own affair.
             if let Err(error) = served.await {
                 tracing::debug!(%error, "a connection ended in the middle");
@@ -89,10 +102,10 @@ where
     graceful.shutdown().await;
 }
 
-fn io(stream: TcpStream) -> TokioIo<TcpStream> {
+fn nodelay(stream: TcpStream) -> TcpStream {
     // Answers are small and whole: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection without its option");
     }
-    TokioIo::new(stream)
+    stream
 }

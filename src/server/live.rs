@@ -6,6 +6,7 @@
 
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
+use crate::server::owners::Owners;
 use crate::server::room::{Bounded, Room};
 use crate::server::shelf::Shelf;
 use crate::wire::live::{self, Live};
@@ -25,6 +26,8 @@ pub struct LiveRecords {
     folder: PathBuf,
     /// Where their bytes count, beside those of the desk.
     shelf: Option<Arc<Shelf>>,
+    /// Who owns what was made by an owner.
+    whose: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -112,7 +115,8 @@ impl LiveRecords {
         if let Some(_lock) = files::lock(&folder.join(LOCK))? {
             files::sweep(&folder)?;
         }
-        let records = Self { folder, shelf, state: Mutex::default() };
+        let whose = Box::new(Owners::open(root)?.of());
+        let records = Self { folder, shelf, whose, state: Mutex::default() };
         records.refresh()?;
         Ok(records)
     }
@@ -239,7 +243,7 @@ impl LiveRecords {
             let number = state.read + 1;
             match File::open(self.path(number)) {
                 Ok(file) => {
-                    let bytes = state.add(number, BufReader::new(file))?;
+                    let bytes = state.add(number, BufReader::new(file), &self.whose)?;
                     self.shelf.iter().for_each(|shelf| shelf.add_records(bytes));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -260,14 +264,14 @@ impl LiveRecords {
 
 impl State {
     /// The bytes of it.
-    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<u64> {
+    fn add(&mut self, file: u32, lines: impl BufRead, whose: &impl Fn(Hash) -> Hash) -> io::Result<u64> {
         let mut offset = 0;
         for line in lines.split(b'\n') {
             let line = line?;
             let place = Place { file, offset, length: line.len() };
             offset += line.len() as u64 + 1;
             match written(&line)? {
-                Some((owner, live)) => self.insert(live, owner, place),
+                Some((owner, live)) => self.insert(live, whose(owner), place),
                 // The file stays as it is; all other records of all files are served.
                 None => tracing::error!(
                     file,

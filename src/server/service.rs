@@ -13,13 +13,18 @@ use crate::server::lazy::LazyRecogniser;
 use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
+use crate::server::owners::Assigned;
 use crate::server::rendered::Rendered;
 use crate::server::routes::{Front, Service};
 use crate::server::shelf::Limits;
 use crate::server::survey::Census;
+use crate::server::tls::{Looked, Plain, Tls};
 use crate::server::untold::Untold;
 use crate::server::worker::Worker;
+use crate::tls::pair::{PairError, PairFiles};
+use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
+use crate::wire::page::ListQuery;
 use axum::extract::{ConnectInfo, Request};
 use std::io;
 use std::net::SocketAddr;
@@ -39,6 +44,11 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The data directory, made if it is not there. One process at a time.
     pub data: PathBuf,
+    /// The certificate that it shows; absent, it speaks plain HTTP.
+    pub tls: Option<PairFiles>,
+    /// Whose certificates are trusted beside those that the machine trusts: of who is called, and of where audio is
+    /// fetched from.
+    pub authorities: Authorities,
     /// Who is let in; at least one. Each sees only its own records; those from before records had
     /// owners are the first one's.
     pub keys: Vec<Key>,
@@ -87,6 +97,9 @@ pub enum StartError {
     /// Nothing can be fetched and nobody called.
     #[error("no HTTP client can be made: {0}")]
     Client(#[from] reqwest::Error),
+    /// The certificate cannot be used.
+    #[error("`tls` of [serve] cannot be used: {0}")]
+    Tls(#[from] PairError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -108,37 +121,59 @@ pub async fn start(
     clock: Arc<dyn Clock>,
 ) -> Result<Running, StartError> {
     check(&options)?;
-    let (desk, live) = open(&options, &clock).await?;
+    let tls = open_tls(&options, &*clock)?;
+    let (desk, live, assigned) = open(&options, &clock).await?;
     let failed = |error| StartError::Listen { address: options.listen, error };
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), Arc::clone(&desk.shelf))?);
+    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&desk.shelf))?);
     let untold = Arc::default();
-    let tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
+    let mut tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
     let (origin, lock) = (desk.id(), Arc::downgrade(&desk.held));
+    if let Some(tls) = &tls {
+        tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
+    }
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
-        door: Door::new(&options.keys, options.key_headers),
+        door: Door::new(&options.keys, &assigned.owners, options.key_headers),
         recogniser,
         fetcher,
         born: clock.uptime(),
         census: Census::default(),
         untold,
-        clock,
+        clock: Arc::clone(&clock),
         address,
+        scheme,
         accepting: Arc::new(RwLock::new(())),
         long_bodies: Semaphore::new(LONG_BODIES),
     });
     let closing = CancellationToken::new();
-    let front = Front::new(service);
+    let front = Front::new(Arc::clone(&service));
     let answer = move |mut request: Request, peer| {
         request.extensions_mut().insert(ConnectInfo(peer));
         front.clone().answer(request)
     };
-    let serving = tokio::spawn(listening::serve(listener, answer, Manners::SERVICE, closing.clone()));
-    tracing::info!(%address, %origin, "the transcription service listens");
-    Ok(Running { address, origin, lock, closing, serving, tasks })
+    let serving = tokio::spawn(listening::serve(listener, tls.clone(), answer, Manners::SERVICE, closing.clone()));
+    tracing::info!(%address, %origin, tls = tls.is_some(), "the transcription service listens");
+    Ok(Running {
+        address,
+        scheme,
+        origin,
+        lock,
+        closing,
+        serving,
+        tasks,
+        tls,
+        service: Arc::downgrade(&service),
+        clock,
+    })
+}
+
+fn open_tls(options: &Options, clock: &dyn Clock) -> Result<Option<Arc<Tls>>, PairError> {
+    let open = |files| Tls::open(files, Plain::Refused, clock.now()).map(Arc::new);
+    options.tls.as_ref().map(open).transpose()
 }
 
 /// Everything that works at the desk beside the endpoints.
@@ -165,7 +200,7 @@ fn begin(
     }
     let (own_desk, own_clock) = own();
     let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(untold));
-    let courier = Courier::new(own_desk, webhook, reach, own_clock, own_untold)?;
+    let courier = Courier::new(own_desk, webhook, (reach, &options.authorities), own_clock, own_untold)?;
     tasks.spawn(Arc::new(courier).run());
     let (own_desk, own_clock) = own();
     tasks.spawn(async move {
@@ -205,6 +240,8 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
 pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
+    /// `https` where it has a certificate, else `http`.
+    pub scheme: &'static str,
     /// Its desk's id: who it is, wherever it listens.
     pub origin: Uuid,
     /// Gone when nobody works at the desk any more: then its directory is free.
@@ -212,9 +249,51 @@ pub struct Running {
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
+    tls: Option<Arc<Tls>>,
+    service: Weak<Service>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Running {
+    /// Lets in these keys from now on, and no others. What those who are not let in any more have made stays, and
+    /// goes on to its end.
+    ///
+    /// # Errors
+    /// Those of the file system: who owns what cannot be kept. Then keys that are let in now and are not among these
+    /// are refused all the same.
+    pub async fn let_in(&self, keys: Vec<Key>) -> io::Result<()> {
+        let Some(service) = self.service.upgrade() else { return Ok(()) };
+        let changed = move || {
+            let desk = &service.shelves.desk;
+            let assigned = desk.assign(&keys);
+            let assigned = match assigned {
+                Ok(assigned) => assigned,
+                Err(error) => {
+                    service.door.keep_only(&keys);
+                    return Err(error);
+                }
+            };
+            service.door.replace(&keys, &assigned.owners);
+            for (key, owner) in keys.iter().zip(&assigned.owners) {
+                let has_records = || !desk.list(&key.owner(), &ListQuery::default(), 1).is_empty();
+                if key.owner() != *owner && assigned.joined.contains(&key.owner()) && has_records() {
+                    tracing::warn!(
+                        key = key.name(),
+                        "what was made with this key before it had this name is found under the name from the next start on"
+                    );
+                }
+            }
+            Ok(())
+        };
+        tokio::task::spawn_blocking(changed).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    /// Looks at the files of its certificate now; `None` where it has none.
+    pub async fn look_at_certificate(&self) -> Option<Looked> {
+        let (tls, now) = (Arc::clone(self.tls.as_ref()?), self.clock.now());
+        tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
+    }
+
     /// Takes no more requests, lets those that are being served end, for a few seconds, and frees
     /// the data directory. Transcriptions in the middle are begun anew at the next start.
     pub async fn shutdown(mut self) {
@@ -265,12 +344,12 @@ fn check(options: &Options) -> Result<(), StartError> {
 /// Bytes of a volume of the desk's ledger: some thousands of creates.
 const VOLUME: u64 = 4 << 20;
 
-async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>), DeskError> {
-    let (root, clock) = (options.data.clone(), Arc::clone(clock));
+async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>, Assigned), DeskError> {
+    let (root, keys, clock) = (options.data.clone(), options.keys.clone(), Arc::clone(clock));
     let rules = Rules {
         limits: Limits { upload: options.upload_limit, disk: options.disk },
-        // There is one: it was checked.
-        first_owner: options.keys.first().map_or(Hash([0; 32]), Key::owner),
+        // That of the first key, of which there is one: it was checked.
+        first_owner: Hash([0; 32]),
         running: options.running.max(1),
         queue: options.queue,
         retention: options.retention,
@@ -279,10 +358,11 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         volume: VOLUME,
     };
     let opened = tokio::task::spawn_blocking(move || {
-        let desk = Arc::new(Desk::open(&root, rules, clock)?);
+        let (desk, assigned) = Desk::open_for(&root, rules, &keys, clock)?;
+        let desk = Arc::new(desk);
         let live = LiveRecords::open(&root, Some(Arc::clone(&desk.shelf)));
         let live = live.map_err(|error| DeskError::Io { path: root.clone(), error })?;
-        Ok((desk, Arc::new(live)))
+        Ok((desk, Arc::new(live), assigned))
     });
     let failed = |error| DeskError::Io { path: options.data.clone(), error: io::Error::other(error) };
     opened.await.unwrap_or_else(|error| Err(failed(error)))

@@ -48,6 +48,7 @@ mod machine;
 mod manifests;
 mod model;
 mod mounts;
+mod named_keys;
 mod old_data;
 mod once;
 mod owners;
@@ -80,6 +81,7 @@ mod sources;
 mod storm;
 mod storms;
 mod systemd;
+mod tls;
 mod urls;
 mod windows;
 mod writable;
@@ -89,6 +91,7 @@ use support::scripted;
 
 mod support {
     pub mod bed;
+    pub mod certificates;
     pub mod proxy;
     pub mod receiver;
     pub mod s3;
