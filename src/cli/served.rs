@@ -1,11 +1,11 @@
-//! What changes while `scribed serve` runs: who is let in, and the certificate. Files are looked at every few seconds;
+//! What changes while `scribed serve` runs: the keys that are accepted, and the certificate. Files are looked at every few seconds;
 //! SIGHUP and `scribed reload` have the configuration's keys read anew too.
 
 use crate::cli::failure::Failure;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant;
 use crate::config::reading::load_to_serve;
-use crate::config::service_keys::{FoundKey, LastKnown, LetIn, Places, Slot};
+use crate::config::service_keys::{Accepted, FoundKey, LastKnown, Places, Slot};
 use crate::control::socket::{Listening, NAME, Reach};
 use crate::pipeline::blocking::blocking;
 use crate::server::auth::{Key, own_key};
@@ -20,7 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Who is let in when the service starts. Without configured keys one is made and kept with the data.
+/// The keys that are accepted when the service starts. Without configured keys one is made and kept with the data.
 ///
 /// # Errors
 /// The data directory cannot be reached.
@@ -44,8 +44,8 @@ pub struct Served {
     config: PathBuf,
     places: Places,
     known: LastKnown,
-    /// Who is let in.
-    let_in: LetIn,
+    /// The keys that are accepted.
+    accepted: Accepted,
     /// What was seen last and does not count yet: files that are being written are looked at twice.
     seen: Option<Vec<Slot>>,
     hangup: Signal,
@@ -69,7 +69,10 @@ impl Served {
     pub fn listen(config: &Path, serve: &meant::Serve) -> io::Result<Self> {
         let places = serve.keys.places.clone();
         let mut known = LastKnown::default();
-        let let_in = known.take(places.look(&environment));
+        known.take(places.look(&environment));
+        // What the service was started with: a file that has changed since counts as a change.
+        let accepted =
+            Accepted { keys: serve.keys.found.clone(), remarks: serve.keys.remarks.clone(), doubled: Vec::new() };
         let orders = Listening::at(&serve.data).map_err(|error| {
             tracing::warn!(%error, "`scribed reload` does not reach this service; SIGHUP does");
         });
@@ -77,7 +80,7 @@ impl Served {
             config: config.to_owned(),
             places,
             known,
-            let_in,
+            accepted,
             seen: None,
             hangup: signal(SignalKind::hangup())?,
             orders: orders.ok(),
@@ -94,7 +97,7 @@ impl Served {
                 _ = self.hangup.recv() => {
                     self.reload(running).await;
                 }
-                caller = accepted(listener.as_ref()) => {
+                caller = caller(listener.as_ref()) => {
                     let answer = self.reload(running).await;
                     tell(caller, &answer).await;
                 }
@@ -109,30 +112,30 @@ impl Served {
         let slots = blocking(move || places.look(&environment)).await;
         let before = self.seen.replace(slots.clone());
         if before.as_ref() == Some(&slots) {
-            self.let_in(slots, running).await;
+            self.accepted(slots, running).await;
         }
     }
 
-    async fn let_in(&mut self, slots: Vec<Slot>, running: &Running) {
+    async fn accepted(&mut self, slots: Vec<Slot>, running: &Running) {
         let new = self.known.take(slots);
-        if new == self.let_in {
+        if new == self.accepted {
             return;
         }
         let told = [new.remarks.clone(), new.doubled.iter().map(|(_, words)| words.clone()).collect()].concat();
         let before =
-            [self.let_in.remarks.clone(), self.let_in.doubled.iter().map(|(_, words)| words.clone()).collect()]
+            [self.accepted.remarks.clone(), self.accepted.doubled.iter().map(|(_, words)| words.clone()).collect()]
                 .concat();
         told.iter().filter(|words| !before.contains(words)).for_each(|words| tracing::warn!("{words}"));
-        say_changes(&self.let_in.keys, &new.keys);
-        if let Err(error) = running.let_in(keys_of(&new.keys)).await {
-            tracing::error!(%error, "new keys are not let in: whose they are cannot be kept; trying again");
+        say_changes(&self.accepted.keys, &new.keys);
+        if let Err(error) = running.accept_keys(keys_of(&new.keys)).await {
+            tracing::error!(%error, "new keys are not accepted: their owners cannot be written to `owners.json`; trying again");
             return;
         }
-        self.let_in = new;
+        self.accepted = new;
     }
 
     /// The configuration's keys and the certificate, as they are now. Where the configuration is wrong, its files are
-    /// looked at all the same: a key that was taken away is let in no more.
+    /// looked at all the same: a key that was taken away is no longer accepted.
     async fn reload(&mut self, running: &Running) -> Answer {
         let path = self.config.clone();
         let mut answer = Answer { done: true, words: Vec::new() };
@@ -147,9 +150,9 @@ impl Served {
         if !self.places.is_empty() {
             let places = self.places.clone();
             let slots = blocking(move || places.look(&environment)).await;
-            self.let_in(slots, running).await;
-            answer.words.push(format!("{} keys are let in", self.let_in.keys.len()));
-            answer.words.extend(self.let_in.remarks.iter().cloned());
+            self.accepted(slots, running).await;
+            answer.words.push(format!("{} keys are accepted", self.accepted.keys.len()));
+            answer.words.extend(self.accepted.remarks.iter().cloned());
         }
         match running.look_at_certificate().await {
             Some(Looked::Refused(why)) => {
@@ -180,14 +183,14 @@ fn say_changes(before: &[FoundKey], now: &[FoundKey]) {
         gone.map(|key| key.name.clone().unwrap_or_else(|| "without a name".to_owned())).collect()
     };
     for key in only(now, before) {
-        tracing::warn!(%key, "another key is let in");
+        tracing::warn!(%key, "a new key is accepted");
     }
     for key in only(before, now) {
-        tracing::warn!(%key, "a key is let in no more; what was accepted with it goes on to its end");
+        tracing::warn!(%key, "a key is no longer accepted; what was accepted with it goes on to its end");
     }
 }
 
-async fn accepted(listener: Option<&UnixListener>) -> UnixStream {
+async fn caller(listener: Option<&UnixListener>) -> UnixStream {
     loop {
         match listener {
             None => std::future::pending().await,

@@ -168,7 +168,7 @@ store = "sled:x"
         **********
         secret = ************* *******
         poll = "2s"
-        keys = { * * *********  * * ["file:b", *********] }
+        keys = { * * *********, * * ["file:b", *********] }
         keys.bob = *********
         plain = "x"
         [serve.keys]

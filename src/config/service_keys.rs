@@ -1,8 +1,8 @@
-//! `[serve] keys`: who is let in by the transcription service, and where each one's key is.
+//! `[serve] keys`: the keys that the transcription service accepts, and where each one's key is.
 //!
 //! A list of keys has no names. With names (a table, or a folder whose files are named so) each key is revoked by
 //! removing or emptying its file, and replaced by writing another one; a file may hold several keys, one a line, all
-//! of which are let in.
+//! of which are accepted.
 
 use super::reading::Reader;
 use super::secret::{self, Env, Secret};
@@ -20,7 +20,7 @@ pub struct ServiceKeys {
     pub places: Places,
     /// What was found when the configuration was read; empty where secrets were left where they are.
     pub found: Vec<FoundKey>,
-    /// What is to be told about it, such as who is let in no more.
+    /// What is to be told about it, such as which key is no longer accepted.
     pub remarks: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct Slot {
 pub enum SlotState {
     /// These keys.
     Keys(Vec<Secret>),
-    /// None: whoever had one from here is let in no more.
+    /// None: whoever had one from here is refused.
     Refused(String),
     /// It cannot be told now, such as where a disk does not answer: what was known holds.
     Unknown(String),
@@ -204,32 +204,32 @@ const SHORT: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub struct LastKnown(BTreeMap<(Option<String>, String), Vec<Secret>>);
 
-/// Who is let in.
+/// The keys that are accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LetIn {
-    /// With these keys.
+pub struct Accepted {
+    /// These.
     pub keys: Vec<FoundKey>,
-    /// What is to be told: who is let in no more, and what is wrong. Holds no key.
+    /// What is to be told: which key is no longer accepted, and what is wrong. Holds no key.
     pub remarks: Vec<String>,
-    /// Keys that stand under two names: the second name and both in words. They are let in under the first.
+    /// Keys that stand under two names: the second name and both in words. They are accepted under the first.
     pub doubled: Vec<(String, String)>,
 }
 
 impl LastKnown {
-    /// Who is let in by what is at these places now.
-    pub fn take(&mut self, slots: Vec<Slot>) -> LetIn {
-        let (mut let_in, mut known) = (LetIn::default(), BTreeMap::new());
+    /// The keys that are accepted by what is at these places now.
+    pub fn take(&mut self, slots: Vec<Slot>) -> Accepted {
+        let (mut accepted, mut known) = (Accepted::default(), BTreeMap::new());
         for Slot { name, place, state } in slots {
             let id = (name.clone(), place.clone());
             let who = name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
             let secrets = match state {
                 SlotState::Keys(secrets) => secrets,
                 SlotState::Refused(why) => {
-                    let_in.remarks.push(format!("no key{who} is let in from {place}: {why}"));
+                    accepted.remarks.push(format!("the key{who} in {place} is not accepted: {why}"));
                     continue;
                 }
                 SlotState::Unknown(why) => {
-                    let_in
+                    accepted
                         .remarks
                         .push(format!("the key{who} in {place} cannot be read now, what is known of it holds: {why}"));
                     self.0.get(&id).cloned().unwrap_or_default()
@@ -238,24 +238,24 @@ impl LastKnown {
             known.insert(id, secrets.clone());
             for secret in secrets {
                 if secret.expose().len() < SHORT {
-                    let_in.remarks.push(format!("the key{who} in {place} is shorter than {SHORT} characters, and may be guessed: make one by `openssl rand -hex 32`"));
+                    accepted.remarks.push(format!("the key{who} in {place} is shorter than {SHORT} characters, and may be guessed: make one by `openssl rand -hex 32`"));
                 }
-                match let_in.keys.iter().find(|known| known.secret == secret) {
+                match accepted.keys.iter().find(|known| known.secret == secret) {
                     Some(first) if first.name != name => {
                         let words = format!(
-                            "the key in {place} is let in as {} already: {} needs another one",
+                            "the key in {place} is already that of {}: {} needs another one",
                             first.name.as_deref().unwrap_or("an unnamed one"),
                             name.as_deref().unwrap_or_default()
                         );
-                        let_in.doubled.push((name.clone().unwrap_or_default(), words));
+                        accepted.doubled.push((name.clone().unwrap_or_default(), words));
                     }
                     Some(_) => {}
-                    None => let_in.keys.push(FoundKey { name: name.clone(), secret }),
+                    None => accepted.keys.push(FoundKey { name: name.clone(), secret }),
                 }
             }
         }
         self.0 = known;
-        let_in
+        accepted
     }
 }
 
@@ -270,7 +270,7 @@ impl Reader<'_> {
         };
         let places = Places { base: self.base.clone(), form };
         let Some(env) = self.wants.env else { return ServiceKeys { places, ..ServiceKeys::default() } };
-        let LetIn { keys, remarks, doubled } = LastKnown::default().take(places.look(env));
+        let Accepted { keys, remarks, doubled } = LastKnown::default().take(places.look(env));
         let span = written.map_or(0..0, Spanned::span);
         for (name, words) in doubled {
             let at = name_span(written, &name).unwrap_or_else(|| span.clone());
@@ -281,7 +281,7 @@ impl Reader<'_> {
             );
         }
         if keys.is_empty() && !places.is_empty() && section.is_well("keys") {
-            let why = format!("lets nobody in: {}", remarks.join("; "));
+            let why = format!("has no key that can be used: {}", remarks.join("; "));
             section.refuse("keys", span, refusal(why, "write a key into one of them: openssl rand -hex 32 > FILE"));
         }
         ServiceKeys { places, found: keys, remarks }

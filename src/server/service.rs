@@ -255,13 +255,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// Lets in these keys from now on, and no others. What those who are not let in any more have made stays, and
+    /// Accepts these keys from now on, and no others. What was made with keys that are no longer accepted stays, and
     /// goes on to its end.
     ///
     /// # Errors
-    /// Those of the file system: who owns what cannot be kept. Then keys that are let in now and are not among these
+    /// Those of the file system: who owns what cannot be kept. Then keys that are accepted now and are not among these
     /// are refused all the same.
-    pub async fn let_in(&self, keys: Vec<Key>) -> io::Result<()> {
+    pub async fn accept_keys(&self, keys: Vec<Key>) -> io::Result<()> {
         let Some(service) = self.service.upgrade() else { return Ok(()) };
         let changed = move || {
             let desk = &service.shelves.desk;

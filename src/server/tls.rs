@@ -77,11 +77,8 @@ impl Tls {
     /// [`PairError`].
     pub fn open(files: &PairFiles, plain: Plain, now: Timestamp) -> Result<Self, PairError> {
         let pair = files.read()?;
-        if files.is_key_open() {
-            let key = files.key.display();
-            tracing::warn!(%key, "every user of this machine may read the private key; take that from them: chmod o-r");
-        }
         let tls = Self { files: files.clone(), plain, state: Mutex::new(State { pair, refused: None, warned: None }) };
+        tls.warn_of_open_key();
         tls.warn_of_end(now);
         Ok(tls)
     }
@@ -117,6 +114,7 @@ impl Tls {
                 *state = State { refused: None, warned: None, pair: state.pair.clone() };
                 let until = state.pair.validity.map(|validity| crate::wire::iso::write(validity.until));
                 tracing::info!(%cert, until, "another certificate is used from now on");
+                self.warn_of_open_key();
             }
         }
         drop(state);
@@ -135,6 +133,13 @@ impl Tls {
         }
         state.pair = pair;
         Looked::Taken
+    }
+
+    fn warn_of_open_key(&self) {
+        if self.files.is_key_open() {
+            let key = self.files.key.display();
+            tracing::warn!(%key, "every user of this machine may read the private key; take that from them: chmod o-r");
+        }
     }
 
     fn warn_of_end(&self, now: Timestamp) {

@@ -53,13 +53,12 @@ impl Authorities {
 pub fn refused(error: &(dyn Error + 'static)) -> Option<String> {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        // An io::Error hides what it was made of from `source`.
-        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        let inside = inside.and_then(|inside| inside.downcast_ref::<TlsError>());
-        if let Some(words) = error.downcast_ref::<TlsError>().or(inside).and_then(words) {
-            return Some(words);
+        if let Some(error) = error.downcast_ref::<TlsError>() {
+            return words(error);
         }
-        cause = error.source();
+        // An io::Error hides what it was made of from `source`, and may be made of another one.
+        let inside = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        cause = inside.map_or_else(|| error.source(), |inside| Some(inside));
     }
     None
 }
