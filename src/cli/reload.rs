@@ -31,6 +31,13 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let config = match (context.config_without_secrets(), &served) {
         // A file of [serve] alone: no daemon works by it.
         (Err(_), Some(_)) => return Ok(0),
+        (Err(failure), None) => {
+            let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Err(failure) };
+            let data = serve.data.display();
+            return Err(Failure::Usage(format!(
+                "no `scribed serve` runs on the data in {data}, and without a [[source]] no daemon works by this file"
+            )));
+        }
         (config, _) => config?,
     };
     let none = || {

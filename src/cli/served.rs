@@ -151,7 +151,10 @@ impl Served {
             let places = self.places.clone();
             let slots = blocking(move || places.look(&environment)).await;
             self.accepted(slots, running).await;
-            answer.words.push(format!("{} keys are accepted", self.accepted.keys.len()));
+            answer.words.push(match self.accepted.keys.len() {
+                1 => "1 key is accepted".to_owned(),
+                count => format!("{count} keys are accepted"),
+            });
             answer.words.extend(self.accepted.remarks.iter().cloned());
         }
         match running.look_at_certificate().await {

@@ -381,6 +381,8 @@ impl Lost {
         let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
         let words = if nothing_left {
             format!("could not be reached, nothing was sent: {why}")
+        } else if why.contains("invalid HTTP version") {
+            format!("did not answer in HTTP: {why}; if it speaks TLS, its `url` must begin with https://")
         } else {
             format!("broke the connection off before it answered: {why}")
         };

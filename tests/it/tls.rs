@@ -70,6 +70,9 @@ async fn a_job_goes_over_tls_to_a_private_certificate_that_is_trusted_and_to_no_
     assert_eq!(ran.code, 3, "{ran:?}");
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(said.contains("no authority that this machine trusts has signed it"), "{said}");
+    bed.configure(&client_config(port, "").replace("https://", "http://"));
+    let ran = with_key(&bed, &["once", "--patience", "1s"]).wait();
+    assert!(ran.code == 3 && ran.stderr.contains("must begin with https://"), "{ran:?}");
     bed.configure(&client_config(port, &ca(&authority)));
     let ran = with_key(&bed, &["once"]).wait();
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -249,6 +252,8 @@ fn a_certificate_that_cannot_be_used_is_told_with_its_line() {
         assert!(ran.stderr.contains(words) && ran.stderr.contains("jobs.toml:3:"), "{words}: {}", ran.stderr);
     }
     let callback = format!("[callback]\npublic_url = \"http://hook.example.org\"\n{}", one.line());
+    let ran = Bed::new("[serve]\n").run(["reload"]);
+    assert!(ran.code == 2 && ran.stderr.contains("no `scribed serve` runs on the data in"), "{ran:?}");
     let ran = Bed::new(&format!("{callback}{QUICK}")).run(["once"]);
     assert!(ran.code == 2 && ran.stderr.contains("`callback.public_url` begins with http://"), "{ran:?}");
 }
