@@ -174,6 +174,8 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         running: 1,
         queue: usize::MAX,
         retention: Duration::from_secs(1 << 30),
+        tls: None,
+        authorities: Default::default(),
         reach: Reach::public(),
         webhook: None,
         patience: Patience::default(),

@@ -88,6 +88,7 @@ fn client(url: &str) -> Result<HttpClient> {
         base: url.parse()?,
         key: Key::new("none"),
         key_header: "x-service-key".to_owned(),
+        authorities: Default::default(),
         requests_per_second: f64::INFINITY,
         clock: Arc::new(SystemClock),
         timeouts: Timeouts::default(),

@@ -15,10 +15,10 @@ usage() { sed -n '2,8s/^# \{0,1\}//p' "$0"; }
 for argument in "$@"; do
     case "$argument" in
         --demo) packages+=(pocketsphinx-testdata) ;;
-        # mount: some tests fill a small disk. bindfs: a file system that tells of no changes, as shares do. rsync: one of the programs that bring recordings. systemd: its systemd-analyze reads the unit; nothing is started.
+        # openssl: certificates for the tests of TLS. mount: some tests fill a small disk. bindfs: a file system that tells of no changes, as shares do. rsync: one of the programs that bring recordings. systemd: its systemd-analyze reads the unit; nothing is started.
         # Python and Node.js: the service's clients run with them; where they are there by other means, these do.
         --tests)
-            packages+=(pocketsphinx-testdata bindfs mount rsync systemd)
+            packages+=(pocketsphinx-testdata bindfs mount openssl rsync systemd)
             python3 -c 'import venv, ensurepip' 2>/dev/null || packages+=(python3-venv)
             command -v node >/dev/null || packages+=(nodejs)
             command -v npm >/dev/null || packages+=(npm)

@@ -30,6 +30,7 @@ use crate::pipeline::windows;
 use crate::pipeline::write::Writing;
 use crate::server::auth;
 use crate::server::service::StartError;
+use crate::server::tls::{Plain, Tls};
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::{Scan, Scanned};
 use crate::source::ignore::is_leftover;
@@ -40,6 +41,7 @@ use crate::store::contract::{Store, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::params::ParamFiles;
 use crate::store::sled;
+use crate::tls::pair::PairError;
 use crate::web::receiver::{self, Receiving};
 use owning::Owning;
 use reqwest::Url;
@@ -83,6 +85,9 @@ pub enum OpenError {
         /// The system's words.
         error: io::Error,
     },
+    /// The receiver's certificate.
+    #[error("`tls` of [callback] cannot be used: {0}")]
+    Tls(#[from] PairError),
     /// Something in the state directory.
     #[error("{what}: {error}")]
     Io {
@@ -415,6 +420,7 @@ impl House {
 /// Where callbacks come in, before anybody takes them up.
 struct Ear {
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
     calls: Calls,
 }
 
@@ -430,6 +436,9 @@ struct Calls {
 impl Ear {
     async fn open(config: &Config, callback: &Callback) -> Result<Self, OpenError> {
         let seals = seals(config)?;
+        // The embedded service speaks plain HTTP to it, from this machine to itself.
+        let open = |files| Tls::open(files, Plain::FromHere, SystemClock.now()).map(Arc::new);
+        let tls = callback.tls.as_ref().map(open).transpose()?;
         let failed = |error| OpenError::Callback { address: callback.listen, error };
         let listener = receiver::listen(callback.listen).await.map_err(failed)?;
         let mut here = listener.local_addr().map_err(failed)?;
@@ -437,12 +446,15 @@ impl Ear {
             here.set_ip(if here.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
         tracing::debug!(address = %here, "callbacks are received");
-        Ok(Self { listener, calls: Calls { here, seals, callback: callback.clone() } })
+        Ok(Self { listener, tls, calls: Calls { here, seals, callback: callback.clone() } })
     }
 
     fn start(self, engines: &Engines) -> Receiving {
         let (engines, Calls { seals, callback, .. }) = (engines.clone(), self.calls);
-        receiver::start(self.listener, seals, callback.webhook, Arc::new(move |hint| engines.hint(&hint)))
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let secured = self.tls.map(|tls| (tls, clock));
+        let take: receiver::Take = Arc::new(move |hint| engines.hint(&hint));
+        receiver::start_secured(self.listener, secured, seals, callback.webhook, take)
     }
 }
 

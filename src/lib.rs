@@ -15,6 +15,7 @@
 //! pipeline/<move> floor 3    one file per move, one public function each
 //! store/ client/ source/ media/ output/ config/   floor 2   adapters
 //! wire/ clock store/contract client/contract      floor 1   doors
+//! tls/            floor 1    certificates: a listener's own, and those that are trusted
 //! crash.rs        floor 1    named places at which a debug build can be told to die
 //! beneath.rs      floor 1    paths below a configured root, where no link is followed
 //! domain/         floor 0    no I/O, no clock, no async
@@ -75,6 +76,7 @@ pub mod cli {
     pub mod run;
     pub mod schema;
     pub mod serve;
+    pub mod served;
     pub mod show;
     pub mod signals;
     pub mod status;
@@ -112,6 +114,7 @@ pub mod config {
     mod bucket;
     mod callback;
     pub mod capture;
+    mod certificates;
     pub mod folders;
     pub mod keys;
     pub mod lists;
@@ -129,6 +132,7 @@ pub mod config {
     pub mod schema;
     mod scoping;
     pub mod secret;
+    pub mod service_keys;
     mod services;
     mod serving;
     pub mod shape;
@@ -336,6 +340,7 @@ pub mod server {
     pub mod opening;
     pub mod outbox;
     pub mod outcome;
+    pub mod owners;
     pub mod page;
     pub mod pen;
     pub mod pocketsphinx;
@@ -362,6 +367,7 @@ pub mod server {
     pub mod starts;
     pub mod streamed;
     pub mod survey;
+    pub mod tls;
     pub mod turn;
     pub mod undone;
     pub mod untold;
@@ -442,6 +448,13 @@ pub mod store {
     pub mod sled;
     mod spending;
     mod turns;
+}
+
+/// Certificates: a listener's own, and those that are trusted.
+pub mod tls {
+    pub mod pair;
+    pub mod trust;
+    pub mod validity;
 }
 
 /// The interface's bodies, for both sides.

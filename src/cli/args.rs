@@ -232,9 +232,9 @@ pub struct ImportLive {
     /// The records, as the service's own list of live transcriptions shows them
     #[arg(value_name = "FILE.jsonl")]
     pub file: PathBuf,
-    /// Whose they will be: the place of the key in `keys`, from 1
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
-    pub key: usize,
+    /// Whose they will be: the name of the key, or its place in `keys`, from 1
+    #[arg(long, default_value = "1", value_name = "NAME|NUMBER")]
+    pub key: String,
 }
 
 /// `scribed run`.

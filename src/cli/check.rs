@@ -178,7 +178,7 @@ async fn house(config: &Config) -> Vec<Verdict> {
     }
     let house = match House::open(config, false).await {
         Ok(house) => house,
-        Err(error @ OpenError::Callback { .. }) => return deaf(config, &error).await,
+        Err(error @ (OpenError::Callback { .. } | OpenError::Tls(_))) => return deaf(config, &error).await,
         Err(error) => return vec![bad("state", error.to_string())],
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];

@@ -3,9 +3,10 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::served;
 use crate::cli::supervisor::Supervisor;
 use crate::cli::way::{Way, strange};
-use crate::config::reading::load;
+use crate::config::reading::{load, load_to_serve_without_secrets};
 use crate::control::caller::Caller;
 use crate::control::reloading::{Latest, Order, Orders};
 use crate::control::request::{Answer, Request};
@@ -26,7 +27,19 @@ const WAITING: usize = 4;
 /// [`Failure::Usage`] where the file is wrong or changes what cannot change, and where no daemon runs; the daemon
 /// goes on with the old one then.
 pub async fn run(context: &Context) -> Result<u8, Failure> {
-    let config = context.config_without_secrets()?;
+    let served = ask_served(context).await?;
+    let config = match (context.config_without_secrets(), &served) {
+        // A file of [serve] alone: no daemon works by it.
+        (Err(_), Some(_)) => return Ok(0),
+        (Err(failure), None) => {
+            let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Err(failure) };
+            let data = serve.data.display();
+            return Err(Failure::Usage(format!(
+                "no `scribed serve` runs on the data in {data}, and without a [[source]] no daemon works by this file"
+            )));
+        }
+        (config, _) => config?,
+    };
     let none = || {
         let state = config.state.display();
         Failure::Usage(format!(
@@ -34,11 +47,27 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
              that was changed: the daemon has to be stopped and started again for that"
         ))
     };
-    let way = Way::Daemon(Caller::find(&config.state)?.ok_or_else(none)?);
+    let caller = match (Caller::find(&config.state)?, served) {
+        (None, Some(_)) => return Ok(0),
+        (caller, _) => caller.ok_or_else(none)?,
+    };
+    let way = Way::Daemon(caller);
     let Answer::Reloaded(words) = way.ask(Request::Reload).await? else { return Err(strange()) };
     context.emit(&json!({ "reloaded": true, "words": words }))?;
     words.iter().try_for_each(|line| context.say(line))?;
     Ok(0)
+}
+
+/// Has `scribed serve` take up its keys and certificate, where it runs by this file.
+async fn ask_served(context: &Context) -> Result<Option<()>, Failure> {
+    let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Ok(None) };
+    let Some(served::Answer { done, words }) = served::ask(&serve.data).await? else { return Ok(None) };
+    if !done {
+        return Err(Failure::Usage(words.join("\n")));
+    }
+    context.emit(&json!({ "served": true, "words": words }))?;
+    words.iter().try_for_each(|line| context.say(line))?;
+    Ok(Some(()))
 }
 
 /// Where orders to read the configuration anew come in: SIGHUP, and what `scribed reload` asks for.

@@ -3,15 +3,17 @@
 use crate::cli::args::{ImportLive, Serve, ServeOrder};
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::served::{Served, keys};
 use crate::cli::signals::on_signal;
 use crate::clock::SystemClock;
 use crate::config::meant;
 use crate::config::reading::load_to_serve;
 use crate::daemon::{recogniser, service_options};
-use crate::server::auth::{Key, own_key};
+use crate::server::auth::Key;
 use crate::server::live::{ImportError, Imported, LiveRecords};
+use crate::server::owners::Owners;
 use crate::server::room::Room;
-use crate::server::service::{health, start};
+use crate::server::service::{Options, health, start};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufReader;
@@ -30,14 +32,6 @@ pub async fn run(context: &Context, args: &Serve) -> Result<u8, Failure> {
     }
 }
 
-/// Without configured keys one is made and kept with the data.
-fn keys(serve: &meant::Serve) -> Result<Vec<Key>, Failure> {
-    match serve.keys.as_slice() {
-        [] => Ok(vec![own_key(&serve.data)?]),
-        keys => Ok(keys.iter().map(|key| Key::new(key.expose())).collect()),
-    }
-}
-
 async fn serve(context: &Context, serve: &meant::Serve, keys: Vec<Key>) -> Result<u8, Failure> {
     let stop = on_signal()?;
     let recogniser = recogniser(serve);
@@ -46,26 +40,43 @@ async fn serve(context: &Context, serve: &meant::Serve, keys: Vec<Key>) -> Resul
             tracing::error!(reason = %words, "nothing can be transcribed");
         }
     }
-    let options = service_options(serve, serve.listen, serve.data.clone(), keys);
+    serve.keys.remarks.iter().for_each(|words| tracing::warn!("{words}"));
+    let options = Options { tls: serve.tls.clone(), ..service_options(serve, serve.listen, serve.data.clone(), keys) };
     let running =
         start(options, recogniser, Arc::new(SystemClock)).await.map_err(|error| Failure::Service(error.to_string()))?;
-    context.emit(&json!({"listening": running.address.to_string(), "origin": running.origin.to_string()}))?;
-    context.say(&format!("listening on http://{}", running.address))?;
+    let served = Served::listen(&context.common.config, serve)?;
+    let (address, scheme) = (running.address, running.scheme);
+    context.emit(&json!({
+        "listening": address.to_string(), "origin": running.origin.to_string(), "url": format!("{scheme}://{address}"),
+    }))?;
+    context.say(&format!("listening on {scheme}://{address}"))?;
     if serve.keys.is_empty() {
         context.say(&format!("its key is in {}", serve.data.join("key").display()))?;
     }
-    stop.cancelled().await;
+    served.keep_up(&running, &stop).await;
     running.shutdown().await;
     Ok(0)
 }
 
+/// A key by its name, or by its place in the configuration.
+fn place_of(keys: &[Key], written: &str) -> Result<usize, Failure> {
+    let number = written.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+    let place = keys.iter().position(|key| key.name() == Some(written));
+    place.or(number.filter(|place| *place < keys.len())).ok_or_else(|| {
+        let names: Vec<&str> = keys.iter().filter_map(Key::name).collect();
+        let or_name = if names.is_empty() { String::new() } else { format!(", or one of {}", names.join(", ")) };
+        Failure::Usage(format!("--key must be from 1 to {}{or_name}", keys.len()))
+    })
+}
+
 fn import_live(context: &Context, serve: &meant::Serve, keys: &[Key], order: &ImportLive) -> Result<u8, Failure> {
-    let key = order.key.checked_sub(1).and_then(|place| keys.get(place));
-    let key = key.ok_or_else(|| Failure::Usage(format!("--key must be from 1 to {}", keys.len())))?;
+    let place = place_of(keys, &order.key)?;
+    // Beside a service that runs, which keeps who owns what.
+    let owner = Owners::open(&serve.data)?.would_assign(keys).owners[place];
     let named = |error| Failure::Usage(format!("{}: {error}", order.file.display()));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);
     let room = Room::of(&serve.data, serve.disk)?;
-    let imported = LiveRecords::open(&serve.data, None)?.import(lines, key.owner(), room);
+    let imported = LiveRecords::open(&serve.data, None)?.import(lines, owner, room);
     let imported = imported.map_err(|error| match error {
         ImportError::Wrong(_) => Failure::Usage(format!("{}: {error}", order.file.display())),
         ImportError::InUse | ImportError::Full { .. } => Failure::Declined(error.to_string()),

@@ -16,6 +16,7 @@ use crate::crash::{self, Point};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::tls::trust::{self, Authorities};
 use crate::wire::page::ListQuery;
 use crate::wire::{record, upload};
 use bytes::Bytes;
@@ -140,6 +141,8 @@ pub struct Options {
     pub key: Key,
     /// Under which header.
     pub key_header: String,
+    /// Whose certificates are trusted beside those that the machine trusts.
+    pub authorities: Authorities,
     /// Above 0; infinity for no limit.
     pub requests_per_second: f64,
     /// What waits are measured by.
@@ -242,7 +245,8 @@ impl HttpClient {
     /// # Errors
     /// [`ClientError`]: what must be mended first.
     pub fn new(options: Options) -> Result<Self, ClientError> {
-        let Options { identity, base, key, key_header, requests_per_second: rate, clock, timeouts } = options;
+        let Options { identity, base, key, key_header, authorities, requests_per_second: rate, clock, timeouts } =
+            options;
         let service = identity.service.to_string();
         check(&base).map_err(|why| ClientError::Address { service: service.clone(), why })?;
         let pace = Pace::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
@@ -250,7 +254,7 @@ impl HttpClient {
         let name = HeaderName::from_bytes(key_header.as_bytes());
         let key_header =
             name.map_err(|_| ClientError::KeyHeader { service: service.clone(), header: key_header.clone() })?;
-        let (usual, creates) = build(&base, &timeouts, &service)?;
+        let (usual, creates) = build(&base, &authorities, &timeouts, &service)?;
         Ok(Self {
             base: base.as_str().trim_end_matches('/').to_owned(),
             url: base,
@@ -302,15 +306,22 @@ fn key_value(key: &Key) -> Option<HeaderValue> {
 }
 
 /// The usual client and the one for creates.
-fn build(base: &Url, timeouts: &Timeouts, service: &str) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
-    let make = |adjust: fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder| {
+fn build(
+    base: &Url,
+    authorities: &Authorities,
+    timeouts: &Timeouts,
+    service: &str,
+) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
+    let make = |adjust: &dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder| {
         let usual = adjust(builder(base, timeouts.connect)).build()?;
         let creates = adjust(builder(base, timeouts.create_connect));
         Ok((usual, creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0).build()?))
     };
-    match make(|builder| builder) {
+    match make(&|builder| authorities.beside(builder)) {
         // Without certificates nobody can be trusted, but over plain http nobody is asked to be.
-        Err(_) if base.scheme() == "http" => make(|builder| builder.tls_certs_only(std::iter::empty())),
+        Err(_) if base.scheme() == "http" => make(&|builder| builder.tls_certs_only(std::iter::empty())),
+        // Who is named is enough where the machine trusts nobody.
+        Err(_) if !authorities.is_empty() => make(&|builder| authorities.alone(builder)),
         made => made,
     }
     .map_err(|error| no_client(error, service))
@@ -367,9 +378,11 @@ impl Lost {
 
     fn of(error: reqwest::Error) -> Self {
         let nothing_left = error.is_connect();
-        let why = deepest(error);
+        let why = trust::refused(&error).unwrap_or_else(|| deepest(error));
         let words = if nothing_left {
             format!("could not be reached, nothing was sent: {why}")
+        } else if why.contains("invalid HTTP version") {
+            format!("did not answer in HTTP: {why}; if it speaks TLS, its `url` must begin with https://")
         } else {
             format!("broke the connection off before it answered: {why}")
         };

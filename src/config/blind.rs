@@ -7,7 +7,7 @@ use std::ops::Range;
 pub fn blind(text: &str) -> String {
     let mut mask = Mask { text, hidden: vec![false; text.len()] };
     for (at, _) in text.match_indices('=') {
-        if is_secret_name(word_before(text, at)) {
+        if is_secret_name(word_before(text, at)) || is_of_keys(text, at) {
             mask.value(at + 1);
         }
     }
@@ -22,7 +22,7 @@ pub fn blind(text: &str) -> String {
 
 /// Whether a value says where a secret is, which is none itself.
 pub fn says_where(value: &str) -> bool {
-    value.starts_with("env:") || value.starts_with("file:")
+    value.starts_with("env:") || value.starts_with("file:") || value.starts_with("folder:")
 }
 
 struct Mask<'t> {
@@ -47,9 +47,10 @@ impl Mask<'_> {
                         self.hide(at..next);
                     }
                 }
-                '[' => depth += 1,
-                ']' if depth > 1 => depth -= 1,
+                '[' | '{' => depth += 1,
+                ']' | '}' if depth > 1 => depth -= 1,
                 ']' => return,
+                '}' if depth == 1 => return,
                 '\n' | ',' | '}' if depth == 0 => return,
                 '#' => next = line_end(self.text, at),
                 ',' => {}
@@ -69,6 +70,17 @@ impl Mask<'_> {
             self.hide(user_end + length + 1..end);
         }
     }
+}
+
+/// Whether an equals sign stands in the table `[serve.keys]`, or behind a dotted key below it: there every name may
+/// have a secret.
+fn is_of_keys(text: &str, at: usize) -> bool {
+    let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let before = text[line..at].trim();
+    let headers = text[..line].lines().rev().map(str::trim);
+    let header = headers.filter(|line| line.starts_with('[') && line.contains(']')).find(|line| !line.contains('"'));
+    let in_table = header.is_some_and(|header| header.trim_start_matches('[').trim_start().starts_with("serve.keys"));
+    in_table || before.starts_with("keys.") || before.starts_with("serve.keys.")
 }
 
 /// The end of the string that begins here, its closing mark included; a string of one line ends
@@ -132,6 +144,14 @@ token = """
 hunter2"""
 secret = "unterminated hunter2
 poll = "2s"
+keys = { a = "hunter2", b = ["file:b", "hunter2"] }
+keys.bob = "hunter2"
+plain = "x"
+[serve.keys]
+alice = "hunter2"
+carol = ["env:C", "hunter2"]
+[state]
+store = "sled:x"
 "#;
         let seen = blind(text);
         assert_eq!(seen.len(), text.len());
@@ -148,6 +168,14 @@ poll = "2s"
         **********
         secret = ************* *******
         poll = "2s"
+        keys = { * * *********, * * ["file:b", *********] }
+        keys.bob = *********
+        plain = "x"
+        [serve.keys]
+        alice = *********
+        carol = ["env:C", *********]
+        [state]
+        store = "sled:x"
         "#);
     }
 }

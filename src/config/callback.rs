@@ -2,6 +2,7 @@
 
 use super::meant::Callback;
 use super::problem::Problem;
+use super::reading::Reader;
 use super::values::{base_url, boolean, or};
 use super::written::{Refusal, Section, refusal, text};
 use crate::wire::params::CallbackMethod;
@@ -9,8 +10,9 @@ use reqwest::Url;
 use std::net::SocketAddr;
 use toml::de::DeValue;
 
-pub(super) fn callback(section: &Section<'_>) -> Option<Callback> {
+pub(super) fn callback(reader: &Reader<'_>, section: &Section<'_>) -> Option<Callback> {
     let table = section.table()?;
+    let tls = reader.tls(section);
     let public_url = section.get("public_url", public_url);
     if !table.contains_key("public_url") {
         let what = "`callback.public_url` is missing: a service must know whom to call";
@@ -18,7 +20,12 @@ pub(super) fn callback(section: &Section<'_>) -> Option<Callback> {
             "public_url = \"https://hook.example.org\", as the service reaches this machine; or take [callback] out";
         section.tell(Problem::at(section.span.clone(), what).mend(mend));
     }
+    if let Some(url) = public_url.as_ref().filter(|url| tls.is_some() && url.value.scheme() == "http") {
+        let why = "begins with http://, and with `callback.tls` only https is spoken";
+        section.refuse("public_url", url.span.clone(), refusal(why, "write https://, or take `tls` out"));
+    }
     Some(Callback {
+        tls,
         listen: or(section.get("listen", listen), SocketAddr::from(([127, 0, 0, 1], 8471))),
         method: or(section.get("method", method), CallbackMethod::Post),
         webhook: or(section.get("webhook", boolean), false),

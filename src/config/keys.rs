@@ -41,7 +41,7 @@ pub const FILE: &[Key] = &[
     table("state", &[value("store"), value("spool")]),
     table("service", SERVICE),
     Key { name: "services", holds: Holds::NamedTables(SERVICE) },
-    table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook")]),
+    table("callback", &[value("listen"), value("public_url"), value("method"), value("webhook"), TLS]),
     table("budget", &[value("day"), value("month"), value("run"), value("total"), value("timezone")]),
     table("env", &[value("allow")]),
     table("retry", &[value("attempts"), value("first"), value("max")]),
@@ -63,6 +63,7 @@ const SERVICE: &[Key] = &[
     value("retention"),
     value("upload"),
     value("price_per_hour"),
+    value("ca"),
 ];
 
 const SERVE: &[Key] = &[
@@ -81,7 +82,12 @@ const SERVE: &[Key] = &[
     value("fetch_private"),
     table("webhook", &[value("url"), value("secret")]),
     value("cors"),
+    TLS,
+    value("ca"),
 ];
+
+/// The certificate of a listener.
+const TLS: Key = table("tls", &[value("cert"), value("key")]);
 
 const SOURCE: &[Key] = &[
     value("name"),

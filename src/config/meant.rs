@@ -5,6 +5,7 @@ use super::name_as::NameTemplate;
 use super::places::Places;
 use super::schedule::Schedule;
 use super::secret::Secret;
+use super::service_keys::ServiceKeys;
 use super::template::{Template, Templates};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::format::Format;
@@ -16,6 +17,8 @@ use crate::domain::slots::Missed;
 use crate::domain::standing::Standing;
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
+use crate::tls::pair::PairFiles;
+use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use globset::{GlobMatcher, GlobSet};
@@ -105,6 +108,8 @@ pub struct Hosted {
     pub key: Secret,
     /// The header that holds the key.
     pub key_header: HeaderName,
+    /// Whose certificates are trusted beside those that the machine trusts.
+    pub authorities: Authorities,
     /// How it is treated.
     pub terms: Terms,
 }
@@ -181,6 +186,8 @@ impl Terms {
 pub struct Callback {
     /// Where the receiver listens.
     pub listen: SocketAddr,
+    /// The certificate that it shows; without one it speaks plain HTTP.
+    pub tls: Option<PairFiles>,
     /// Where services reach it: http or https, without user, query and fragment; its path stays in front.
     pub public_url: Url,
     /// How they are asked to call.
@@ -194,8 +201,12 @@ pub struct Callback {
 pub struct Serve {
     /// Where `scribed serve` listens; the embedded one takes any free loopback port.
     pub listen: SocketAddr,
+    /// The certificate that `scribed serve` shows; without one it speaks plain HTTP. The embedded one does always.
+    pub tls: Option<PairFiles>,
+    /// Whose certificates are trusted beside those that the machine trusts, of who is called.
+    pub authorities: Authorities,
     /// Keys of which a request must carry one; may be empty.
-    pub keys: Vec<Secret>,
+    pub keys: ServiceKeys,
     /// Headers in which the key may come; never empty.
     pub key_header: Vec<HeaderName>,
     /// The folder of its uploads and records; absolute.

@@ -32,7 +32,7 @@ pub fn load(path: &Path) -> Result<Config, Problems> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
-    read(path, Wants { env: None, sources: true })
+    read(path, Wants { env: None, files: false, sources: true })
 }
 
 /// As [`load`], for those who only serve others: there need be no source in it.
@@ -41,7 +41,15 @@ pub fn load_without_secrets(path: &Path) -> Result<Config, Problems> {
 /// Everything that is wrong with it.
 pub fn load_to_serve(path: &Path) -> Result<Serve, Problems> {
     let env = |name: &str| std::env::var_os(name);
-    read(path, Wants { env: Some(&env), sources: false }).map(|config| config.serve)
+    read(path, Wants { env: Some(&env), files: true, sources: false }).map(|config| config.serve)
+}
+
+/// As [`load_to_serve`], without secrets: for those who only ask who serves.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn load_to_serve_without_secrets(path: &Path) -> Result<Serve, Problems> {
+    read(path, Wants { env: None, files: false, sources: false }).map(|config| config.serve)
 }
 
 /// As [`load`], with another environment.
@@ -49,7 +57,7 @@ pub fn load_to_serve(path: &Path) -> Result<Serve, Problems> {
 /// # Errors
 /// Everything that is wrong with it.
 pub fn load_with(path: &Path, env: Env<'_>) -> Result<Config, Problems> {
-    read(path, Wants { env: Some(env), sources: true })
+    read(path, Wants { env: Some(env), files: true, sources: true })
 }
 
 fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
@@ -68,12 +76,13 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
     understand(path, &text, wants)
 }
 
-/// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder.
+/// As [`load_with`], with the file's text at hand; relative paths are still taken from its folder. Certificates are not
+/// looked at.
 ///
 /// # Errors
 /// Everything that is wrong with it.
 pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> {
-    understand(path, text, Wants { env: Some(env), sources: true })
+    understand(path, text, Wants { env: Some(env), files: false, sources: true })
 }
 
 fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Problems> {
@@ -111,6 +120,8 @@ pub(super) struct Reader<'r> {
 pub(super) struct Wants<'r> {
     /// Where secrets are; `None`: they are left where they are.
     pub(super) env: Option<Env<'r>>,
+    /// Whether the certificates that it names are read.
+    pub(super) files: bool,
     /// Whether there must be a source.
     pub(super) sources: bool,
 }
@@ -143,7 +154,7 @@ impl Reader<'_> {
             budget,
             zone,
             prices: prices(file),
-            callback: callback(&file.section("callback")),
+            callback: callback(self, &file.section("callback")),
             retry: retry(&file.section("retry")),
             state,
             serve,

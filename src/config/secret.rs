@@ -15,7 +15,7 @@ pub struct Secret(String);
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Longer is no key but a wrong path.
-const LONGEST: u64 = 64 * 1024;
+pub(super) const LONGEST: u64 = 64 * 1024;
 
 impl Secret {
     /// Takes a secret that was made or read elsewhere.
@@ -82,7 +82,7 @@ pub(super) fn credentials(env: Env<'_>) -> Option<PathBuf> {
     env(CREDENTIALS).map(PathBuf::from).filter(|folder| folder.is_absolute())
 }
 
-fn from_credentials(path: &str, env: Env<'_>) -> Result<PathBuf, (String, String)> {
+pub(super) fn from_credentials(path: &str, env: Env<'_>) -> Result<PathBuf, (String, String)> {
     let Some(below) = path.strip_prefix("${CREDENTIALS_DIRECTORY}/") else { return Ok(path.into()) };
     let folder = env(CREDENTIALS).ok_or_else(|| {
         (

@@ -41,8 +41,10 @@ impl Reader<'_> {
         if !section.table().is_some_and(|table| table.contains_key("url")) {
             needs_url(section, "key", key.map(|key| key.span));
             needs_url(section, "key_header", key_header.map(|header| header.span));
+            needs_url(section, "ca", section.get("ca", text).map(|ca| ca.span));
             return Service::Embedded(terms(section, Terms::EMBEDDED));
         }
+        let authorities = self.authorities(section);
         let terms = terms(section, Terms::HOSTED);
         if !section.table().is_some_and(|table| table.contains_key("key")) {
             let what = format!("`{}` is missing: a service elsewhere needs one", section.name("key"));
@@ -51,7 +53,7 @@ impl Reader<'_> {
         match (url, key) {
             (Some(url), Some(key)) => {
                 let key_header = or(key_header, HeaderName::from_static("x-service-key"));
-                Service::Hosted(Hosted { url: url.value, key: key.value, key_header, terms })
+                Service::Hosted(Hosted { url: url.value, key: key.value, key_header, authorities, terms })
             }
             // Told above: this value is not used.
             _ => Service::Embedded(terms),

@@ -25,7 +25,9 @@ impl Reader<'_> {
         let headers = section.list("key_header", header).map(|list| values(list.value));
         Serve {
             listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
-            keys: section.list("keys", |value| self.secret(value)).map_or(Vec::new(), |list| values(list.value)),
+            tls: self.tls(section),
+            authorities: self.authorities(section),
+            keys: self.service_keys(section),
             key_header: headers
                 .filter(|list| !list.is_empty())
                 .unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),

@@ -29,6 +29,8 @@ pub enum Shape {
     Choice(&'static [&'static str]),
     /// The number of a sound track, or the code of a language.
     Track,
+    /// Keys of a service: a list, names with one or a list, or a folder.
+    Keys,
     /// A list of these; at least so many.
     List(usize, &'static Shape),
 }
@@ -54,8 +56,11 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
         "retry.first" | "retry.max" | "serve.retention" | "serve.length_limit" => S::Span,
-        "serve.keys" => S::List(0, &S::Secret),
+        "serve.keys" => S::Keys,
         "serve.cors" => S::List(0, &S::Url),
+        "service.ca" | "serve.ca" | "serve.tls.cert" | "serve.tls.key" | "callback.tls.cert" | "callback.tls.key" => {
+            S::Text
+        }
         "serve.key_header" => S::List(0, &S::Text),
         "serve.recogniser" => S::Choice(&["pocketsphinx"]),
         "serve.shapes" => S::Choice(&["interface", "current"]),
@@ -103,6 +108,13 @@ impl Shape {
             Self::Address => text(r"^(\[[0-9a-fA-F:.]+\]|[0-9.]+):[0-9]+$"),
             Self::Track => {
                 json!({ "anyOf": [Self::Whole(1).schema(), { "type": "string", "pattern": "^[A-Za-z]{2,3}([-_].*)?$" }] })
+            }
+            Self::Keys => {
+                let list = Self::List(0, &Self::Secret).schema();
+                let one = json!({ "anyOf": [Self::Secret.schema(), list] });
+                let names = json!({ "pattern": "^[A-Za-z0-9_.@-]{1,64}$" });
+                let named = json!({ "type": "object", "propertyNames": names, "additionalProperties": one });
+                json!({ "anyOf": [list, text("^folder:."), named] })
             }
             Self::Choice(words) => json!({ "type": "string", "enum": words }),
             Self::List(least, of) => json!({ "type": "array", "minItems": least, "items": of.schema() }),

@@ -300,7 +300,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, fetch_private, webhook, cors
+          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, fetch_private, webhook, cors, tls, ca
         "#);
 }
 
@@ -853,7 +853,7 @@ fn a_service_without_its_other_half() {
 fn secrets_are_never_shown() {
     let config = read(EXAMPLE).unwrap();
     let Service::Hosted(hosted) = default_of(&config) else { panic!("the example has a url") };
-    assert_eq!((hosted.key.expose(), config.serve.keys[0].expose()), ("hunter2", "hunter2"));
+    assert_eq!((hosted.key.expose(), config.serve.keys.found[0].secret.expose()), ("hunter2", "hunter2"));
     assert!(!format!("{config:?}").contains("hunter2"));
 }
 

@@ -150,6 +150,12 @@ impl<'a> Section<'a> {
         self.tell(Problem::at(self.span.clone(), format!("`{}` is missing", self.name(key))).mend(example));
     }
 
+    /// Whether nothing was told of this key so far.
+    pub fn is_well(&self, key: &str) -> bool {
+        let begins = [format!("`{}`", self.name(key)), format!("`{}.", self.name(key))];
+        !self.found.borrow().iter().any(|problem| begins.iter().any(|name| problem.what.starts_with(name)))
+    }
+
     /// Tells any problem.
     pub fn tell(&self, problem: Problem) {
         self.found.borrow_mut().push(problem);

@@ -7,6 +7,7 @@ use crate::domain::home::Group;
 use crate::domain::names::ServiceName;
 use crate::domain::stage::StageKind;
 use crate::store::contract::StoreError;
+use crate::tls::pair::PairFiles;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -52,6 +53,9 @@ impl House {
         self.give_back(&old, &setup).await;
         self.store.configured_anew(self.clock.now()).await?;
         self.engines.nudge();
+        if let Some(receiving) = &self.receiving {
+            receiving.look(self.clock.now()).await;
+        }
         Ok(told(&old.config, config))
     }
 
@@ -97,9 +101,9 @@ fn unchangeable(old: &Config, new: &Config, has_embedded: bool) -> Vec<String> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(what, _)| words(what)).collect()
 }
 
-fn heard_at(callback: &Callback) -> (String, String, String, bool) {
-    let Callback { listen, public_url, method, webhook } = callback;
-    (listen.to_string(), public_url.to_string(), format!("{method:?}"), *webhook)
+fn heard_at(callback: &Callback) -> (String, String, String, bool, Option<PairFiles>) {
+    let Callback { listen, tls, public_url, method, webhook } = callback;
+    (listen.to_string(), public_url.to_string(), format!("{method:?}"), *webhook, tls.clone())
 }
 
 /// All that the embedded service was started with. Holds secrets: only to be compared.
@@ -107,7 +111,7 @@ fn served(serve: &Serve) -> impl PartialEq + use<> {
     let webhook = serve.webhook.as_ref().map(|Webhook { url, secret }| (url.clone(), secret.expose().to_owned()));
     let sizes = (serve.upload_limit, serve.disk, serve.running, serve.queue, serve.retention, serve.length_limit);
     let kinds = (format!("{:?} {:?}", serve.recogniser, serve.shapes), serve.fetch_private, serve.key_header.clone());
-    (webhook, sizes, kinds, serve.cors.clone())
+    (webhook, sizes, kinds, serve.cors.clone(), serve.authorities.clone())
 }
 
 /// What came and went, for people.

@@ -17,6 +17,7 @@ use crate::server::recognition::SLICE;
 use crate::server::request_body::BodyLimits;
 use crate::server::service::{self, Running};
 use crate::server::sign;
+use crate::tls::trust::Authorities;
 use reqwest::Url;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -70,8 +71,14 @@ pub(super) async fn ways(
 }
 
 fn is_same(old: &Hosted, new: &Hosted) -> bool {
-    let way =
-        |hosted: &Hosted| (hosted.url.clone(), hosted.key_header.clone(), hosted.terms.limits.requests_per_second);
+    let way = |hosted: &Hosted| {
+        (
+            hosted.url.clone(),
+            hosted.key_header.clone(),
+            hosted.authorities.clone(),
+            hosted.terms.limits.requests_per_second,
+        )
+    };
     way(old) == way(new) && old.key.expose() == new.key.expose()
 }
 
@@ -100,6 +107,7 @@ fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) ->
         base: hosted.url.clone(),
         key: Key::new(key),
         key_header: hosted.key_header.to_string(),
+        authorities: hosted.authorities.clone(),
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::clone(clock),
         timeouts: timeouts(),
@@ -138,6 +146,7 @@ fn own_client(
         base,
         key: Key::new(key.as_str()),
         key_header: config.serve.key_header[0].to_string(),
+        authorities: Authorities::default(),
         // Nobody else is on this machine's loopback: polite pauses would only slow it down.
         requests_per_second: f64::INFINITY,
         clock: Arc::clone(clock),
@@ -163,6 +172,8 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
     service::Options {
         listen,
         data,
+        tls: None,
+        authorities: serve.authorities.clone(),
         keys,
         key_headers: serve.key_header.iter().map(ToString::to_string).collect(),
         upload_limit: serve.upload_limit,

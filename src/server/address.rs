@@ -2,6 +2,7 @@
 //! and those who are called. Without this anybody with a key could have the service knock at doors
 //! inside the house.
 
+use crate::tls::trust::Authorities;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -64,14 +65,19 @@ pub fn check(url: &Url, reach: &Reach) -> Result<(), Forbidden> {
 /// An HTTP client that connects to addresses within reach only: each name is looked up once for a
 /// connection, and what was checked is what is connected to. It follows no redirect and uses no
 /// proxy, which would look names up itself. Without CA certificates on this machine it reaches
-/// http addresses only.
+/// http addresses only, and those whose certificates `authorities` have signed.
 ///
 /// # Errors
 /// The HTTP library's.
-pub fn client(reach: &Reach, connect: Duration, idle: Duration) -> reqwest::Result<reqwest::Client> {
-    builder(reach, connect, idle).build().or_else(|error| {
+pub fn client(
+    reach: &Reach,
+    authorities: &Authorities,
+    connect: Duration,
+    idle: Duration,
+) -> reqwest::Result<reqwest::Client> {
+    authorities.beside(builder(reach, connect, idle)).build().or_else(|error| {
         tracing::warn!(%error, "no CA certificates: nothing is fetched or called over https; install `ca-certificates`");
-        builder(reach, connect, idle).tls_certs_only([]).build()
+        authorities.alone(builder(reach, connect, idle)).build()
     })
 }
 
@@ -216,7 +222,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_judged_by_where_it_leads() {
-        let client = client(&Reach::public(), Duration::from_secs(5), Duration::from_secs(5)).unwrap();
+        let client =
+            client(&Reach::public(), &Authorities::default(), Duration::from_secs(5), Duration::from_secs(5)).unwrap();
         let error = client.get("http://localhost:9/").send().await.unwrap_err();
         assert!(is_forbidden(&error), "{error:?}");
     }

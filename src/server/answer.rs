@@ -73,11 +73,11 @@ pub struct Base(String);
 
 impl Base {
     /// From the request's `Host`; without a proper one (HTTP/1.0), where the service listens.
-    pub fn of(headers: &HeaderMap, listening: SocketAddr) -> Self {
+    pub fn of(scheme: &str, headers: &HeaderMap, listening: SocketAddr) -> Self {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let is_proper = |host: &str| host.parse::<Authority>().is_ok() && !host.contains('@');
         let host = host.filter(|host| address::is_plain_host(host) || is_proper(host));
-        Self(host.map_or_else(|| format!("http://{listening}"), |host| format!("http://{host}")))
+        Self(host.map_or_else(|| format!("{scheme}://{listening}"), |host| format!("{scheme}://{host}")))
     }
 
     /// An uploaded file's `audio_url`.

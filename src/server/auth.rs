@@ -6,35 +6,54 @@ use crate::server::refusal::Refusal;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 
-/// A service key. Shows nothing of itself.
+/// A service key, and perhaps a name for whoever has it. Shows nothing of the key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct Key {
+    secret: String,
+    name: Option<Arc<str>>,
+}
 
 impl Key {
     /// Takes the text as it is.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self { secret: text.into(), name: None }
+    }
+
+    /// With a name for whoever has it.
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        Self { name: Some(name.into()), ..self }
+    }
+
+    /// Who has it.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// The secret itself, for the one header that it goes into.
     pub fn reveal(&self) -> &str {
-        &self.0
+        &self.secret
     }
 
-    /// Whose records are made with this key: a hash, so that the key itself is stored nowhere.
+    /// Whose records are made with this key where it has no name: a hash, so that the key itself is stored nowhere.
     pub fn owner(&self) -> Hash {
-        owner(self.0.as_bytes())
+        owner(self.secret.as_bytes())
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
+        match &self.name {
+            Some(name) => write!(f, "Key({name}: …)"),
+            None => f.write_str("Key(…)"),
+        }
     }
 }
 
@@ -54,7 +73,7 @@ pub fn own_key(data: &Path) -> io::Result<Key> {
     let key = Hash(bytes).to_string();
     // Two processes may have begun at once: the first one's key stays, for both.
     if files::write_new(&path, key.as_bytes())? {
-        return Ok(Key(key));
+        return Ok(Key::new(key));
     }
     read_key(&path)?.ok_or_else(|| io::Error::other("the file `key` is empty; delete it"))
 }
@@ -70,14 +89,45 @@ fn read_key(path: &Path) -> io::Result<Option<Key>> {
 /// The keys that are let in, and the headers they may come in.
 #[derive(Debug)]
 pub struct Door {
-    owners: Vec<Hash>,
+    keys: RwLock<Arc<[Known]>>,
     headers: Vec<String>,
 }
 
+/// A key that is let in.
+#[derive(Debug, Clone)]
+struct Known {
+    /// What is compared.
+    hash: Hash,
+    /// Whose records are made with it.
+    owner: Hash,
+    name: Option<Arc<str>>,
+}
+
 impl Door {
-    /// A door for these keys; `headers` in the order in which they are looked at.
-    pub fn new(keys: &[Key], headers: Vec<String>) -> Self {
-        Self { owners: keys.iter().map(Key::owner).collect(), headers }
+    /// A door for these keys and their owners; `headers` in the order in which they are looked at.
+    pub fn new(keys: &[Key], owners: &[Hash], headers: Vec<String>) -> Self {
+        Self { keys: RwLock::new(known(keys, owners)), headers }
+    }
+
+    /// Lets in these keys from now on, and no others.
+    pub fn replace(&self, keys: &[Key], owners: &[Hash]) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = known(keys, owners);
+    }
+
+    /// Lets in none but these of the keys that are let in now.
+    pub fn keep_only(&self, keys: &[Key]) {
+        let hashes: BTreeSet<Hash> = keys.iter().map(Key::owner).collect();
+        let kept = self.keys().iter().filter(|known| hashes.contains(&known.hash)).cloned().collect();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = kept;
+    }
+
+    /// The name of the key that has this owner, where it has one.
+    pub fn name_of(&self, owner: &Hash) -> Option<Arc<str>> {
+        self.keys().iter().find(|known| known.owner == *owner)?.name.clone()
+    }
+
+    fn keys(&self) -> Arc<[Known]> {
+        Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The headers that a key may come in.
@@ -112,9 +162,10 @@ impl Door {
         headers.contains_key(header::AUTHORIZATION) || self.headers.iter().any(|name| headers.contains_key(name))
     }
 
-    /// Everybody who is let in.
-    pub fn owners(&self) -> &[Hash] {
-        &self.owners
+    /// Everybody who is let in, each once.
+    pub fn owners(&self) -> Vec<Hash> {
+        let owners: BTreeSet<Hash> = self.keys().iter().map(|known| known.owner).collect();
+        owners.into_iter().collect()
     }
 
     fn known(&self, sent: Option<&[u8]>) -> Result<Hash, Refusal> {
@@ -127,15 +178,20 @@ impl Door {
     fn find(&self, sent: Hash) -> Option<Hash> {
         let mut found = Choice::from(0);
         let mut owner = [0_u8; 32];
-        for known in &self.owners {
-            let same = known.0.ct_eq(&sent.0);
-            for (byte, of_known) in owner.iter_mut().zip(known.0) {
+        for known in &*self.keys() {
+            let same = known.hash.0.ct_eq(&sent.0);
+            for (byte, of_known) in owner.iter_mut().zip(known.owner.0) {
                 byte.conditional_assign(&of_known, same);
             }
             found |= same;
         }
         bool::from(found).then_some(Hash(owner))
     }
+}
+
+fn known(keys: &[Key], owners: &[Hash]) -> Arc<[Known]> {
+    let known = |(key, owner): (&Key, &Hash)| Known { hash: key.owner(), owner: *owner, name: key.name.clone() };
+    keys.iter().zip(owners).map(known).collect()
 }
 
 /// What stands after the name in `Basic …`; `None` where this is something else.

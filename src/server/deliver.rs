@@ -14,6 +14,7 @@ use crate::server::shares::{Next, PATIENCE, Shares};
 use crate::server::sign::{self, Secret};
 use crate::server::untold::Untold;
 use crate::server::worker::{AGAIN, blocking, guarded};
+use crate::tls::trust::{self, Authorities};
 use crate::wire::params::CallbackMethod;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method, Url};
@@ -78,11 +79,11 @@ impl Courier {
     pub fn new(
         desk: Arc<Desk>,
         webhook: Option<Webhook>,
-        reach: Reach,
+        (reach, authorities): (Reach, &Authorities),
         clock: Arc<dyn Clock>,
         untold: Arc<Untold>,
     ) -> reqwest::Result<Self> {
-        let client = address::client(&reach, CONNECT, WHOLE)?;
+        let client = address::client(&reach, authorities, CONNECT, WHOLE)?;
         Ok(Self { desk, webhook, reach, client, clock: Steady::new(clock), untold, refused: Mutex::default() })
     }
 
@@ -258,7 +259,10 @@ impl Courier {
             Ok(response) => Err(format!("the receiver answered {}", response.status())),
             Err(error) if address::is_forbidden(&error) => Err(self.forbidden(&host, &address::Forbidden)),
             // Without its address: that is the caller's own, and may hold a secret.
-            Err(error) => Err(error.without_url().to_string()),
+            Err(error) => {
+                let error = error.without_url();
+                Err(trust::refused(&error).unwrap_or_else(|| error.to_string()))
+            }
         }
     }
 }

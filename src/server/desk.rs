@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! desk.json                  who this desk is
+//! owners.json                whose the records of named keys are (see `owners`)
 //! lock                       held by the one process that works here
 //! key                        the embedded service's own key (see `auth`)
 //! uploads/ID, uploads/ID.json
@@ -19,6 +20,7 @@ use crate::clock::Clock;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 pub use crate::server::accepting::{Acceptance, Audio, Request};
+use crate::server::auth::Key;
 use crate::server::calls::{self, Patience};
 use crate::server::committer::Committer;
 use crate::server::files;
@@ -28,6 +30,7 @@ use crate::server::ledger::Ledger;
 use crate::server::opening;
 pub use crate::server::opening::DeskError;
 pub use crate::server::outbox::Letter;
+use crate::server::owners::{Assigned, Owners};
 pub use crate::server::records::Standing;
 pub use crate::server::removal::Removal;
 use crate::server::shelf::{Limits, Shelf};
@@ -102,6 +105,7 @@ pub struct Desk {
     pub(super) ledger: Arc<Ledger>,
     pub(super) committer: Committer,
     pub(super) starts: Arc<Starts>,
+    owners: Mutex<Owners>,
     lock: fs::File,
     /// The last to go: with it the directory is free.
     pub(super) held: Arc<()>,
@@ -114,7 +118,22 @@ impl Desk {
     /// See [`DeskError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
     pub fn open(root: &Path, rules: Rules, clock: Arc<dyn Clock>) -> Result<Self, DeskError> {
-        let opening::Opened { id, lock, shelf, index, ledger, committer, starts } = opening::open(root, &rules)?;
+        Self::open_for(root, rules, &[], clock).map(|(desk, _)| desk)
+    }
+
+    /// As [`open`](Self::open), for these keys, the first of which has the records that say nothing of an owner. With
+    /// the owner of each.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_for(
+        root: &Path,
+        mut rules: Rules,
+        keys: &[Key],
+        clock: Arc<dyn Clock>,
+    ) -> Result<(Self, Assigned), DeskError> {
+        let opened = opening::open(root, &mut rules, keys)?;
+        let opening::Opened { id, lock, shelf, index, ledger, committer, starts, owners, assigned } = opened;
         shelf.sweep(clock.now());
         let desk = Self {
             root: root.to_owned(),
@@ -132,13 +151,22 @@ impl Desk {
             ledger,
             committer,
             starts,
+            owners: Mutex::new(owners),
             lock,
             held: Arc::default(),
         };
         desk.set_aside_killers();
         desk.count_killed_calls();
         desk.retire();
-        Ok(desk)
+        Ok((desk, assigned))
+    }
+
+    /// The owner of each of other keys, from now on. What is new is kept before this returns.
+    ///
+    /// # Errors
+    /// Those of the file system; then nothing has changed.
+    pub fn assign(&self, keys: &[Key]) -> io::Result<Assigned> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).assign(keys)
     }
 
     /// Who this desk is: the same for ever, wherever it listens.

@@ -5,6 +5,7 @@ use crate::server::address::{self, Reach};
 use crate::server::refusal::Refusal;
 use crate::server::shelf::{Incoming, Shelf};
 use crate::server::upload::{self, Received};
+use crate::tls::trust::{self, Authorities};
 use axum::http::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, LOCATION};
 use reqwest::{Response, Url};
@@ -32,8 +33,8 @@ impl Fetcher {
     ///
     /// # Errors
     /// The HTTP library's, such as no CA certificates.
-    pub fn new(reach: Reach, shelf: Arc<Shelf>) -> reqwest::Result<Self> {
-        let client = address::client(&reach, CONNECT, IDLE)?;
+    pub fn new(reach: Reach, authorities: &Authorities, shelf: Arc<Shelf>) -> reqwest::Result<Self> {
+        let client = address::client(&reach, authorities, CONNECT, IDLE)?;
         Ok(Self { reach, client, shelf })
     }
 
@@ -126,6 +127,9 @@ fn unreachable(error: &reqwest::Error) -> Refusal {
     }
     if error.is_timeout() {
         return refuse(504, "the audio's server took too long");
+    }
+    if let Some(why) = trust::refused(error) {
+        return refuse(502, format!("the audio's server could not be reached: {why}"));
     }
     if error.is_connect() {
         return refuse(502, "the audio's server could not be reached");

@@ -34,7 +34,7 @@ pub async fn receive(
         true => take_address(&service, owner, &headers, &mut body).await,
         false => take_upload(&service, owner, &headers, &mut body, &meter).await,
     };
-    let base = Base::of(&headers, service.address);
+    let base = Base::of(service.scheme, &headers, service.address);
     let (id, audio_metadata) = match taken? {
         Taken::Known(id, audio_metadata) => (id, *audio_metadata),
         Taken::Came(received) => {
@@ -98,7 +98,10 @@ pub async fn create(Caller(owner): Caller, State(service): Shared, request: Requ
     let accepted = accepted.map_err(|error| Refusal::of_disk(&error))?;
     match accepted {
         Acceptance::Accepted(id) => {
-            let result_url = Base::of(&headers, service.address).result_url(uri.path(), id);
+            if let Some(key) = service.door.name_of(&owner) {
+                tracing::info!(%id, %key, "a transcription was accepted");
+            }
+            let result_url = Base::of(service.scheme, &headers, service.address).result_url(uri.path(), id);
             Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
         }
         Acceptance::NoUpload => Err(no_upload()),

@@ -3,6 +3,7 @@
 
 use crate::server::connections::{Connections, Most};
 use crate::server::write_timeout::WriteTimeout;
+use crate::server::tls::{Tls, secured};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
@@ -14,6 +15,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use socket2::{SockRef, TcpKeepalive};
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -62,9 +64,15 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `closing`, then lets those end that are being served. Dropped, it cuts all of them off.
 /// `answer` is handed each request and who sent it. The request's extensions have the connection's
-/// [`Place`](crate::server::connections::Place), or why there is none: then it is to be refused.
-pub async fn serve<A, F>(listener: TcpListener, answer: A, manners: Manners, closing: CancellationToken)
-where
+/// [`Place`](crate::server::connections::Place), or why there is none: then it is to be refused. With `tls` only over
+/// that.
+pub async fn serve<A, F>(
+    listener: TcpListener,
+    tls: Option<Arc<Tls>>,
+    answer: A,
+    manners: Manners,
+    closing: CancellationToken,
+) where
     A: Fn(Request, SocketAddr) -> F + Clone + Send + 'static,
     F: Future<Output = Response> + Send,
 {
@@ -102,10 +110,19 @@ where
             let answered = answer(request, peer);
             async { Ok::<_, Infallible>(answered.await) }
         });
-        let served = http.keep_alive(keep_alive).serve_connection(io(stream, manners.write), service);
-        let served = graceful.watch(served);
+        let (http, watcher, tls) = (http.keep_alive(keep_alive).clone(), graceful.watcher(), tls.clone());
+        let closing = closing.clone();
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
+            // Whoever takes long for the handshake holds up neither the others nor the end.
+            let secured = tokio::select! {
+                () = closing.cancelled(), if tls.is_some() => None,
+                () = held.cut() => None,
+                secured = secured(optioned(stream), tls.as_deref()) => secured,
+            };
+            let Some(stream) = secured else { return };
+            let stream = TokioIo::new(WriteTimeout::new(stream, manners.write));
+            let served = watcher.watch(http.serve_connection(stream, service));
             tokio::select! {
                 // Senders that break off are their own affair.
                 ended = served => if let Err(error) = ended {
@@ -119,12 +136,12 @@ where
     graceful.shutdown().await;
 }
 
-fn io(stream: TcpStream, write: Duration) -> TokioIo<WriteTimeout<TcpStream>> {
+fn optioned(stream: TcpStream) -> TcpStream {
     // Answers are small and whole: waiting for more to send would only delay them.
     if let Err(error) = stream.set_nodelay(true).and_then(|()| watched(&stream)) {
         tracing::debug!(%error, "a connection without its options");
     }
-    TokioIo::new(WriteTimeout::new(stream, write))
+    stream
 }
 
 /// What the peer takes is seen soon, and that it is gone.

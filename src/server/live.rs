@@ -7,6 +7,7 @@
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
 use crate::server::head::NOBODY;
+use crate::server::owners::Owners;
 use crate::server::room::{Bounded, Room};
 use crate::server::shelf::Shelf;
 use crate::wire::live::{self, Live};
@@ -26,6 +27,8 @@ pub struct LiveRecords {
     folder: PathBuf,
     /// Where their bytes count, beside those of the desk.
     shelf: Option<Arc<Shelf>>,
+    /// Who owns what was made by an owner.
+    whose: Box<dyn Fn(Hash) -> Hash + Send + Sync>,
     state: Mutex<State>,
 }
 
@@ -113,7 +116,8 @@ impl LiveRecords {
         if let Some(_lock) = files::lock(&folder.join(LOCK))? {
             files::sweep(&folder)?;
         }
-        let records = Self { folder, shelf, state: Mutex::default() };
+        let whose = Box::new(Owners::open(root)?.of());
+        let records = Self { folder, shelf, whose, state: Mutex::default() };
         records.refresh()?;
         Ok(records)
     }
@@ -240,7 +244,7 @@ impl LiveRecords {
             let number = state.read + 1;
             match File::open(self.path(number)) {
                 Ok(file) => {
-                    for (owner, bytes) in state.add(number, BufReader::new(file))? {
+                    for (owner, bytes) in state.add(number, BufReader::new(file), &self.whose)? {
                         self.shelf.iter().for_each(|shelf| shelf.add_records(&owner, bytes));
                     }
                 }
@@ -262,7 +266,12 @@ impl LiveRecords {
 
 impl State {
     /// The bytes of it, by whose they are; those of a damaged line are nobody's.
-    fn add(&mut self, file: u32, lines: impl BufRead) -> io::Result<HashMap<Hash, u64>> {
+    fn add(
+        &mut self,
+        file: u32,
+        lines: impl BufRead,
+        whose: &impl Fn(Hash) -> Hash,
+    ) -> io::Result<HashMap<Hash, u64>> {
         let (mut offset, mut bytes) = (0, HashMap::new());
         for line in lines.split(b'\n') {
             let line = line?;
@@ -270,6 +279,7 @@ impl State {
             offset += line.len() as u64 + 1;
             match written(&line)? {
                 Some((owner, live)) => {
+                    let owner = whose(owner);
                     *bytes.entry(owner).or_default() += place.length as u64 + 1;
                     self.insert(live, owner, place);
                 }

@@ -1,12 +1,14 @@
 //! How a desk is opened: who it is, whose it is, and what is found on it.
 
-use crate::domain::names::Timestamp;
+use crate::domain::names::{Hash, Timestamp};
+use crate::server::auth::Key;
 use crate::server::committer::Committer;
 use crate::server::desk::Rules;
 use crate::server::files;
 use crate::server::head::{Ended, Head, NOBODY};
 use crate::server::index::{Entry, Index, Waits};
 use crate::server::ledger::{LEDGER, Ledger};
+use crate::server::owners::{Assigned, Owners};
 use crate::server::recovery;
 use crate::server::shelf::Shelf;
 use crate::server::starts::{Starts, Work};
@@ -63,6 +65,10 @@ pub struct Opened {
     pub committer: Committer,
     /// What was in progress when the service was killed.
     pub starts: Arc<Starts>,
+    /// Whose what is.
+    pub owners: Owners,
+    /// The owner of each key that it was opened for.
+    pub assigned: Assigned,
 }
 
 /// What every file says, whatever else a newer release may write into it.
@@ -77,11 +83,12 @@ struct Identity {
     id: String,
 }
 
-/// Opens the directory, made if it is not there, and removes what was left half-done.
+/// Opens the directory, made if it is not there, and removes what was left half-done. With keys, the first of them
+/// has the records that say nothing of an owner.
 ///
 /// # Errors
 /// See [`DeskError`].
-pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
+pub fn open(root: &Path, rules: &mut Rules, keys: &[Key]) -> Result<Opened, DeskError> {
     let failed = |error| DeskError::Io { path: root.to_owned(), error };
     files::make_folder(root).map_err(failed)?;
     let lock = lock(&root.join("lock")).map_err(failed)?;
@@ -91,13 +98,21 @@ pub fn open(root: &Path, rules: &Rules) -> Result<Opened, DeskError> {
     for folder in ["transcriptions", "results"] {
         files::make_folder(&root.join(folder)).map_err(failed)?;
     }
-    let shelf = Shelf::open(root.join("uploads"), rules.limits, rules.first_owner).map_err(failed)?;
+    let mut owners = Owners::open(root).map_err(failed)?;
+    let assigned = owners.assign(keys).map_err(failed)?;
+    if !keys.is_empty() {
+        rules.first_owner = assigned.first;
+    }
+    let rules = &*rules;
+    let of = owners.of();
+    let whose = |owner| if owner == NOBODY { rules.first_owner } else { of(owner) };
+    let shelf = Shelf::open(root.join("uploads"), rules.limits, &whose).map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
-    let index = rebuild(root, &shelf, rules, &ledger, &starts, failed)?;
+    let index = rebuild(root, &shelf, &whose, &ledger, &starts, failed)?;
     let committer = Committer::start(&ledger).map_err(failed)?;
     committer.tidy();
-    Ok(Opened { id, lock, shelf, index, ledger, committer, starts })
+    Ok(Opened { id, lock, shelf, index, ledger, committer, starts, owners, assigned })
 }
 
 /// Whoever is just leaving writes to the end what it has begun: that is waited for.
@@ -137,7 +152,7 @@ fn check_version(path: &Path, version: u32) -> Result<(), DeskError> {
 fn rebuild(
     root: &Path,
     shelf: &Shelf,
-    rules: &Rules,
+    whose: &impl Fn(Hash) -> Hash,
     ledger: &Ledger,
     starts: &Starts,
     failed: impl Fn(io::Error) -> DeskError,
@@ -172,7 +187,7 @@ fn rebuild(
                 strays.remove(&id);
                 // What has a file of its own is newer there.
                 ledger.settle(id);
-                restore(&mut index, id, head, (size, kills(id)), shelf, rules);
+                restore(&mut index, id, head, (size, kills(id)), shelf, whose);
             }
             Err(error) => {
                 tracing::error!(path = %path.display(), %error, "a damaged transcription is set aside");
@@ -185,7 +200,7 @@ fn rebuild(
     for id in ledger.needed() {
         // That it can be read, and by this release, was seen when the ledger was opened.
         let Some(head) = ledger.read(id).map_err(&failed)? else { continue };
-        restore(&mut index, id, head, (0, kills(id)), shelf, rules);
+        restore(&mut index, id, head, (0, kills(id)), shelf, whose);
     }
     // What has ended since, or was removed, needs no count.
     let is_open = |id: &Uuid| index.get(*id).is_some_and(|entry| entry.ended.is_none());
@@ -197,7 +212,14 @@ fn rebuild(
     Ok(index)
 }
 
-fn restore(index: &mut Index, id: Uuid, head: Head, (size, kills): (u64, u32), shelf: &Shelf, rules: &Rules) {
+fn restore(
+    index: &mut Index,
+    id: Uuid,
+    head: Head,
+    (size, kills): (u64, u32),
+    shelf: &Shelf,
+    whose: &impl Fn(Hash) -> Hash,
+) {
     let status = match &head.ended {
         None => Status::Queued,
         Some(Ended { failure: None, .. }) => Status::Done,
@@ -206,7 +228,7 @@ fn restore(index: &mut Index, id: Uuid, head: Head, (size, kills): (u64, u32), s
     let upload = files::parse_id(&head.upload).unwrap_or_default();
     let has_audio = shelf.remember(upload, head.ended.is_none() || head.set_aside);
     let waits = if head.source.is_some() && !has_audio { Waits::ToBeFetched } else { Waits::ToBeHeard };
-    let owner = if head.owner == NOBODY { rules.first_owner } else { head.owner };
+    let owner = whose(head.owner);
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);
     let bytes = if ended.is_some() { size } else { 0 };
     shelf.add_records(&owner, bytes);

@@ -106,7 +106,7 @@ async fn list(
     let (shelves, asked) = (service.shelves.clone(), query.clone());
     let listed = blocking(move || lists::find(&shelves, &owner, &asked, kinds)).await?;
     let listed = listed.map_err(|error| Refusal::of_disk(&error))?;
-    let base = Base::of(&headers, service.address);
+    let base = Base::of(service.scheme, &headers, service.address);
     let page = lists::page(&service.shelves, owner, listed, &query, &base, uri.path(), &beside);
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
 }

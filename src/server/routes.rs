@@ -62,6 +62,8 @@ pub struct Service {
     pub clock: Arc<dyn Clock>,
     /// Where the service listens.
     pub address: SocketAddr,
+    /// `https` where it shows a certificate, else `http`.
+    pub scheme: &'static str,
     /// Since when.
     pub born: Uptime,
     /// How much is where.

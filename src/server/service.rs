@@ -15,6 +15,7 @@ use crate::server::lazy::LazyRecogniser;
 use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
+use crate::server::owners::Assigned;
 use crate::server::recognition::Recognition;
 use crate::server::rendered::Rendered;
 use crate::server::request_body::BodyLimits;
@@ -22,10 +23,15 @@ use crate::server::routes::{Front, Service};
 use crate::server::shares;
 use crate::server::shelf::{Limits, Sharing};
 use crate::server::survey::Census;
+use crate::server::tls::{Looked, Plain, Tls};
 use crate::server::untold::Untold;
 use crate::server::worker::Worker;
+use crate::tls::pair::{PairError, PairFiles};
+use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
+use crate::wire::page::ListQuery;
 use axum::extract::{ConnectInfo, Request};
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -44,6 +50,11 @@ pub struct Options {
     pub listen: SocketAddr,
     /// The data directory, made if it is not there. One process at a time.
     pub data: PathBuf,
+    /// The certificate that it shows; absent, it speaks plain HTTP.
+    pub tls: Option<PairFiles>,
+    /// Whose certificates are trusted beside those that the machine trusts: of who is called, and of where audio is
+    /// fetched from.
+    pub authorities: Authorities,
     /// Who is let in; at least one. Each sees only its own records; those from before records had
     /// owners are the first one's.
     pub keys: Vec<Key>,
@@ -107,6 +118,9 @@ pub enum StartError {
     /// Nothing can be fetched and nobody called.
     #[error("no HTTP client can be made: {0}")]
     Client(#[from] reqwest::Error),
+    /// The certificate cannot be used.
+    #[error("`tls` of [serve] cannot be used: {0}")]
+    Tls(#[from] PairError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -128,26 +142,32 @@ pub async fn start(
     clock: Arc<dyn Clock>,
 ) -> Result<Running, StartError> {
     check(&options)?;
-    let (desk, live) = open(&options, &clock).await?;
+    let tls = open_tls(&options, &*clock)?;
+    let (desk, live, assigned) = open(&options, &clock).await?;
     let failed = |error| StartError::Listen { address: options.listen, error };
     let listener = TcpListener::bind(options.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), Arc::clone(&desk.shelf))?);
+    let fetcher = Arc::new(Fetcher::new(options.reach.clone(), &options.authorities, Arc::clone(&desk.shelf))?);
     let untold = Arc::default();
-    let tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
+    let mut tasks = begin(&options, (&desk, &live), &fetcher, &recogniser, &clock, &untold)?;
     let (origin, lock) = (desk.id(), Arc::downgrade(&desk.held));
+    if let Some(tls) = &tls {
+        tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
+    }
+    let scheme = if tls.is_some() { "https" } else { "http" };
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
         cors: Cors::new(options.cors, &options.key_headers),
-        door: Door::new(&options.keys, options.key_headers),
+        door: Door::new(&options.keys, &assigned.owners, options.key_headers),
         recogniser,
         fetcher,
         born: clock.uptime(),
         census: Census::default(),
         untold,
-        clock,
+        clock: Arc::clone(&clock),
         address,
+        scheme,
         accepting: Arc::new(RwLock::new(())),
         long_bodies: Semaphore::new(LONG_BODIES),
         bodies: options.bodies,
@@ -159,9 +179,26 @@ pub async fn start(
         request.extensions_mut().insert(ConnectInfo(peer));
         front.clone().answer(request)
     };
-    let serving = tokio::spawn(listening::serve(listener, answer, options.manners, closing.clone()));
-    tracing::info!(%address, %origin, "the transcription service listens");
-    Ok(Running { address, origin, lock, closing, serving, tasks })
+    let manners = options.manners;
+    let serving = tokio::spawn(listening::serve(listener, tls.clone(), answer, manners, closing.clone()));
+    tracing::info!(%address, %origin, tls = tls.is_some(), "the transcription service listens");
+    Ok(Running {
+        address,
+        scheme,
+        origin,
+        lock,
+        closing,
+        serving,
+        tasks,
+        tls,
+        service: Arc::downgrade(&service),
+        clock,
+    })
+}
+
+fn open_tls(options: &Options, clock: &dyn Clock) -> Result<Option<Arc<Tls>>, PairError> {
+    let open = |files| Tls::open(files, Plain::Refused, clock.now()).map(Arc::new);
+    options.tls.as_ref().map(open).transpose()
 }
 
 /// Everything that works at the desk beside the endpoints.
@@ -181,11 +218,11 @@ fn begin(
     tasks.spawn(Recognition { worker, places: options.workers, slice: options.slice }.run());
     let (own_desk, own_clock) = own();
     let fetching = Arc::new(Fetching { desk: own_desk, fetcher: Arc::clone(fetcher), clock: own_clock });
-    tasks.spawn(fetching.run(shares::places(fetching::AT_ONCE, options.keys.len())));
+    tasks.spawn(fetching.run(shares::places(fetching::AT_ONCE, clients(&options.keys))));
     let (own_desk, own_clock) = own();
     let (webhook, reach, own_untold) = (options.webhook.clone(), options.reach.clone(), Arc::clone(untold));
-    let courier = Courier::new(own_desk, webhook, reach, own_clock, own_untold)?;
-    tasks.spawn(Arc::new(courier).run(shares::places(deliver::AT_ONCE, options.keys.len())));
+    let courier = Courier::new(own_desk, webhook, (reach, &options.authorities), own_clock, own_untold)?;
+    tasks.spawn(Arc::new(courier).run(shares::places(deliver::AT_ONCE, clients(&options.keys))));
     let (own_desk, own_clock) = own();
     tasks.spawn(async move {
         own_clock.sleep(PROBATION).await;
@@ -224,6 +261,8 @@ pub fn health(recogniser: &LazyRecogniser) -> Result<(), Vec<String>> {
 pub struct Running {
     /// Where it listens.
     pub address: SocketAddr,
+    /// `https` where it has a certificate, else `http`.
+    pub scheme: &'static str,
     /// Its desk's id: who it is, wherever it listens.
     pub origin: Uuid,
     /// Gone when nobody works at the desk any more: then its directory is free.
@@ -231,9 +270,51 @@ pub struct Running {
     closing: CancellationToken,
     serving: JoinHandle<()>,
     tasks: JoinSet<()>,
+    tls: Option<Arc<Tls>>,
+    service: Weak<Service>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Running {
+    /// Accepts these keys from now on, and no others. What was made with keys that are no longer accepted stays, and
+    /// goes on to its end.
+    ///
+    /// # Errors
+    /// Those of the file system: who owns what cannot be kept. Then keys that are accepted now and are not among these
+    /// are refused all the same.
+    pub async fn accept_keys(&self, keys: Vec<Key>) -> io::Result<()> {
+        let Some(service) = self.service.upgrade() else { return Ok(()) };
+        let changed = move || {
+            let desk = &service.shelves.desk;
+            let assigned = desk.assign(&keys);
+            let assigned = match assigned {
+                Ok(assigned) => assigned,
+                Err(error) => {
+                    service.door.keep_only(&keys);
+                    return Err(error);
+                }
+            };
+            service.door.replace(&keys, &assigned.owners);
+            for (key, owner) in keys.iter().zip(&assigned.owners) {
+                let has_records = || !desk.list(&key.owner(), &ListQuery::default(), 1).is_empty();
+                if key.owner() != *owner && assigned.joined.contains(&key.owner()) && has_records() {
+                    tracing::warn!(
+                        key = key.name(),
+                        "what was made with this key before it had this name is found under the name from the next start on"
+                    );
+                }
+            }
+            Ok(())
+        };
+        tokio::task::spawn_blocking(changed).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+
+    /// Looks at the files of its certificate now; `None` where it has none.
+    pub async fn look_at_certificate(&self) -> Option<Looked> {
+        let (tls, now) = (Arc::clone(self.tls.as_ref()?), self.clock.now());
+        tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
+    }
+
     /// Takes no more requests, lets those that are being served end, for a few seconds, and frees
     /// the data directory. Transcriptions in the middle are begun anew at the next start.
     pub async fn shutdown(mut self) {
@@ -265,6 +346,11 @@ const LONG_BODIES: usize = 4;
 /// How long requests that are being served may take to end.
 const CLOSING: Duration = Duration::from_secs(5);
 
+/// How many share the service: those with a name, and the keys without one.
+fn clients(keys: &[Key]) -> usize {
+    keys.iter().map(|key| (key.name(), key.name().is_none().then(|| key.owner()))).collect::<HashSet<_>>().len()
+}
+
 fn check(options: &Options) -> Result<(), StartError> {
     // An empty key would let in an empty header.
     if options.keys.is_empty() || options.keys.iter().any(|key| key.reveal().is_empty()) {
@@ -284,12 +370,12 @@ fn check(options: &Options) -> Result<(), StartError> {
 /// Bytes of a volume of the desk's ledger: some thousands of creates.
 const VOLUME: u64 = 4 << 20;
 
-async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>), DeskError> {
-    let (root, clock) = (options.data.clone(), Arc::clone(clock));
+async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>, Assigned), DeskError> {
+    let (root, keys, clock) = (options.data.clone(), options.keys.clone(), Arc::clone(clock));
     let rules = Rules {
         limits: Limits { upload: options.upload_limit, disk: options.disk },
-        // There is one: it was checked.
-        first_owner: options.keys.first().map_or(Hash([0; 32]), Key::owner),
+        // That of the first key, of which there is one: it was checked.
+        first_owner: Hash([0; 32]),
         running: options.running.max(1),
         queue: options.queue,
         retention: options.retention,
@@ -297,13 +383,14 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         patience: options.patience,
         volume: VOLUME,
     };
-    let sharing = Sharing { keys: options.keys.len(), length_limit: options.length_limit };
+    let sharing = Sharing { keys: clients(&options.keys), length_limit: options.length_limit };
     let opened = tokio::task::spawn_blocking(move || {
-        let desk = Arc::new(Desk::open(&root, rules, clock)?);
+        let (desk, assigned) = Desk::open_for(&root, rules, &keys, clock)?;
+        let desk = Arc::new(desk);
         desk.shelf.share(sharing);
         let live = LiveRecords::open(&root, Some(Arc::clone(&desk.shelf)));
         let live = live.map_err(|error| DeskError::Io { path: root.clone(), error })?;
-        Ok((desk, Arc::new(live)))
+        Ok((desk, Arc::new(live), assigned))
     });
     let failed = |error| DeskError::Io { path: options.data.clone(), error: io::Error::other(error) };
     opened.await.unwrap_or_else(|error| Err(failed(error)))

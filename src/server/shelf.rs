@@ -4,7 +4,7 @@
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::files;
-use crate::server::head::{NOBODY, nobody};
+use crate::server::head::nobody;
 use crate::server::hearing::LONGEST;
 pub use crate::server::incoming::Incoming;
 use crate::server::shares;
@@ -151,20 +151,17 @@ struct Label {
 }
 
 impl Shelf {
-    /// Opens the folder, empties it of what was left half-done. What says nothing of an owner is
-    /// `first_owner`'s.
+    /// Opens the folder, empties it of what was left half-done. `whose`: who owns what was this owner's.
     ///
     /// # Errors
     /// Those of the file system.
-    pub fn open(folder: PathBuf, limits: Limits, first_owner: Hash) -> io::Result<Self> {
+    pub fn open(folder: PathBuf, limits: Limits, whose: &impl Fn(Hash) -> Hash) -> io::Result<Self> {
         files::make_folder(&folder)?;
         let mut state = State::default();
         for id in files::ids(&folder)? {
             match read_kept(&folder, id) {
                 Ok(mut kept) => {
-                    if kept.owner == NOBODY {
-                        kept.owner = first_owner;
-                    }
+                    kept.owner = whose(kept.owner);
                     state.bytes += kept.size;
                     state.add(&kept.owner, kept.size);
                     state.uploads.insert(id, kept);

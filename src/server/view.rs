@@ -44,6 +44,8 @@ struct Recogniser {
 /// One key's.
 #[derive(Debug, Serialize)]
 struct Own {
+    /// Of the key, where it has one.
+    name: Option<String>,
     counts: Counts,
     groups: Vec<Group>,
     /// What of it is not started again, also where it is not among the newest.
@@ -89,7 +91,7 @@ impl View {
             version: env!("CARGO_PKG_VERSION"),
             now: iso::write(now).replace('T', " ").chars().take(19).collect(),
             up: span(clock.uptime().since(service.born)),
-            counts: service.census.take(desk, service.door.owners(), clock),
+            counts: service.census.take(desk, &service.door.owners(), clock),
             disk: disk(service),
             recogniser: recogniser(service.recogniser.look()),
             calls: service.untold.count(desk),
@@ -120,7 +122,8 @@ fn own(service: &Service, owner: &Hash, now: Timestamp) -> io::Result<Own> {
     let groups: io::Result<Vec<Group>> = groups.into_iter().map(group).collect();
     let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
     let set_aside = survey::set_aside(desk, owner, SHOWN)?.into_iter().map(|seen| row(seen, now)).collect();
-    Ok(Own { counts, groups, set_aside })
+    let name = service.door.name_of(owner).map(|name| name.to_string());
+    Ok(Own { name, counts, groups, set_aside })
 }
 
 fn row(Seen { id, head }: Seen, now: Timestamp) -> Row {

@@ -5,11 +5,13 @@
 //! 404, before a byte of its body is read. The callback's body, which may hold a whole result, is not kept:
 //! its address says all that is needed. Of a webhook's only the id is read.
 
+use crate::clock::Clock;
 use crate::domain::hint::{Hint, Seals};
-use crate::domain::names::TranscriptionId;
+use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::pipeline::callbacks::{CALLBACK_PATH, WEBHOOK_PATH};
 use crate::server::connections::{Full, Most, Place};
 use crate::server::listening::{self, Manners};
+use crate::server::tls::{Looked, Tls};
 use crate::wire::event::{CREATED, Event};
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
@@ -70,8 +72,10 @@ struct Receiver {
 pub struct Receiving {
     /// What came in.
     pub counts: Arc<Counts>,
+    tls: Option<Arc<Tls>>,
     closing: CancellationToken,
     serving: JoinHandle<()>,
+    watching: Option<JoinHandle<()>>,
 }
 
 /// Listens.
@@ -84,15 +88,34 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 
 /// Receives at `listener` until it is shut down. `webhook`: whether the webhook's address is known.
 pub fn start(listener: TcpListener, seals: Seals, webhook: bool, take: Take) -> Receiving {
+    start_secured(listener, None, seals, webhook, take)
+}
+
+/// As [`start`], over TLS where there is a certificate, whose files are looked at by this clock.
+pub fn start_secured(
+    listener: TcpListener,
+    secured: Option<(Arc<Tls>, Arc<dyn Clock>)>,
+    seals: Seals,
+    webhook: bool,
+    take: Take,
+) -> Receiving {
+    let tls = secured.as_ref().map(|(tls, _)| Arc::clone(tls));
     let counts = Arc::<Counts>::default();
     let receiver = Arc::new(Receiver { seals, webhook, take, counts: Arc::clone(&counts) });
     let closing = CancellationToken::new();
     let answer = move |request, _| receive(Arc::clone(&receiver), request);
-    let serving = tokio::spawn(listening::serve(listener, answer, MANNERS, closing.clone()));
-    Receiving { counts, closing, serving }
+    let serving = tokio::spawn(listening::serve(listener, tls.clone(), answer, MANNERS, closing.clone()));
+    let watching = secured.map(|(tls, clock)| tokio::spawn(tls.watch(clock)));
+    Receiving { counts, tls, closing, serving, watching }
 }
 
 impl Receiving {
+    /// Looks at the files of its certificate now; `None` where it has none.
+    pub async fn look(&self, now: Timestamp) -> Option<Looked> {
+        let tls = Arc::clone(self.tls.as_ref()?);
+        tokio::task::spawn_blocking(move || tls.look(now, true)).await.ok()
+    }
+
     /// Takes no more, and lets those end that are being served.
     pub async fn shutdown(mut self) {
         self.closing.cancel();
@@ -103,6 +126,7 @@ impl Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         self.serving.abort();
+        self.watching.iter().for_each(JoinHandle::abort);
     }
 }
 

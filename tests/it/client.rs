@@ -67,6 +67,7 @@ fn options(url: &str) -> Options {
         base: url.parse().unwrap(),
         key: Key::new(KEY),
         key_header: "x-service-key".to_owned(),
+        authorities: Default::default(),
         requests_per_second: f64::INFINITY,
         clock: Arc::new(SystemClock),
         timeouts: timeouts(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Uses across a floor that are wanted. Each says why.
-const WANTED: [(&str, &str); 22] = [
+const WANTED: [(&str, &str); 23] = [
     // A folder is scanned as its section of jobs.toml says; the section is plain data.
     ("source/choice", "config/meant"),
     ("source/place", "config/meant"),
@@ -34,6 +34,7 @@ const WANTED: [(&str, &str); 22] = [
     // Connections are taken and bounded in one way.
     ("web/receiver", "server/listening"),
     ("web/receiver", "server/connections"),
+    ("web/receiver", "server/tls"),
 ];
 
 /// Files that measure what a person sees pass, and decide nothing by it.
@@ -84,7 +85,7 @@ fn floor(name: &str) -> Option<u32> {
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
-        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath", _) | (_, "wire") => 1,
+        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath", _) | (_, "wire" | "tls") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),

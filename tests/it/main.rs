@@ -54,6 +54,7 @@ mod machine;
 mod manifests;
 mod model;
 mod mounts;
+mod named_keys;
 mod old_data;
 mod once;
 mod owners;
@@ -88,6 +89,7 @@ mod sources;
 mod storm;
 mod storms;
 mod systemd;
+mod tls;
 mod urls;
 mod windows;
 mod writable;
@@ -97,6 +99,7 @@ use support::scripted;
 
 mod support {
     pub mod bed;
+    pub mod certificates;
     pub mod proxy;
     pub mod receiver;
     pub mod s3;

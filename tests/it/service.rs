@@ -94,6 +94,8 @@ pub fn options(data: &Path) -> Options {
         running: 25,
         queue: 300,
         retention: Duration::from_secs(365 * 24 * 3600),
+        tls: None,
+        authorities: Default::default(),
         reach: Reach::public(),
         webhook: None,
         patience: QUICK,

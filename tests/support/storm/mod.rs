@@ -249,6 +249,7 @@ fn client(config: &Config, fast: &Arc<Fast>) -> HttpClient {
         base: hosted.url.clone(),
         key: Key::new("a-key"),
         key_header: hosted.key_header.to_string(),
+        authorities: Default::default(),
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::<Fast>::clone(fast),
         timeouts: Timeouts::default(),
