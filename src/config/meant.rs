@@ -15,6 +15,7 @@ use crate::domain::slots::Missed;
 use crate::domain::standing::Standing;
 use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
+use crate::wire::address::PlainHttp;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use globset::{GlobMatcher, GlobSet};
@@ -104,6 +105,8 @@ pub struct Hosted {
     pub key: Secret,
     /// The header that holds the key.
     pub key_header: HeaderName,
+    /// Never [`PlainHttp::Refused`] where `url` is plain http to another machine.
+    pub plain_http: PlainHttp,
     /// How it is treated.
     pub terms: Terms,
 }
@@ -361,6 +364,8 @@ pub struct Bucket {
     pub region: String,
     /// Whether the bucket's name stands in the path, not in the host's name.
     pub path_style: bool,
+    /// Never [`PlainHttp::Refused`] where `endpoint` is plain http to another machine.
+    pub plain_http: PlainHttp,
     /// As whom.
     pub access: BucketAccess,
     /// How the service gets at its objects.

@@ -14,6 +14,7 @@ use crate::server::lazy::LazyRecogniser;
 use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::service::{self, Running};
 use crate::server::sign;
+use crate::wire::address::PlainHttp;
 use reqwest::Url;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,8 +68,9 @@ pub(super) async fn ways(
 }
 
 fn is_same(old: &Hosted, new: &Hosted) -> bool {
-    let way =
-        |hosted: &Hosted| (hosted.url.clone(), hosted.key_header.clone(), hosted.terms.limits.requests_per_second);
+    let way = |hosted: &Hosted| {
+        (hosted.url.clone(), hosted.key_header.clone(), hosted.plain_http, hosted.terms.limits.requests_per_second)
+    };
     way(old) == way(new) && old.key.expose() == new.key.expose()
 }
 
@@ -100,6 +102,7 @@ fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) ->
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::clone(clock),
         timeouts: timeouts(),
+        plain_http: hosted.plain_http,
     })
 }
 
@@ -139,6 +142,7 @@ fn own_client(
         requests_per_second: f64::INFINITY,
         clock: Arc::clone(clock),
         timeouts: timeouts(),
+        plain_http: PlainHttp::Refused,
     })
 }
 
