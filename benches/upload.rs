@@ -92,6 +92,7 @@ fn client(url: &str) -> Result<HttpClient> {
         requests_per_second: f64::INFINITY,
         clock: Arc::new(SystemClock),
         timeouts: Timeouts::default(),
+        plain_http: scribed::wire::address::PlainHttp::Refused,
     };
     Ok(HttpClient::new(options)?)
 }

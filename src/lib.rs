@@ -42,6 +42,7 @@
 //! 8. Nothing that costs money happens before its intent is durable, and no layer repeats a create.
 //! 9. A source file is never modified, moved or deleted; an output appears whole or not at all.
 //! 10. `server/` sees nothing of the queue: it could be cut out and run alone.
+//! 11. Only `cli/terminal.rs` writes to stdout and stderr, and escapes what others wrote (`domain/escape.rs`).
 
 /// One small file per command.
 pub mod cli {
@@ -81,6 +82,7 @@ pub mod cli {
     pub mod signals;
     pub mod status;
     pub mod supervisor;
+    pub mod terminal;
     pub mod twins;
     pub mod upgrade;
     pub mod visit;
@@ -190,6 +192,7 @@ pub mod domain {
     pub mod checksum;
     pub mod cron_line;
     pub mod due_limit;
+    pub mod escape;
     pub mod fault;
     pub mod finish;
     pub mod format;

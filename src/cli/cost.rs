@@ -3,8 +3,8 @@
 use crate::cli::args::Cost;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
-use crate::cli::jobs::io_error;
 use crate::cli::status::tell_budget;
+use crate::cli::terminal::Table;
 use crate::cli::way::{Way, strange};
 use crate::config::meant::Config;
 use crate::control::request::{Answer, By, CostLine, CostQuery, Request, Sum};
@@ -100,7 +100,7 @@ impl Row {
 struct List<'a> {
     context: &'a Context,
     by: By,
-    table: Option<Box<csv::Writer<io::Stdout>>>,
+    table: Option<Box<Table>>,
     has_price: bool,
     lines: u64,
     total: Row,
@@ -111,10 +111,8 @@ impl<'a> List<'a> {
         let has_price = !config.prices.is_empty();
         let mut list = Self { context, by: args.by, table: None, has_price, lines: 0, total: Row::default() };
         if args.csv {
-            let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(io::stdout());
             let what = if args.by == By::Job { vec!["job", "source", "path"] } else { vec![args.by.name()] };
-            table.write_record(what.into_iter().chain(NUMBERS)).map_err(io_error)?;
-            list.table = Some(Box::new(table));
+            list.table = Some(Box::new(Table::new(what.into_iter().chain(NUMBERS))?));
         }
         Ok(list)
     }
@@ -125,7 +123,7 @@ impl<'a> List<'a> {
         if let Some(table) = &mut self.table {
             let of_job = row.job.iter().flat_map(|(source, path)| [source.clone(), path.clone()]);
             let record = [key.to_owned()].into_iter().chain(of_job).chain(numbers(row));
-            return table.write_record(record).map_err(io_error);
+            return table.row(record);
         }
         self.context.emit(&object(self.by, key, row))?;
         if self.lines == 1 {

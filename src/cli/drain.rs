@@ -3,7 +3,7 @@
 use crate::cli::args::Drain;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
-use crate::cli::progress::spinner;
+use crate::cli::progress::{show_words, spinner};
 use crate::cli::signals::on_signal;
 use crate::cli::way::{Way, house, strange};
 use crate::clock::{Clock, SystemClock};
@@ -88,7 +88,7 @@ async fn watched(
             shown.finish_and_clear();
             return Ok(Some(left));
         }
-        shown.set_message(format!("{} are at the service or being written", left.moving));
+        show_words(&shown, &format!("{} are at the service or being written", left.moving));
         tokio::select! {
             () = SystemClock.sleep(LOOK) => {}
             () = stop.cancelled() => {}
@@ -101,7 +101,7 @@ async fn worked(context: &Context, patience: Duration, stop: &CancellationToken)
     let config = context.config()?;
     let house = house(&config, false).await?;
     let shown = spinner(context);
-    shown.set_message("what was submitted is awaited and written");
+    show_words(&shown, "what was submitted is awaited and written");
     let stop = stop.child_token();
     let until = Until::Idle(Patience { outage: patience, wait: patience });
     let enough = async {

@@ -2,9 +2,9 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::terminal;
 use crate::control::request::Refusal;
 use serde_json::json;
-use std::io::{self, Write};
 use std::path::Path;
 
 /// What came of them so far.
@@ -32,8 +32,7 @@ impl Each {
         let words = refusal.to_string();
         context.emit(&json!({"asked": asked.to_string_lossy(), "error": words}))?;
         if !context.common.json {
-            // Nobody is left to be told that stderr is closed.
-            let _ = writeln!(io::stderr().lock(), "scribed: {words}");
+            terminal::complain(&format!("scribed: {words}"));
         }
         Ok(())
     }

@@ -3,14 +3,17 @@
 use crate::cli::args::{Arguments, Color, Command, Common, LogFormat};
 use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
+use crate::cli::terminal::{self, LogStyle};
 use crate::cli::{
     add, bump, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, reload, retry,
     run, schema, serve, show, status, upgrade,
 };
 use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
+use crate::domain::escape;
 use clap::Parser;
-use std::io::{self, IsTerminal, Write};
+use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -45,7 +48,7 @@ impl Context {
     /// # Errors
     /// Of stdout.
     pub fn say(&self, line: &str) -> io::Result<()> {
-        if self.common.json { Ok(()) } else { writeln!(io::stdout().lock(), "{line}") }
+        if self.common.json { Ok(()) } else { terminal::say(line) }
     }
 
     /// An object on one line for machines, with `--json`.
@@ -53,13 +56,17 @@ impl Context {
     /// # Errors
     /// Of stdout.
     pub fn emit(&self, object: &serde_json::Value) -> io::Result<()> {
-        if self.common.json { writeln!(io::stdout().lock(), "{object}") } else { Ok(()) }
+        if self.common.json { terminal::emit(object, false) } else { Ok(()) }
     }
 }
 
 /// The whole program.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    std::panic::set_hook(Box::new(terminal::on_panic));
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return not_understood(&error),
+    };
     let progress = Progress::new(&arguments);
     start_log(&arguments, &progress);
     allow_files();
@@ -127,17 +134,33 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
 }
 
 fn tell(context: &Context, failure: &Failure) {
-    let text = match failure {
-        Failure::Config(problems) => problems.report(styled(&context.common)),
-        other => format!("scribed: {other}"),
-    };
-    // Nobody is left to be told that stderr is closed.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    match failure {
+        Failure::Config(problems) => terminal::report(&problems.report(styled(&context.common))),
+        Failure::Report(report) => terminal::report(&format!("scribed: {report}")),
+        other => terminal::complain(&format!("scribed: {other}")),
+    }
+}
+
+/// Help and the version, or what is wrong with the arguments. These are quoted: they are parsed once more without
+/// what would harm a terminal, so that what is quoted is that.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let typed = std::env::args_os().map(|argument| OsString::from(escape::line(&argument.to_string_lossy()).as_ref()));
+    let harmless = Arguments::try_parse_from(typed).err();
+    let shown = harmless.as_ref().unwrap_or(error);
+    let is_seen = if shown.use_stderr() { terminal::is_stderr_seen() } else { terminal::is_stdout_seen() };
+    let is_styled = is_seen && harmless.is_some() && std::env::var_os("NO_COLOR").is_none();
+    let text = if is_styled { shown.render().ansi().to_string() } else { shown.render().to_string() };
+    if shown.use_stderr() {
+        terminal::report(&text)
+    } else {
+        terminal::tell(&text)
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn styled(common: &Common) -> bool {
     match common.color {
-        Color::Auto => io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+        Color::Auto => terminal::is_stderr_seen() && std::env::var_os("NO_COLOR").is_none(),
         Color::Always => true,
         Color::Never => false,
     }
@@ -156,11 +179,20 @@ fn start_log(arguments: &Arguments, progress: &Progress) {
         (false, _) => LevelFilter::DEBUG,
     };
     let filter = tracing_subscriber::filter::Targets::new().with_target("scribed", level);
+    use tracing_subscriber::field::MakeExt;
+    use tracing_subscriber::fmt::format::debug_fn;
     use tracing_subscriber::layer::{Layer, SubscriberExt};
     use tracing_subscriber::util::SubscriberInitExt;
-    let lines = tracing_subscriber::fmt::layer().with_writer(progress.writer()).with_ansi(styled(common));
+    let style = match common.log_format {
+        LogFormat::Json => LogStyle::Json,
+        LogFormat::Pretty if styled(common) => LogStyle::Styled,
+        LogFormat::Pretty => LogStyle::Plain,
+    };
+    let lines = tracing_subscriber::fmt::layer().with_writer(progress.writer(style));
+    let lines = lines.with_ansi(style == LogStyle::Styled);
+    let fields = debug_fn(terminal::write_field).delimited(" ");
     let layer = match common.log_format {
-        LogFormat::Pretty => lines.with_target(false).boxed(),
+        LogFormat::Pretty => lines.with_target(false).fmt_fields(fields).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     tracing_subscriber::registry().with(layer.with_filter(filter)).init();

@@ -22,6 +22,9 @@ pub enum Failure {
     /// What was typed.
     #[error("{0}")]
     Usage(String),
+    /// The same, in more than one line: what others wrote in it is escaped already.
+    #[error("{0}")]
+    Report(String),
     /// What was asked for makes no sense as things stand.
     #[error("{0}")]
     Declined(String),
@@ -40,7 +43,7 @@ impl Failure {
     /// 2 usage or configuration · 3 the service · 4 the store · 1 everything else of the world.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Config(_) | Self::Usage(_) => 2,
+            Self::Config(_) | Self::Usage(_) | Self::Report(_) => 2,
             Self::Service(_) => SERVICE_OUT,
             Self::Store(_) => 4,
             Self::Io(_) | Self::Declined(_) => UNFINISHED,

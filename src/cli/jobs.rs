@@ -4,6 +4,7 @@ use crate::cli::args::Jobs;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::row::{CSV_HEADER, csv_row, row};
+use crate::cli::terminal::Table;
 use crate::cli::way::{Way, source, strange};
 use crate::control::request::{Answer, Request, Selection};
 use crate::domain::job::Job;
@@ -39,7 +40,7 @@ pub async fn run(context: &Context, args: &Jobs) -> Result<u8, Failure> {
 /// How the list is written.
 enum List<'a> {
     Lines(&'a Context),
-    Table(Box<csv::Writer<io::Stdout>>),
+    Table(Box<Table>),
 }
 
 impl<'a> List<'a> {
@@ -47,10 +48,7 @@ impl<'a> List<'a> {
         if !csv {
             return Ok(Self::Lines(context));
         }
-        // As RFC 4180 has it, the ends of lines included.
-        let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(io::stdout());
-        table.write_record(CSV_HEADER).map_err(io_error)?;
-        Ok(Self::Table(Box::new(table)))
+        Ok(Self::Table(Box::new(Table::new(CSV_HEADER)?)))
     }
 
     fn put(&mut self, job: &Job) -> io::Result<()> {
@@ -60,7 +58,7 @@ impl<'a> List<'a> {
                 let (stage, source, path) = (job.stage.kind().name(), &job.key.source, &job.key.path);
                 context.say(&format!("{:>6}  {stage:<10}  {source}/{path}  {}", job.id, reason(job)))
             }
-            Self::Table(table) => table.write_record(csv_row(job)).map_err(io_error),
+            Self::Table(table) => table.row(csv_row(job)),
         }
     }
 
@@ -69,13 +67,5 @@ impl<'a> List<'a> {
             Self::Lines(_) => Ok(()),
             Self::Table(table) => table.flush(),
         }
-    }
-}
-
-/// So that a reader who leaves early is still known as one.
-pub fn io_error(error: csv::Error) -> io::Error {
-    match error.into_kind() {
-        csv::ErrorKind::Io(error) => error,
-        other => io::Error::other(format!("{other:?}")),
     }
 }

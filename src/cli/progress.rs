@@ -2,8 +2,10 @@
 
 use crate::cli::args::{Arguments, Command};
 use crate::cli::entry::Context;
+use crate::cli::terminal::{self, LogStyle};
+use crate::domain::escape;
 use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -50,7 +52,7 @@ impl Progress {
     /// A bar for `once` on a terminal; lines elsewhere; nothing for short commands or `--quiet`.
     pub fn new(arguments: &Arguments) -> Self {
         let lasts = matches!(arguments.command, Command::Once(_));
-        let mode = match (lasts && !arguments.common.quiet, io::stderr().is_terminal()) {
+        let mode = match (lasts && !arguments.common.quiet, terminal::is_stderr_seen()) {
             (false, _) => Mode::Silent,
             (true, true) => Mode::Bar,
             (true, false) => Mode::Lines,
@@ -63,8 +65,8 @@ impl Progress {
     }
 
     /// A writer for log lines that does not tear the bar.
-    pub fn writer(&self) -> BarWriter {
-        BarWriter { bar: self.bar.clone() }
+    pub fn writer(&self, style: LogStyle) -> BarWriter {
+        BarWriter { bar: self.bar.clone(), style }
     }
 
     /// Shows how far it is, again and again, until `stop` comes.
@@ -96,13 +98,12 @@ impl Progress {
             Mode::Bar => {
                 self.bar.set_length(standing.ended + standing.open);
                 self.bar.set_position(standing.ended);
-                self.bar.set_message(message(standing, elapsed));
+                show_words(&self.bar, &message(standing, elapsed));
             }
             Mode::Lines if said.elapsed() >= PLAIN_EVERY => {
                 *said = Instant::now();
                 let total = standing.ended + standing.open;
-                let line = format!("{}/{total} files  {}", standing.ended, message(standing, elapsed));
-                let _ = writeln!(io::stderr().lock(), "{line}");
+                terminal::complain(&format!("{}/{total} files  {}", standing.ended, message(standing, elapsed)));
             }
             Mode::Lines | Mode::Silent => {}
         }
@@ -141,15 +142,18 @@ fn time_left(standing: &Standing, elapsed: Duration) -> Option<String> {
 #[derive(Clone)]
 pub struct BarWriter {
     bar: ProgressBar,
+    style: LogStyle,
 }
 
 impl Write for BarWriter {
+    /// A whole line of the log: so its formatter hands them over.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.bar.suspend(|| io::stderr().write(bytes))
+        self.bar.suspend(|| terminal::log(bytes, self.style)).map(|()| bytes.len())
     }
 
+    /// Stderr is not buffered.
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }
 
@@ -161,9 +165,14 @@ impl<'a> MakeWriter<'a> for BarWriter {
     }
 }
 
+/// Shows words beside a bar, which draws itself past `cli/terminal.rs`.
+pub fn show_words(bar: &ProgressBar, words: &str) {
+    bar.set_message(escape::line(words).into_owned());
+}
+
 /// For work without a known end; hidden where nobody looks.
 pub fn spinner(context: &Context) -> ProgressBar {
-    if context.common.quiet || !std::io::stderr().is_terminal() {
+    if context.common.quiet || !terminal::is_stderr_seen() {
         return ProgressBar::hidden();
     }
     let spinner = ProgressBar::new_spinner();
@@ -182,18 +191,18 @@ pub struct Ticker {
 impl Ticker {
     /// Nothing is shown yet.
     pub fn new(context: &Context) -> Self {
-        let is_plain = !context.common.quiet && !io::stderr().is_terminal();
+        let is_plain = !context.common.quiet && !terminal::is_stderr_seen();
         Self { spinner: spinner(context), said: is_plain.then(Instant::now) }
     }
 
     /// Shows how far it is, where it is time to.
     pub fn tick(&mut self, words: impl Fn() -> String) {
         if !self.spinner.is_hidden() {
-            self.spinner.set_message(words());
+            show_words(&self.spinner, &words());
         }
         if let Some(said) = self.said.filter(|said| said.elapsed() >= PLAIN_EVERY) {
             self.said = Some(said + said.elapsed());
-            let _ = writeln!(io::stderr().lock(), "{}", words());
+            terminal::complain(&words());
         }
     }
 

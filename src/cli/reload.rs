@@ -52,7 +52,12 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         (caller, _) => caller.ok_or_else(none)?,
     };
     let way = Way::Daemon(caller);
-    let Answer::Reloaded(words) = way.ask(Request::Reload).await? else { return Err(strange()) };
+    // What is wrong with the file, as its own report.
+    let told = |failure| match failure {
+        Failure::Usage(report) => Failure::Report(report),
+        other => other,
+    };
+    let Answer::Reloaded(words) = way.ask(Request::Reload).await.map_err(told)? else { return Err(strange()) };
     context.emit(&json!({ "reloaded": true, "words": words }))?;
     words.iter().try_for_each(|line| context.say(line))?;
     Ok(0)
@@ -127,7 +132,8 @@ fn say(done: &Result<Vec<String>, String>) {
     match done {
         Ok(words) => words.iter().for_each(|line| tracing::info!("{line}")),
         Err(reason) => {
-            tracing::error!(%reason, "the configuration is not taken up; everything goes on with the old one")
+            tracing::error!("the configuration is not taken up; everything goes on with the old one");
+            reason.lines().for_each(|line| tracing::error!("{line}"));
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use crate::cli::args::{Arguments, Completions, Man};
 use crate::cli::failure::Failure;
+use crate::cli::terminal;
 use crate::config::schema::schema;
 use clap::CommandFactory;
-use std::io::{self, Write};
 
 /// The JSON Schema of `jobs.toml`.
 ///
 /// # Errors
 /// Of stdout.
 pub fn of_config() -> Result<u8, Failure> {
-    writeln!(io::stdout().lock(), "{:#}", schema())?;
+    terminal::emit(&schema(), true)?;
     Ok(0)
 }
 
@@ -23,7 +23,7 @@ pub fn completions(args: &Completions) -> Result<u8, Failure> {
     // Into memory: a reader that leaves early is no bug.
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Arguments::command(), "scribed", &mut text);
-    io::stdout().lock().write_all(&text)?;
+    terminal::of_ourselves(&text)?;
     Ok(0)
 }
 
@@ -37,7 +37,11 @@ pub fn man(args: &Man) -> Result<u8, Failure> {
             std::fs::create_dir_all(folder)?;
             clap_mangen::generate_to(Arguments::command(), folder)?;
         }
-        None => clap_mangen::Man::new(Arguments::command()).render(&mut io::stdout().lock())?,
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Arguments::command()).render(&mut page)?;
+            terminal::of_ourselves(&page)?;
+        }
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 
 use crate::clock::{Clock, SystemClock};
 use crate::daemon::House;
+use crate::domain::escape;
 use crate::domain::stage::StageKind;
 use crate::store::contract::{Counts, StoreError};
 use sd_notify::NotifyState;
@@ -86,7 +87,7 @@ fn line(counts: &Counts, paused: bool, trouble: Option<String>) -> String {
     if paused {
         parts.push("paused".to_owned());
     }
-    parts.extend(trouble.map(|words| words.replace(char::is_control, " ")));
+    parts.extend(trouble.map(|words| escape::line(&words).into_owned()));
     parts.join("; ")
 }
 
@@ -102,6 +103,6 @@ mod tests {
         *counts.of_mut(StageKind::Cancelled) = 2;
         assert_eq!(line(&counts, false, None), "3 on their way, 7 done, 0 failed");
         let troubled = line(&counts, true, Some("it is\nout".to_owned()));
-        assert_eq!(troubled, "3 on their way, 7 done, 0 failed; paused; it is out");
+        assert_eq!(troubled, "3 on their way, 7 done, 0 failed; paused; it is\\nout");
     }
 }

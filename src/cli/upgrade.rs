@@ -3,9 +3,10 @@
 use crate::cli::args::Upgrade;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::terminal;
 use crate::wire::upgrade::{self, Upgraded};
 use serde_json::{Value, json};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Prints what becomes of each file; names on stderr what the second version has no place for.
@@ -22,9 +23,9 @@ pub fn run(context: &Context, args: &Upgrade) -> Result<u8, Failure> {
             context.emit(&json!({ "file": name, "upgraded": value, "removed": removed }))?;
             continue;
         }
-        writeln!(io::stdout().lock(), "{value:#}")?;
+        terminal::emit(&value, true)?;
         for field in removed {
-            writeln!(io::stderr().lock(), "{name}: `{field}` is left out: the second version has no place for it")?;
+            terminal::complain(&format!("{name}: `{field}` is left out: the second version has no place for it"));
         }
     }
     Ok(0)

@@ -17,6 +17,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::hint;
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::tls::trust::{self, Authorities};
+use crate::wire::address::{PlainHttp, is_plain_to_others};
 use crate::wire::page::ListQuery;
 use crate::wire::{record, upload};
 use bytes::Bytes;
@@ -25,7 +26,6 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderNam
 use reqwest::multipart::{Form, Part};
 use reqwest::{Body, Method, RequestBuilder, Response, Url};
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -149,6 +149,8 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// How long is waited.
     pub timeouts: Timeouts,
+    /// Whether the key may be sent over plain http to another machine.
+    pub plain_http: PlainHttp,
 }
 
 /// Why there can be no client: the configuration or the machine must be mended.
@@ -245,16 +247,16 @@ impl HttpClient {
     /// # Errors
     /// [`ClientError`]: what must be mended first.
     pub fn new(options: Options) -> Result<Self, ClientError> {
-        let Options { identity, base, key, key_header, authorities, requests_per_second: rate, clock, timeouts } =
-            options;
+        let Options { identity, base, key, key_header, authorities, .. } = options;
+        let Options { requests_per_second: rate, clock, timeouts, plain_http, .. } = options;
         let service = identity.service.to_string();
-        check(&base).map_err(|why| ClientError::Address { service: service.clone(), why })?;
+        check(&base, plain_http).map_err(|why| ClientError::Address { service: service.clone(), why })?;
         let pace = Pace::new(rate).ok_or_else(|| ClientError::Rate { service: service.clone(), rate })?;
         let key_value = key_value(&key).ok_or_else(|| ClientError::Key { service: service.clone() })?;
         let name = HeaderName::from_bytes(key_header.as_bytes());
         let key_header =
             name.map_err(|_| ClientError::KeyHeader { service: service.clone(), header: key_header.clone() })?;
-        let (usual, creates) = build(&base, &authorities, &timeouts, &service)?;
+        let (usual, creates) = build(&base, &authorities, &timeouts, plain_http, &service)?;
         Ok(Self {
             base: base.as_str().trim_end_matches('/').to_owned(),
             url: base,
@@ -286,7 +288,7 @@ impl HttpClient {
 }
 
 /// What an address must be so that paths can be put behind it.
-fn check(base: &Url) -> Result<(), &'static str> {
+fn check(base: &Url, plain_http: PlainHttp) -> Result<(), &'static str> {
     if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none_or(str::is_empty) {
         return Err("it must begin with http:// or https:// and name a host");
     }
@@ -295,6 +297,9 @@ fn check(base: &Url) -> Result<(), &'static str> {
     }
     if base.query().is_some() || base.fragment().is_some() {
         return Err("it must not hold a question mark or a number sign: paths are put behind it");
+    }
+    if plain_http == PlainHttp::Refused && is_plain_to_others(base.scheme(), base.host_str().unwrap_or_default()) {
+        return Err("it is plain http to another machine, and whoever is on the way would read the key; use https");
     }
     Ok(())
 }
@@ -310,11 +315,12 @@ fn build(
     base: &Url,
     authorities: &Authorities,
     timeouts: &Timeouts,
+    plain_http: PlainHttp,
     service: &str,
 ) -> Result<(reqwest::Client, reqwest::Client), ClientError> {
     let make = |adjust: &dyn Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder| {
-        let usual = adjust(builder(base, timeouts.connect)).build()?;
-        let creates = adjust(builder(base, timeouts.create_connect));
+        let usual = adjust(builder(base, timeouts.connect, plain_http)).build()?;
+        let creates = adjust(builder(base, timeouts.create_connect, plain_http));
         Ok((usual, creates.retry(reqwest::retry::never()).pool_max_idle_per_host(0).build()?))
     };
     match make(&|builder| authorities.beside(builder)) {
@@ -327,21 +333,15 @@ fn build(
     .map_err(|error| no_client(error, service))
 }
 
-fn builder(base: &Url, connect: Duration) -> reqwest::ClientBuilder {
+fn builder(base: &Url, connect: Duration, plain_http: PlainHttp) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("scribed/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(connect)
         .http1_only();
-    if is_loopback(base) { builder.no_proxy() } else { builder }
-}
-
-/// Whether the address is this machine, which no proxy can reach.
-fn is_loopback(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    let named = host == "localhost" || host.ends_with(".localhost");
-    address.map_or(named, |ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
+    let may_use_proxy = plain_http.may_use_proxy(base.scheme(), host) && !host.ends_with(".localhost");
+    if may_use_proxy { builder } else { builder.no_proxy() }
 }
 
 fn no_client(error: reqwest::Error, service: &str) -> ClientError {
@@ -874,24 +874,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_this_machine() {
-        let here =
-            ["http://127.0.0.1:1", "http://127.9.9.9", "http://[::1]:1", "http://localhost", "http://a.localhost/x"];
-        let away = ["http://10.0.0.1", "http://localhost.example.org", "http://127.0.0.1.example.org", "https://[::2]"];
-        for (addresses, expected) in [(&here[..], true), (&away[..], false)] {
-            for address in addresses {
-                assert_eq!(is_loopback(&Url::parse(address).unwrap()), expected, "{address}");
-            }
-        }
-    }
-
-    #[test]
     fn addresses_that_cannot_be_used_are_refused() {
         for bad in ["ftp://h", "http://user@h", "http://:pass@h", "http://h/?a=b", "http://h/#x", "file:///h"] {
-            assert!(check(&Url::parse(bad).unwrap()).is_err(), "{bad}");
+            assert!(check(&Url::parse(bad).unwrap(), PlainHttp::Direct).is_err(), "{bad}");
         }
         for good in ["http://h", "https://h:1/", "https://h/stt/"] {
-            assert!(check(&Url::parse(good).unwrap()).is_ok(), "{good}");
+            assert!(check(&Url::parse(good).unwrap(), PlainHttp::Direct).is_ok(), "{good}");
+        }
+        assert!(check(&Url::parse("http://h").unwrap(), PlainHttp::Refused).is_err());
+        for good in ["https://h", "http://127.0.0.1:1"] {
+            assert!(check(&Url::parse(good).unwrap(), PlainHttp::Refused).is_ok(), "{good}");
         }
     }
 

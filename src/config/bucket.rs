@@ -4,13 +4,12 @@ use super::meant::{Bucket, BucketAccess, Reach, Service, Source};
 use super::problem::Problem;
 use super::reading::Reader;
 use super::secret::Secret;
-use super::values::{base_url, boolean, or};
+use super::values::{base_url, boolean, or, plain_http};
 use super::written::{Refusal, Section, Spot, refusal, text};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::names::ServiceName;
 use reqwest::Url;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use toml::de::DeValue;
 
@@ -34,18 +33,14 @@ impl Reader<'_> {
         };
         let (name, prefix) = written.value;
         let endpoint = settings.get("endpoint", endpoint);
-        let allow_http = or(settings.get("allow_http", boolean), false);
-        if let Some(spot) = endpoint.as_ref().filter(|spot| !allow_http && goes_open(&spot.value)) {
-            let why = "is plain http to another machine: whoever listens sees the recordings";
-            let mend = "use https, or say allow_http = true beside it";
-            settings.refuse("endpoint", spot.span.clone(), refusal(why, mend));
-        }
+        let plain_http = plain_http(&settings, "endpoint", endpoint.as_ref());
         let path_style = settings.get("path_style", boolean).map(|spot| spot.value);
         let bucket = Bucket {
             path_style: path_style.unwrap_or(endpoint.is_some()),
             endpoint: endpoint.map(|spot| spot.value),
             region: or(settings.get("region", text), REGION.to_owned()),
             reach: or(section.get("reach", reach), Reach::Stream),
+            plain_http,
             access: self.access(&settings, section, written.span.clone()),
             name,
             prefix,
@@ -145,11 +140,4 @@ pub(super) fn reached(sources: &mut [Source], services: &BTreeMap<ServiceName, S
 
 fn endpoint(value: &DeValue<'_>) -> Result<Url, Refusal> {
     base_url(value, "https://s3.example.org", "put the key into `key_id` and `secret`")
-}
-
-/// Plain http that leaves this machine.
-fn goes_open(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_here = host.parse::<IpAddr>().map_or(host == "localhost", |ip| ip.to_canonical().is_loopback());
-    url.scheme() == "http" && !is_here
 }

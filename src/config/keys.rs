@@ -56,6 +56,8 @@ const SERVICE: &[Key] = &[
     value("url"),
     value("key"),
     value("key_header"),
+    value("allow_http"),
+    value("allow_http_proxy"),
     table("limits", &[value("uploads"), value("running"), value("requests_per_second"), not_yet("bandwidth")]),
     table("poll", &[value("min"), value("max"), value("give_up")]),
     value("lag"),
@@ -130,6 +132,7 @@ const S3: &[Key] = &[
     value("anonymous"),
     value("path_style"),
     value("allow_http"),
+    value("allow_http_proxy"),
 ];
 
 const fn value(name: &'static str) -> Key {

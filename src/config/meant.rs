@@ -19,6 +19,7 @@ use crate::domain::window::Windows;
 use crate::domain::zone::Zone;
 use crate::tls::pair::PairFiles;
 use crate::tls::trust::Authorities;
+use crate::wire::address::PlainHttp;
 use crate::wire::enrichment::Shapes;
 use crate::wire::params::CallbackMethod;
 use globset::{GlobMatcher, GlobSet};
@@ -110,6 +111,8 @@ pub struct Hosted {
     pub key_header: HeaderName,
     /// Whose certificates are trusted beside those that the machine trusts.
     pub authorities: Authorities,
+    /// Never [`PlainHttp::Refused`] where `url` is plain http to another machine.
+    pub plain_http: PlainHttp,
     /// How it is treated.
     pub terms: Terms,
 }
@@ -382,6 +385,8 @@ pub struct Bucket {
     pub region: String,
     /// Whether the bucket's name stands in the path, not in the host's name.
     pub path_style: bool,
+    /// Never [`PlainHttp::Refused`] where `endpoint` is plain http to another machine.
+    pub plain_http: PlainHttp,
     /// As whom.
     pub access: BucketAccess,
     /// How the service gets at its objects.

@@ -1,6 +1,7 @@
 //! What is wrong with a configuration file: everything at once, each with line, caret and mend.
 
 use super::blind::blind;
+use crate::domain::escape;
 pub use crate::domain::nearest::nearest;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
@@ -65,7 +66,11 @@ impl Problems {
     /// The problems of a file with this text.
     pub fn new(file: &Path, text: &str, mut list: Vec<Problem>) -> Self {
         list.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
-        Self { file: file.display().to_string(), blind_text: blind(text), list }
+        // The end of a line, however it is written.
+        let blind_text = blind(text).replace("\r\n", " \n");
+        let list = list.into_iter().map(|problem| shown(problem, &blind_text)).collect();
+        let file = escape::line(&file.display().to_string()).into_owned();
+        Self { file, blind_text: escape::lines(&blind_text).into_owned(), list }
     }
 
     /// Each of them.
@@ -113,6 +118,26 @@ impl fmt::Debug for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+/// A problem whose words cannot move a terminal, and whose places are those of the escaped text.
+fn shown(problem: Problem, text: &str) -> Problem {
+    let line = |words: String| escape::line(&words).into_owned();
+    let place = |span: Range<usize>| moved(text, span.start)..moved(text, span.end);
+    Problem {
+        span: problem.span.map(place),
+        what: line(problem.what),
+        label: line(problem.label),
+        also: problem.also.map(|(span, label)| (place(span), line(label))),
+        mend: line(problem.mend),
+    }
+}
+
+/// Where a place of the text is when all before it is escaped.
+fn moved(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    let start = text.floor_char_boundary(at);
+    escape::lines(&text[..start]).len() + (at - start)
+}
 
 /// The part of a span that lies in its first line, on character borders: a table's span goes over
 /// many lines, and one is enough to find it.

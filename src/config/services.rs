@@ -3,7 +3,7 @@
 use super::meant::{Hosted, Limits, Poll, Service, Source, Terms, Upload};
 use super::problem::Problem;
 use super::reading::Reader;
-use super::values::{base_url, header, or, ordered};
+use super::values::{base_url, header, or, ordered, plain_http};
 use super::written::{Refusal, Section, Spot, duration, refusal, some_time, text, whole, wrong_type};
 use crate::domain::names::ServiceName;
 use reqwest::Url;
@@ -38,6 +38,7 @@ impl Reader<'_> {
         let url = section.get("url", service_url);
         let key = section.get("key", |value| self.secret(value));
         let key_header = section.get("key_header", header);
+        let plain_http = plain_http(section, "url", url.as_ref());
         if !section.table().is_some_and(|table| table.contains_key("url")) {
             needs_url(section, "key", key.map(|key| key.span));
             needs_url(section, "key_header", key_header.map(|header| header.span));
@@ -53,7 +54,7 @@ impl Reader<'_> {
         match (url, key) {
             (Some(url), Some(key)) => {
                 let key_header = or(key_header, HeaderName::from_static("x-service-key"));
-                Service::Hosted(Hosted { url: url.value, key: key.value, key_header, authorities, terms })
+                Service::Hosted(Hosted { url: url.value, key: key.value, key_header, authorities, plain_http, terms })
             }
             // Told above: this value is not used.
             _ => Service::Embedded(terms),

@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::reading::Reader;
 use super::values::{address, boolean, header, or, userless, values, web_url};
 use super::written::{Refusal, Section, refusal, size, some_time, text, whole};
+use crate::wire::address::is_this_machine;
 use crate::wire::enrichment::Shapes;
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -63,9 +64,7 @@ impl Reader<'_> {
 /// The embedded service tells its webhook of every transcription, with the text: also of what must stay here.
 pub(super) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &Serve) {
     let (Some(kept), Some(webhook)) = (sources.iter().find(|source| source.local_only), &serve.webhook) else { return };
-    let host = webhook.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_here = host.parse::<std::net::IpAddr>().map_or(host == "localhost", |ip| ip.to_canonical().is_loopback());
-    if !is_here {
+    if !is_this_machine(webhook.url.host_str().unwrap_or_default()) {
         let section = file.section("serve").section("webhook");
         let why = format!("would hear of the transcriptions of the source {}, which is `local_only`", kept.name);
         section.refuse("url", section.span.clone(), refusal(why, "use an address of this machine, or take it out"));

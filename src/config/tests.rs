@@ -208,9 +208,44 @@ fn one_account_has_one_name() {
 }
 
 #[test]
+fn plain_http_to_another_machine_has_to_be_allowed() {
+    let far = |url: &str, more: &str| format!("[services.far]\nurl = \"{url}\"\nkey = \"env:SCRIBED_KEY\"\n{more}\n");
+    let text = far("http://10.0.0.1", "")
+        + "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_K\"\nallow_http_proxy = true\n";
+    insta::assert_snapshot!(with_source(&text), @r#"
+    error: `services.far.url` is plain http to another machine: whoever is on the way reads the key and the recordings
+     --> jobs.toml:4:7
+      |
+    4 | url = "http://10.0.0.1"
+      |       ^^^^^^^^^^^^^^^^^
+      |
+      = help: use https; or, in a network that you trust, add beside it: allow_http = true
+
+    error: `service.allow_http_proxy` is for plain http, which is not allowed
+      --> jobs.toml:10:20
+       |
+    10 | allow_http_proxy = true
+       |                    ^^^^
+       |
+       = help: add allow_http = true beside it, or take it out: https may use a proxy without it
+    "#);
+    for (url, more) in [
+        ("http://127.0.0.1:8472", ""),
+        ("http://localhost", ""),
+        ("http://[::1]:1/stt", ""),
+        ("http://10.0.0.1", "allow_http = true"),
+        ("http://stt.site", "allow_http = true\nallow_http_proxy = true"),
+        ("https://stt.site", ""),
+    ] {
+        let read = read(&format!("{}[[source]]\nfolder = \"a\"\nservice = \"far\"\n", far(url, more)));
+        assert!(read.is_ok(), "{url} {more} {:?}", read.err());
+    }
+}
+
+#[test]
 fn what_stays_here_cannot_be_given_to_a_service_elsewhere() {
     let text = format!(
-        "{TWO_SERVICES}[services.\"a/b\"]\n[services.default]\n[services.far]\nurl = \"http://10.0.0.1\"\n\
+        "{TWO_SERVICES}[services.\"a/b\"]\n[services.default]\n[services.far]\nurl = \"https://10.0.0.1\"\n\
          [serve]\nwebhook = {{ url = \"https://hook.example.org\", secret = \"env:SCRIBED_S\" }}\n\
          [[source]]\nfolder = \"a\"\nlocal_only = true\n[[source]]\nfolder = \"b\"\nservice = \"sight\"\n"
     );

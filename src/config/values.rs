@@ -1,6 +1,7 @@
 //! Values of more than one table: addresses, lengths of time in order, yes and no.
 
 use super::written::{Refusal, Section, Spot, refusal, some_time, text, wrong_type};
+use crate::wire::address::{PlainHttp, is_plain_to_others};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::net::SocketAddr;
@@ -67,4 +68,30 @@ pub(super) fn userless(url: Url, secret: &str) -> Result<Url, Refusal> {
         return Err(refusal("must not hold a user or a password", secret));
     }
     Ok(url)
+}
+
+/// `allow_http` and `allow_http_proxy`, beside the address under `key`.
+pub(super) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url>>) -> PlainHttp {
+    let is_allowed = or(section.get("allow_http", boolean), false);
+    let by_proxy = section.get("allow_http_proxy", boolean).filter(|spot| spot.value);
+    if let Some(spot) = url.filter(|spot| !is_allowed && is_plain(&spot.value)) {
+        let why = "is plain http to another machine: whoever is on the way reads the key and the recordings";
+        let fix = "use https; or, in a network that you trust, add beside it: allow_http = true";
+        section.refuse(key, spot.span.clone(), refusal(why, fix));
+    }
+    match (is_allowed, by_proxy) {
+        (true, Some(_)) => PlainHttp::Proxied,
+        (true, None) => PlainHttp::Direct,
+        (false, by_proxy) => {
+            if let Some(spot) = by_proxy {
+                let fix = "add allow_http = true beside it, or take it out: https may use a proxy without it";
+                section.refuse("allow_http_proxy", spot.span, refusal("is for plain http, which is not allowed", fix));
+            }
+            PlainHttp::Refused
+        }
+    }
+}
+
+fn is_plain(url: &Url) -> bool {
+    is_plain_to_others(url.scheme(), url.host_str().unwrap_or_default())
 }

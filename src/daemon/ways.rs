@@ -18,6 +18,7 @@ use crate::server::request_body::BodyLimits;
 use crate::server::service::{self, Running};
 use crate::server::sign;
 use crate::tls::trust::Authorities;
+use crate::wire::address::PlainHttp;
 use reqwest::Url;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -72,12 +73,8 @@ pub(super) async fn ways(
 
 fn is_same(old: &Hosted, new: &Hosted) -> bool {
     let way = |hosted: &Hosted| {
-        (
-            hosted.url.clone(),
-            hosted.key_header.clone(),
-            hosted.authorities.clone(),
-            hosted.terms.limits.requests_per_second,
-        )
+        let way = (hosted.url.clone(), hosted.key_header.clone(), hosted.authorities.clone());
+        (way, hosted.plain_http, hosted.terms.limits.requests_per_second)
     };
     way(old) == way(new) && old.key.expose() == new.key.expose()
 }
@@ -111,6 +108,7 @@ fn hosted_client(name: &ServiceName, hosted: &Hosted, clock: &Arc<dyn Clock>) ->
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::clone(clock),
         timeouts: timeouts(),
+        plain_http: hosted.plain_http,
     })
 }
 
@@ -151,6 +149,7 @@ fn own_client(
         requests_per_second: f64::INFINITY,
         clock: Arc::clone(clock),
         timeouts: timeouts(),
+        plain_http: PlainHttp::Refused,
     })
 }
 

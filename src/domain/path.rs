@@ -1,5 +1,6 @@
 //! A path below a source's root, byte for byte as the file system has it.
 
+use crate::domain::escape;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
@@ -22,12 +23,7 @@ impl RelPath {
     /// For people: what is not UTF-8 becomes U+FFFD, control characters are escaped so that a name
     /// cannot forge a line or move a terminal's cursor.
     pub fn shown(&self) -> String {
-        let text = String::from_utf8_lossy(&self.0);
-        let mut shown = String::with_capacity(text.len());
-        for c in text.chars() {
-            if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
-        }
-        shown
+        escape::line(&self.lossy()).into_owned()
     }
 
     /// For templates: what is not UTF-8 becomes U+FFFD.

@@ -2,8 +2,8 @@
 //! nothing of an answer, and let end.
 
 use crate::server::connections::{Connections, Most};
-use crate::server::write_timeout::WriteTimeout;
 use crate::server::tls::{Tls, secured};
+use crate::server::write_timeout::WriteTimeout;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;

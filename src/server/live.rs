@@ -266,12 +266,7 @@ impl LiveRecords {
 
 impl State {
     /// The bytes of it, by whose they are; those of a damaged line are nobody's.
-    fn add(
-        &mut self,
-        file: u32,
-        lines: impl BufRead,
-        whose: &impl Fn(Hash) -> Hash,
-    ) -> io::Result<HashMap<Hash, u64>> {
+    fn add(&mut self, file: u32, lines: impl BufRead, whose: &impl Fn(Hash) -> Hash) -> io::Result<HashMap<Hash, u64>> {
         let (mut offset, mut bytes) = (0, HashMap::new());
         for line in lines.split(b'\n') {
             let line = line?;

@@ -4,6 +4,7 @@
 //! for; then the page shows that key's newest records. Without any key there are only figures that tell
 //! nothing of a record, and only for who asks on this machine itself. `/?key` always asks for the key.
 
+use crate::domain::escape;
 use crate::domain::names::Hash;
 use crate::server::auth::Door;
 use crate::server::refusal::Refusal;
@@ -17,7 +18,7 @@ use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, UndefinedBehavior};
+use minijinja::{AutoEscape, Environment, UndefinedBehavior, escape_formatter};
 use sha2::{Digest as _, Sha256};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -100,6 +101,11 @@ fn heads() -> [(HeaderName, HeaderValue); 6] {
 fn render(view: &View) -> Result<String, Refusal> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    // What was uploaded may be named as if it were another one.
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        Some(text) if !value.is_safe() => escape_formatter(out, state, &escape::lines(text).into_owned().into()),
+        _ => escape_formatter(out, state, value),
+    });
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_global("style", minijinja::Value::from_safe_string(STYLE.to_owned()));
     environment.render_str(TEMPLATE, Serde(view)).map_err(|error| {

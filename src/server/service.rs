@@ -295,6 +295,7 @@ impl Running {
                 }
             };
             service.door.replace(&keys, &assigned.owners);
+            desk.shelf.share_among(clients(&keys));
             for (key, owner) in keys.iter().zip(&assigned.owners) {
                 let has_records = || !desk.list(&key.owner(), &ListQuery::default(), 1).is_empty();
                 if key.owner() != *owner && assigned.joined.contains(&key.owner()) && has_records() {

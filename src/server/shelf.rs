@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
@@ -75,7 +75,7 @@ pub const UNUSED: Duration = Duration::from_secs(24 * 3600);
 pub struct Shelf {
     folder: PathBuf,
     limits: Limits,
-    sharing: OnceLock<Sharing>,
+    sharing: Mutex<Sharing>,
     looks: Mutex<HashMap<Hash, Arc<Semaphore>>>,
     state: Mutex<State>,
 }
@@ -173,17 +173,21 @@ impl Shelf {
             }
         }
         remove_strangers(&folder, &state.uploads)?;
-        Ok(Self { folder, limits, sharing: OnceLock::new(), looks: Mutex::default(), state: Mutex::new(state) })
+        Ok(Self { folder, limits, sharing: Mutex::default(), looks: Mutex::default(), state: Mutex::new(state) })
     }
 
-    /// Says once who shares it, and what is taken; until then one key does.
+    /// Says who shares it from now on, and what is taken; until then one key does.
     pub fn share(&self, sharing: Sharing) {
-        // Said twice, the first holds.
-        let _ = self.sharing.set(sharing);
+        *self.sharing.lock().unwrap_or_else(PoisonError::into_inner) = sharing;
+    }
+
+    /// Says how many keys share it from now on.
+    pub fn share_among(&self, keys: usize) {
+        self.share(Sharing { keys, ..self.sharing() });
     }
 
     fn sharing(&self) -> Sharing {
-        self.sharing.get().copied().unwrap_or_default()
+        *self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The longest recording that is taken.

@@ -9,7 +9,6 @@ use object_store::client::{
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use std::error::Error;
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
 /// For a connection, TLS and name look-up included.
@@ -44,7 +43,7 @@ pub fn client(bucket: &Bucket, patience: Patience) -> Result<AmazonS3, String> {
         .with_region(&bucket.region)
         .with_allow_http(plain)
         .with_virtual_hosted_style_request(!bucket.path_style)
-        .with_http_connector(Connector { loopback: bucket.endpoint.as_ref().is_some_and(is_loopback), plain })
+        .with_http_connector(Connector { may_use_proxy: may_use_proxy(bucket), plain })
         .with_retry(retry(patience));
     let builder = match endpoint(bucket) {
         Some(endpoint) => builder.with_endpoint(endpoint),
@@ -85,15 +84,16 @@ fn retry(patience: Patience) -> RetryConfig {
     }
 }
 
-fn is_loopback(url: &reqwest::Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host.parse::<IpAddr>().map_or(host == "localhost", |ip| ip.to_canonical().is_loopback())
+/// Without an endpoint it is AWS, over https.
+fn may_use_proxy(bucket: &Bucket) -> bool {
+    let may = |url: &reqwest::Url| bucket.plain_http.may_use_proxy(url.scheme(), url.host_str().unwrap_or_default());
+    bucket.endpoint.as_ref().is_none_or(may)
 }
 
 /// Connections as the service's client has them: no redirects, HTTP/1.1, no proxy on this machine.
 #[derive(Debug)]
 struct Connector {
-    loopback: bool,
+    may_use_proxy: bool,
     plain: bool,
 }
 
@@ -105,7 +105,7 @@ impl Connector {
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE)
             .http1_only();
-        if self.loopback { builder.no_proxy() } else { builder }
+        if self.may_use_proxy { builder } else { builder.no_proxy() }
     }
 }
 
@@ -145,7 +145,8 @@ pub fn words(error: &object_store::Error) -> String {
     let text = error.to_string();
     let code = between(&text, "<Code>", "</Code>").filter(|code| !code.is_empty());
     let message = between(&text, "<Message>", "</Message>").filter(|message| !message.is_empty());
-    let plain = |text: &str| text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect::<String>();
+    let plain =
+        |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(300).collect::<String>();
     match (code, message) {
         (Some(code), Some(message)) => format!("{} ({})", plain(message).trim_end_matches('.'), plain(code)),
         (Some(code), None) => plain(code),

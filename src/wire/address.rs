@@ -1,7 +1,39 @@
 //! Web addresses in their plainest form, which need no parser: parsing one costs as much as all else that is
-//! checked of a create, and nearly all that come are so.
+//! checked of a create, and nearly all that come are so. And who can read what is sent to an address.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
+
+/// Whether a setting allows plain http to another machine, where whoever is on the way reads the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlainHttp {
+    /// No: only to this machine.
+    Refused,
+    /// To the machine itself, and past the proxy that the environment may name.
+    Direct,
+    /// Also through that proxy, which reads the key too.
+    Proxied,
+}
+
+impl PlainHttp {
+    /// Whether requests to this address may go through the proxy that the environment names: over https it
+    /// only passes encrypted bytes on, and this machine is reached without one.
+    pub fn may_use_proxy(self, scheme: &str, host: &str) -> bool {
+        !is_this_machine(host) && (scheme != "http" || self == Self::Proxied)
+    }
+}
+
+/// Plain http to another machine: whoever is on the way reads all of it.
+pub fn is_plain_to_others(scheme: &str, host: &str) -> bool {
+    scheme == "http" && !is_this_machine(host)
+}
+
+/// Whether this host is the machine itself: `localhost` or a loopback address. Names below `localhost` are not:
+/// some systems ask name servers for them.
+pub fn is_this_machine(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    let is_named = host.eq_ignore_ascii_case("localhost");
+    address.map_or(is_named, |ip| ip.to_canonical().is_loopback() || ip.is_unspecified())
+}
 
 /// The path of an `http` or `https` address that all parsers read alike, and leave as it is; `None` for all
 /// others, right or wrong.
@@ -32,6 +64,21 @@ mod tests {
     use axum::http::uri::Authority;
     use proptest::prelude::*;
     use reqwest::Url;
+
+    #[test]
+    fn what_is_this_machine() {
+        for host in ["127.0.0.1", "127.9.9.9", "[::1]", "localhost", "LocalHost", "[::ffff:127.0.0.1]", "0.0.0.0"] {
+            assert!(is_this_machine(host), "{host}");
+            assert!(!is_plain_to_others("http", host), "{host}");
+            assert!(!PlainHttp::Proxied.may_use_proxy("https", host), "{host}");
+        }
+        for host in ["10.0.0.1", "192.168.0.1", "a.localhost", "localhost.example.org", "[::2]", "169.254.169.254"] {
+            assert!(is_plain_to_others("http", host) && !is_plain_to_others("https", host), "{host}");
+            assert!(PlainHttp::Refused.may_use_proxy("https", host), "{host}");
+            assert!(!PlainHttp::Direct.may_use_proxy("http", host), "{host}");
+            assert!(PlainHttp::Proxied.may_use_proxy("http", host), "{host}");
+        }
+    }
 
     #[test]
     fn what_is_plain() {

@@ -13,6 +13,7 @@ use scribed::domain::job::JobTag;
 use scribed::domain::names::{Hash, ServiceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::stage::Audio;
 use scribed::domain::token::{RESERVED_KEY, Token};
+use scribed::wire::address::PlainHttp;
 use scribed::wire::iso;
 use scribed::wire::page::ListQuery;
 use serde_json::{Map, Value, json as value};
@@ -71,6 +72,7 @@ fn options(url: &str) -> Options {
         requests_per_second: f64::INFINITY,
         clock: Arc::new(SystemClock),
         timeouts: timeouts(),
+        plain_http: PlainHttp::Proxied,
     }
 }
 

@@ -168,6 +168,16 @@ fn one_file_asks_the_time_one_knows_the_engine_and_one_repeats() {
     assert_eq!(naming(&["backoff::"]), ["client/again"], "only client/again.rs repeats");
 }
 
+/// All that is printed passes one file, which escapes it. (Log lines and the bar of progress lead there too.)
+#[test]
+fn one_file_writes_to_the_terminal() {
+    let words = ["io::stdout", "io::stderr", "std::io::stdout", "std::io::stderr", "stdout()", "stderr()"];
+    let macros = ["println!", "eprintln!", "print!", "eprint!", "dbg!"];
+    assert_eq!(naming(&[&words[..], &macros].concat()), ["cli/terminal"], "only cli/terminal.rs prints");
+    assert_eq!(naming(&["set_message", "set_prefix"]), ["cli/progress"], "only there bars get words");
+    assert_eq!(naming(&["fmt::layer()", "tracing_subscriber::fmt::layer()"]), ["cli/entry"], "there is one log");
+}
+
 #[test]
 fn the_server_sees_nothing_of_the_queue() {
     let queue = ["store", "pipeline", "config", "source", "client", "cli", "daemon"];

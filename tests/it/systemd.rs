@@ -10,27 +10,67 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-#[test]
-fn the_unit_is_accepted_without_a_word() {
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/scribed.service");
-    let text = std::fs::read_to_string(unit).unwrap();
-    // The program need not be installed where this is tested.
-    let here = text.replace("/usr/local/bin/scribed", env!("CARGO_BIN_EXE_scribed"));
-    assert_ne!(here, text);
+const UNITS: [&str; 2] = ["scribed.service", "scribed-serve.service"];
+
+fn unit(name: &str) -> String {
+    std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
+}
+
+/// What systemd says of a unit, without installing it.
+fn analyzed(name: &str, text: &str, arguments: &[&str]) -> std::process::Output {
     let dir = tempfile::tempdir().unwrap();
-    let copy = dir.path().join("scribed.service");
-    std::fs::write(&copy, here).unwrap();
-    let verified = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&copy).output();
-    let verified = verified.expect("systemd-analyze runs: install the package `systemd`");
-    let said = String::from_utf8_lossy(&verified.stderr);
-    // A setting that it does not know it only mentions.
-    assert!(verified.status.success() && said.is_empty(), "{:?} {said}", verified.status);
+    let copy = dir.path().join(name);
+    std::fs::write(&copy, text).unwrap();
+    let said = Command::new("systemd-analyze").args(arguments).arg(&copy).output();
+    said.expect("systemd-analyze runs: install the package `systemd`")
+}
+
+#[test]
+fn the_units_are_accepted_without_a_word() {
+    for name in UNITS {
+        let text = unit(name);
+        // The program need not be installed where this is tested.
+        let here = text.replace("/usr/local/bin/scribed", env!("CARGO_BIN_EXE_scribed"));
+        assert_ne!(here, text);
+        let verified = analyzed(name, &here, &["verify", "--man=no"]);
+        let said = String::from_utf8_lossy(&verified.stderr);
+        // A setting that it does not know it only mentions.
+        assert!(verified.status.success() && said.is_empty(), "{name}: {:?} {said}", verified.status);
+    }
+}
+
+#[test]
+fn the_units_shut_out_homes_strangers_and_metadata_and_do_not_start_for_ever() {
+    for name in UNITS {
+        let text = unit(name);
+        let has = |line: &str| assert!(text.lines().any(|found| found == line), "{name} has no {line}");
+        ["ProtectHome=yes", "IPAddressDeny=link-local", "ProtectSystem=strict", "NoNewPrivileges=yes"]
+            .into_iter()
+            .for_each(has);
+        ["StartLimitIntervalSec=1h", "StartLimitBurst=20", "RestartSec=10s"].into_iter().for_each(has);
+        assert!(text.contains("\nUMask=0027\n") || text.contains("\nUMask=0077\n"), "{name}");
+        // In tenths, of 100 for a service without any protection.
+        let judged = analyzed(name, &text, &["security", "--offline=true", "--threshold=15", "--no-pager"]);
+        let words = String::from_utf8_lossy(&judged.stdout).into_owned();
+        assert!(judged.status.success(), "{name}: {words}");
+        // ffmpeg is given a lower priority; the others of its kind stay shut.
+        assert!(
+            has_line_after(&text, "SystemCallFilter=~@privileged @resources", "SystemCallFilter=setpriority"),
+            "{name}"
+        );
+    }
+    let serve = unit("scribed-serve.service");
+    assert!(!serve.contains("ReadWritePaths") && serve.contains("InaccessiblePaths=-/srv -/mnt -/media"), "{serve}");
+    assert!(serve.contains("LoadCredential=serve-key:") && serve.contains("DynamicUser=yes"), "{serve}");
+}
+
+fn has_line_after(text: &str, first: &str, second: &str) -> bool {
+    text.lines().skip_while(|line| *line != first).any(|line| line == second)
 }
 
 #[test]
 fn the_unit_starts_when_the_clock_is_set() {
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/scribed.service");
-    let text = std::fs::read_to_string(unit).unwrap();
+    let text = unit("scribed.service");
     for setting in ["Wants=", "After="] {
         let line = text.lines().find(|line| line.starts_with(setting)).unwrap();
         assert!(line.ends_with(" time-sync.target"), "{line}");

@@ -3,6 +3,7 @@
 use super::Lists;
 use crate::beneath::access_of;
 use crate::domain::charge::State;
+use crate::domain::escape;
 use crate::domain::job::Job;
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
@@ -97,7 +98,8 @@ impl Draft {
             found.map(|(_, cell)| cell.clone()).unwrap_or_default()
         };
         let theirs = self.columns.iter().map(cell);
-        let ours = self.ours(record.number, answer).into_iter().map(String::into_bytes);
+        // The others are theirs, byte for byte: a receipt can be edited and read as a list again.
+        let ours = self.ours(record.number, answer).map(|cell| escape::cell(&cell).into_owned().into_bytes());
         let row: Vec<Vec<u8>> = theirs.chain(ours).collect();
         self.write(row);
     }

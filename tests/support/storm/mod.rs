@@ -253,6 +253,7 @@ fn client(config: &Config, fast: &Arc<Fast>) -> HttpClient {
         requests_per_second: f64::from(hosted.terms.limits.requests_per_second),
         clock: Arc::<Fast>::clone(fast),
         timeouts: Timeouts::default(),
+        plain_http: hosted.plain_http,
     })
     .unwrap()
 }
