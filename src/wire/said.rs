@@ -259,7 +259,10 @@ impl<'de> Reads<'de> for One<'_> {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        if one.text.is_empty() && one.words.is_empty() {
+        if one.text.is_empty() {
+            one.text = joined(&one.words);
+        }
+        if one.text.is_empty() {
             return Ok(None);
         }
         fits(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
@@ -358,6 +361,12 @@ impl Visitor<'_> for Key {
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
         Ok((key.len() <= 20).then(|| key.to_owned()))
     }
+}
+
+/// The text of an utterance that says its words alone. Some services put the blanks between words into the words.
+fn joined(words: &[Word]) -> String {
+    let words = words.iter().map(|word| word.text.trim()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn text<'de, A: MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {

@@ -348,7 +348,8 @@ fn a_folder_that_is_taken_out_of_the_configuration_is_given_back() {
 #[test]
 fn sources_of_one_installation_share_a_folder() {
     let site = Site::new(&["a"]);
-    let more = "[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\n";
+    let more = "[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\nsettle = \"20ms\"\n\
+                roots = [\"inbox\", \"other\"]\n";
     let text = fs::read_to_string(site.bed.path("a.toml")).unwrap();
     fs::write(site.bed.path("a.toml"), text + more).unwrap();
     site.put("inbox", names("f", 2));

@@ -113,7 +113,7 @@ fn a_folder_that_can_be_made_is_no_hindrance_and_one_that_cannot_is() {
 #[test]
 fn the_folder_of_a_row_is_tried_before_anything_is_sent_for_it() {
     let stub = well();
-    let bed = manifests::bed(&stub, "");
+    let bed = manifests::bed(&stub, "roots = [\".\"]");
     manifests::write(&bed, "a.wav", "a");
     manifests::write(&bed, "b.wav", "b");
     let there = bed.path("there");
