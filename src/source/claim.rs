@@ -193,7 +193,9 @@ impl Claim {
         }
         self.look_above(&mut inner, at)?;
         let me = self.me();
-        let is_own = || matches!(found, Found::Nobody { damaged: false }) && self.installation.has_marked(&self.folder);
+        // Another source of this run may be in the middle of making it.
+        let is_new = matches!(found, Found::Blank | Found::Nobody { damaged: false });
+        let is_own = || is_new && self.installation.has_marked(&self.folder);
         let is_first = works && known.is_none() && inner.kept.past.runs.is_empty();
         if is_first && found != Found::Nothing && !is_own() {
             inner.kept.past.met = true;
@@ -758,6 +760,9 @@ mod tests {
         let file = site.top.path().join("a/two.claim");
         let two = Claim::new(&SourceName::new("two"), &folder, file, Arc::clone(&one.installation), one.terms);
         one.marking();
+        fs::write(folder.join(MARKER), "").unwrap(); // as it is for a moment while it is made
+        assert_eq!(two.look(None, at(0)).ok(), Some(Answer::Open));
+        fs::remove_file(folder.join(MARKER)).unwrap();
         let known = learn(&folder, None).unwrap();
         assert_eq!(two.look(None, at(0)).ok(), Some(Answer::Open));
         assert_eq!(one.look(Some(&known), at(0)).ok(), Some(Answer::Open));
