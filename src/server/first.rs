@@ -218,12 +218,7 @@ impl First {
     }
 
     /// The result, and what is held until a long one is sent.
-    async fn wait(
-        &self,
-        path: &str,
-        asked: &Asked,
-        id: &str,
-    ) -> Result<(ResultBody, Option<Long>), Refused> {
+    async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
         let mut pause = Duration::from_millis(50);
         loop {
             let target = format!("{}/{id}", record::PATH);

@@ -87,13 +87,18 @@ async fn create(desk: &Arc<Desk>, owner: Hash, audio: Audio) -> Uuid {
 }
 
 async fn accepted(desk: &Arc<Desk>, owner: Hash) -> Uuid {
+    let upload = kept(desk, owner, b"sound").await;
+    create(desk, owner, Audio::Upload(upload)).await
+}
+
+async fn kept(desk: &Arc<Desk>, owner: Hash, bytes: &[u8]) -> Uuid {
     let mut incoming = desk.shelf.begin(owner, 0).unwrap();
-    incoming.write(b"sound").await.unwrap();
+    incoming.write(bytes).await.unwrap();
     incoming.finish().await.unwrap();
     let upload = Uuid::new_v4();
     let file = File { id: Some(upload.to_string()), ..File::default() };
     desk.shelf.keep(incoming, Timestamp(0), file).unwrap();
-    create(desk, owner, Audio::Upload(upload)).await
+    upload
 }
 
 async fn grows_to(what: &str, wanted: usize, count: impl Fn() -> usize) {
@@ -136,12 +141,13 @@ async fn what_cannot_be_transcribed_is_tried_again_after_a_pause_and_holds_no_pl
     working.abort();
 }
 
-/// The disk is full for one key; another one's fetch, which would fit, has its place.
+/// The service's disk is nearly full.
 #[tokio::test]
 async fn what_cannot_be_taken_in_is_fetched_again_after_a_pause_and_holds_no_place() {
     let (root, clock) = (TempDir::new().unwrap(), Arc::new(Still::default()));
     let desk = open(root.path(), Arc::clone(&clock));
-    let archive = Receiver::start(Mood::Body(vec![0; 2_000].into())).await;
+    kept(&desk, OWNER, &[0; 500]).await;
+    let archive = Receiver::start(Mood::Body(vec![0; 900].into())).await;
     for n in 0..12 {
         create(&desk, OWNER, Audio::Elsewhere(archive.url(&format!("/{n}.wav")))).await;
     }
@@ -204,9 +210,7 @@ const CALL: &str = "/audio/text/audio-transcription";
 /// Asks in the first version's one call, and reads the first byte of the answer only.
 async fn unread(service: &TestService) -> TcpStream {
     let (sound, line) = (speech(), "\r\n");
-    let head = format!(
-        "--b{line}Content-Disposition: form-data; name=\"audio\"; filename=\"a.wav\"{line}{line}"
-    );
+    let head = format!("--b{line}Content-Disposition: form-data; name=\"audio\"; filename=\"a.wav\"{line}{line}");
     let tail = format!("{line}--b--{line}");
     let mut stream = TcpStream::connect(service.running.address).await.unwrap();
     let length = head.len() + sound.len() + tail.len();
