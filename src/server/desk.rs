@@ -217,6 +217,26 @@ impl Desk {
         drop(index);
         self.ring(waits);
         self.wake();
+        // Whoever cancelled it meanwhile takes it out now.
+        self.ends.notify_waiters();
+    }
+
+    /// As [`Desk::put_back`], of what could not be done on this machine: it is not tried again before `span` has
+    /// gone by, and holds nothing meanwhile.
+    pub fn rest(&self, taken: &Taken, waits: Waits, span: Duration) {
+        let until = self.clock.uptime().after(span);
+        let mut index = self.index();
+        self.in_progress().remove(&taken.id);
+        index.rest(taken.created, waits, until);
+        drop(index);
+        self.wake();
+        self.ends.notify_waiters();
+    }
+
+    /// Has what rested long enough wait again; how long until the next one has.
+    pub fn rested(&self, waits: Waits) -> Option<Duration> {
+        let now = self.clock.uptime();
+        self.index().rested(waits, now).map(|until| until.since(now))
     }
 
     /// Notes on the disk that work on what was taken begins; if the service is killed before the answer is
@@ -236,7 +256,7 @@ impl Desk {
     }
 
     /// Whoever waited for a suspect to end, or is to begin with one, looks again.
-    fn wake(&self) {
+    pub(super) fn wake(&self) {
         self.bell.notify_waiters();
         self.fetching.notify_waiters();
     }

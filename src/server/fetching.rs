@@ -43,6 +43,16 @@ struct Begun {
     given_up: HashMap<Timestamp, CancellationToken>,
 }
 
+/// What becomes of one whose fetch is over.
+enum After {
+    /// It has ended, or waits to be heard.
+    Nothing,
+    /// It waits for another place.
+    PutBack(Taken),
+    /// This machine cannot take it in now.
+    Rest(Taken),
+}
+
 impl Fetching {
     /// Works for ever, with so many places.
     pub async fn run(self: Arc<Self>, places: usize) {
@@ -51,15 +61,23 @@ impl Fetching {
         loop {
             // Listening begins before looking, so that no ring in between is missed.
             let bell = self.desk.fetching.notified();
+            let rested = self.desk.rested(Waits::ToBeFetched);
             let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
+            let wait = wait.into_iter().chain(rested).min();
             tokio::select! {
                 () = bell => {}
                 () = self.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 Some(ended) = tasks.join_next_with_id() => {
-                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                    let (task, after) = ended.unwrap_or_else(|error| (error.id(), After::Nothing));
                     if let Some(created) = begun.tasks.remove(&task) {
                         begun.given_up.remove(&created);
                         shares.end(created);
+                    }
+                    // Not before: begun again while this task is known, it would lose its place with it.
+                    match after {
+                        After::Nothing => {}
+                        After::PutBack(taken) => self.desk.put_back(&taken, Waits::ToBeFetched),
+                        After::Rest(taken) => self.desk.rest(&taken, Waits::ToBeFetched, AGAIN),
                     }
                 }
             }
@@ -71,7 +89,7 @@ impl Fetching {
         self: &Arc<Self>,
         shares: &mut Shares<Timestamp>,
         begun: &mut Begun,
-        tasks: &mut JoinSet<()>,
+        tasks: &mut JoinSet<After>,
     ) -> Option<Duration> {
         loop {
             let now = self.clock.uptime();
@@ -95,14 +113,13 @@ impl Fetching {
         }
     }
 
-    async fn see_to(&self, taken: Taken, given_up: &CancellationToken) {
+    async fn see_to(&self, taken: Taken, given_up: &CancellationToken) -> After {
         // Whoever is killed while it fetches this is counted at the next start.
         let underway = match begin(&self.desk, &taken, Work::Fetch).await {
             Ok(underway) => underway,
             Err(error) => {
                 tracing::error!(id = %taken.id, %error, "audio cannot be fetched now; trying again");
-                self.clock.sleep(AGAIN).await;
-                return self.desk.put_back(&taken, Waits::ToBeFetched);
+                return After::Rest(taken);
             }
         };
         crash::point(Point::Fetching);
@@ -110,20 +127,21 @@ impl Fetching {
             Ok(true) => {
                 underway.survived();
                 self.desk.fetched(&taken);
+                After::Nothing
             }
             Ok(false) => {
                 tracing::debug!(id = %taken.id, "a fetch gives its place to another key; it begins again later");
-                self.desk.put_back(&taken, Waits::ToBeFetched);
+                After::PutBack(taken)
             }
             // The service itself is full, or lacks a program: that is not the transcription's end.
             Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
                 tracing::warn!(id = %taken.id, words = refusal.message, "audio cannot be taken in now; trying again");
-                self.clock.sleep(AGAIN).await;
-                self.desk.put_back(&taken, Waits::ToBeFetched);
+                After::Rest(taken)
             }
             Err(refusal) => {
                 self.fail(taken, refusal).await;
                 underway.survived();
+                After::Nothing
             }
         }
     }

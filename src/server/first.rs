@@ -6,6 +6,7 @@
 //! lists hold it.
 
 use crate::clock::Clock;
+use crate::domain::names::Hash;
 use crate::server::multipart::{self, Multipart, MultipartError};
 use crate::server::request_body::BodyMeter;
 use crate::server::routes::{Caller, Endpoints, Front};
@@ -23,8 +24,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodFilter;
 use futures_util::{StreamExt as _, stream};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -47,11 +49,57 @@ const NAME: usize = 256;
 /// one piece, so that a longer one is read by the second version's endpoints only, which stream it.
 const ANSWER: u64 = 32 << 20;
 
-/// Longer answers are read a few at a time, and until they are sent.
+/// Longer answers are read and rewritten a few at a time, whoever asks, and held a few of each key, until they are sent.
 const SHORT: u64 = 1 << 20;
 
-/// How many at a time.
-pub const LONG_ANSWERS: usize = 2;
+/// How many at a time: each takes several times its length.
+const BUILT: usize = 2;
+
+/// How many of each key, built and not yet sent: at most [`ANSWER`] bytes each, about. Who reads slowly makes
+/// only requests of the same key wait.
+const HELD: usize = 2;
+
+/// Who may build and hold long answers.
+pub struct LongAnswers {
+    built: Arc<Semaphore>,
+    held: Mutex<HashMap<Hash, Weak<Semaphore>>>,
+}
+
+impl Default for LongAnswers {
+    fn default() -> Self {
+        Self { built: Arc::new(Semaphore::new(BUILT)), held: Mutex::default() }
+    }
+}
+
+/// A long answer in memory.
+struct Long {
+    /// Until it is built.
+    building: Option<OwnedSemaphorePermit>,
+    /// Until it is sent.
+    held: Option<OwnedSemaphorePermit>,
+}
+
+impl LongAnswers {
+    /// Waits until this key may build one more, and hold it. The key's own comes first: who waits for it keeps
+    /// nobody else from building.
+    async fn begin(&self, owner: Hash) -> Long {
+        let of_key = self.of_key(owner);
+        let held = of_key.acquire_owned().await.ok();
+        Long { held, building: Arc::clone(&self.built).acquire_owned().await.ok() }
+    }
+
+    /// Known as long as somebody holds an answer, or waits for it.
+    fn of_key(&self, owner: Hash) -> Arc<Semaphore> {
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, of_key| of_key.strong_count() > 0);
+        if let Some(of_key) = all.get(&owner).and_then(Weak::upgrade) {
+            return of_key;
+        }
+        let of_key = Arc::new(Semaphore::new(HELD));
+        all.insert(owner, Arc::downgrade(&of_key));
+        of_key
+    }
+}
 
 /// The first version's call, which asks the second version in the same process.
 #[derive(Clone)]
@@ -60,8 +108,8 @@ pub struct First {
     pub second: Front,
     /// The time of waits.
     pub clock: Arc<dyn Clock>,
-    /// Held for long answers.
-    pub long: Arc<Semaphore>,
+    /// Bounds what long answers take of memory.
+    pub long: Arc<LongAnswers>,
 }
 
 /// An answer that says why there is none.
@@ -89,9 +137,12 @@ impl First {
         let json = HeaderValue::from_static("application/json");
         let created = self.step(&path, Method::POST, record::PATH, &asked, Some(json), Body::from(body)).await?;
         let created: Created = parsed(&created)?;
-        let (result, permit) = self.wait(&path, &asked, &created.id).await?;
+        let (result, long) = self.wait(&path, &asked, &created.id).await?;
         let response = Json(answer(&result, format)).into_response();
-        Ok(response.map(|body| held_until_sent(body, permit)))
+        drop(result);
+        let Long { building, held } = long.unwrap_or(Long { building: None, held: None });
+        drop(building);
+        Ok(response.map(|body| held_until_sent(body, held)))
     }
 
     /// Takes the form apart; the file goes on to the upload as it comes.
@@ -167,22 +218,17 @@ impl First {
     }
 
     /// The result, and what is held until a long one is sent.
-    async fn wait(
-        &self,
-        path: &str,
-        asked: &Asked,
-        id: &str,
-    ) -> Result<(ResultBody, Option<OwnedSemaphorePermit>), Refused> {
+    async fn wait(&self, path: &str, asked: &Asked, id: &str) -> Result<(ResultBody, Option<Long>), Refused> {
         let mut pause = Duration::from_millis(50);
         loop {
             let target = format!("{}/{id}", record::PATH);
             let (parts, body) = self.ask(Method::GET, &target, asked, None, Body::empty()).await?.into_parts();
-            let (body, permit) = self.bounded(path, id, &parts, body).await?;
+            let (body, long) = self.bounded(path, asked, id, &parts, body).await?;
             let body = succeeded(path, &parts, body)?;
             let record: Record<ResultBody> = parsed(&body)?;
             drop(body);
             match record.status {
-                Status::Done => return Ok((record.result.unwrap_or_default(), permit)),
+                Status::Done => return Ok((record.result.unwrap_or_default(), long)),
                 Status::Error => return Err(failed(&record)),
                 _ => self.clock.sleep(pause).await,
             }
@@ -209,10 +255,11 @@ impl First {
     async fn bounded(
         &self,
         path: &str,
+        asked: &Asked,
         id: &str,
         parts: &Parts,
         body: Body,
-    ) -> Result<(Bytes, Option<OwnedSemaphorePermit>), Refused> {
+    ) -> Result<(Bytes, Option<Long>), Refused> {
         let announced = parts.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let length = announced.or_else(|| body.size_hint().exact()).unwrap_or(ANSWER);
         if length > ANSWER {
@@ -220,9 +267,9 @@ impl First {
             tracing::info!(%path, id, length, "a first-version answer is too large");
             return Err(error(StatusCode::UNPROCESSABLE_ENTITY, &words));
         }
-        let permit = if length > SHORT { Arc::clone(&self.long).acquire_owned().await.ok() } else { None };
+        let long = if length > SHORT { Some(self.long.begin(asked.caller.0).await) } else { None };
         let bytes = to_bytes(body, ANSWER as usize).await.map_err(|error| fault(&error.to_string()))?;
-        Ok((bytes, permit))
+        Ok((bytes, long))
     }
 
     async fn ask(

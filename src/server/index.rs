@@ -1,5 +1,6 @@
 //! What a desk knows of its transcriptions without looking at the disk. Pure.
 
+use crate::clock::Uptime;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::head::{Call, Head};
 use crate::server::line::Line;
@@ -30,6 +31,8 @@ pub struct Index {
     last: Option<Timestamp>,
     /// What was in progress when the service was killed, and waits to be started again.
     suspects: BTreeMap<Timestamp, Suspect>,
+    /// What was tried in vain, and is not tried again before its time.
+    resting: BTreeMap<Timestamp, Resting>,
     /// What is in progress: fetched or heard.
     busy: HashSet<Timestamp>,
     /// The suspect that is in progress.
@@ -45,6 +48,28 @@ pub struct Index {
 struct Suspect {
     kills: u32,
     waits: Waits,
+}
+
+/// A transcription for which this machine could not do its part.
+#[derive(Debug, Clone, Copy)]
+struct Resting {
+    owner: Hash,
+    waits: Waits,
+    until: Uptime,
+}
+
+/// Of one owner's, while so many rest, no more are tried: a queue of thousands is not tried through again and again.
+pub const MOST_RESTING: usize = 8;
+
+/// Where something waited that was taken out.
+#[derive(Debug, Clone, Copy)]
+pub struct Place(Stood);
+
+#[derive(Debug, Clone, Copy)]
+enum Stood {
+    InLine(Waits),
+    Suspected(Suspect),
+    Resting(Resting),
 }
 
 /// What may be begun now.
@@ -167,7 +192,8 @@ impl Index {
 
     /// Who has something that waits for this and may be begun; of those to be heard, who has fewer than `running`.
     pub fn waiting(&self, waits: Waits, running: usize) -> BTreeSet<Hash> {
-        let may = |owner: &Hash| waits == Waits::ToBeFetched || self.may_run(owner, running);
+        let runs = |owner: &Hash| waits == Waits::ToBeFetched || self.may_run(owner, running);
+        let may = |owner: &Hash| runs(owner) && self.count_resting(owner, waits) < MOST_RESTING;
         match self.turn() {
             Turn::Anything => self.line_of(waits).owners().filter(|owner| may(owner)).copied().collect(),
             Turn::Only(suspect) => {
@@ -182,11 +208,27 @@ impl Index {
         self.owners.get(owner).is_none_or(|load| load.running < running)
     }
 
-    /// Takes out what waits and was not begun: it is about to end. `false` where it is in progress.
-    pub fn take_out(&mut self, created: Timestamp) -> bool {
-        let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return false };
-        let waits = self.fetching.remove(&owner, created) || self.hearing.remove(&owner, created);
-        waits || self.suspects.remove(&created).is_some()
+    fn count_resting(&self, owner: &Hash, waits: Waits) -> usize {
+        self.resting.values().filter(|resting| resting.owner == *owner && resting.waits == waits).count()
+    }
+
+    /// Takes out what waits and was not begun: it is about to end. Where it waited; `None` where it is in progress.
+    pub fn take_out(&mut self, created: Timestamp) -> Option<Place> {
+        let owner = self.entries.get(&created).map(|entry| entry.owner)?;
+        let mut in_line = [Waits::ToBeFetched, Waits::ToBeHeard].into_iter();
+        let stood = in_line.find(|waits| self.line(*waits).remove(&owner, created)).map(Stood::InLine);
+        let stood = stood.or_else(|| self.suspects.remove(&created).map(Stood::Suspected));
+        stood.or_else(|| self.resting.remove(&created).map(Stood::Resting)).map(Place)
+    }
+
+    /// Puts back what was taken out and did not end.
+    pub fn put_in(&mut self, created: Timestamp, place: Place) {
+        let Some(owner) = self.entries.get(&created).map(|entry| entry.owner) else { return };
+        match place.0 {
+            Stood::InLine(waits) => self.line(waits).push(owner, created),
+            Stood::Suspected(suspect) => drop(self.suspects.insert(created, suspect)),
+            Stood::Resting(resting) => drop(self.resting.insert(created, resting)),
+        }
     }
 
     /// The next one whose audio is to be fetched, of this owner where one is named.
@@ -262,12 +304,36 @@ impl Index {
 
     /// Puts back what was taken to be heard, or what is fetched now. It did no harm: it waits like any other.
     pub fn put_back(&mut self, created: Timestamp, waits: Waits) {
+        if let Some(owner) = self.give_up(created) {
+            self.line(waits).push(owner, created);
+        }
+    }
+
+    /// As [`Index::put_back`], of what could not be done on this machine: it is not tried again before `until`.
+    pub fn rest(&mut self, created: Timestamp, waits: Waits, until: Uptime) {
+        if let Some(owner) = self.give_up(created) {
+            self.resting.insert(created, Resting { owner, waits, until });
+        }
+    }
+
+    /// Has what rested long enough wait again; when the next one has.
+    pub fn rested(&mut self, waits: Waits, now: Uptime) -> Option<Uptime> {
+        let is_due = |_: &Timestamp, resting: &mut Resting| resting.waits == waits && resting.until <= now;
+        let due: Vec<_> = self.resting.extract_if(.., is_due).collect();
+        for (created, resting) in due {
+            self.line(waits).push_again(resting.owner, created);
+        }
+        self.resting.values().filter(|resting| resting.waits == waits).map(|resting| resting.until).min()
+    }
+
+    /// It is in progress no more, and has not ended; whose it is.
+    fn give_up(&mut self, created: Timestamp) -> Option<Hash> {
         self.leave(created);
-        let Some(entry) = self.entries.get_mut(&created) else { return };
+        let entry = self.entries.get_mut(&created)?;
         let (owner, ran) = (entry.owner, entry.status == Status::Processing);
         entry.status = Status::Queued;
         self.load(owner).running -= usize::from(ran);
-        self.line(waits).push(owner, created);
+        Some(owner)
     }
 
     /// Ends one.

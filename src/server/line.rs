@@ -7,7 +7,8 @@ use std::ops::Bound::{Excluded, Unbounded};
 /// What waits, by owner.
 #[derive(Debug, Default)]
 pub struct Line {
-    waiting: BTreeMap<Hash, BTreeSet<Timestamp>>,
+    /// What was tried in vain comes after what was not yet tried.
+    waiting: BTreeMap<Hash, BTreeSet<(bool, Timestamp)>>,
     /// Who was served last.
     last: Option<Hash>,
 }
@@ -15,7 +16,12 @@ pub struct Line {
 impl Line {
     /// Puts somebody's piece of work into its place by age.
     pub fn push(&mut self, owner: Hash, created: Timestamp) {
-        self.waiting.entry(owner).or_default().insert(created);
+        self.waiting.entry(owner).or_default().insert((false, created));
+    }
+
+    /// As [`Line::push`], of what was tried in vain: behind what was not yet tried.
+    pub fn push_again(&mut self, owner: Hash, created: Timestamp) {
+        self.waiting.entry(owner).or_default().insert((true, created));
     }
 
     /// Who has something that waits.
@@ -26,7 +32,7 @@ impl Line {
     /// Takes out a certain piece; whether it was there.
     pub fn remove(&mut self, owner: &Hash, created: Timestamp) -> bool {
         let Some(waiting) = self.waiting.get_mut(owner) else { return false };
-        let was_there = waiting.remove(&created);
+        let was_there = waiting.remove(&(false, created)) || waiting.remove(&(true, created));
         if waiting.is_empty() {
             self.waiting.remove(owner);
         }
@@ -39,7 +45,7 @@ impl Line {
         let late = self.waiting.range((after, Unbounded)).map(|(owner, _)| *owner);
         let next = late.chain(self.waiting.keys().copied()).find(|owner| may(owner))?;
         let waiting = self.waiting.get_mut(&next)?;
-        let created = waiting.pop_first();
+        let created = waiting.pop_first().map(|(_, created)| created);
         if waiting.is_empty() {
             self.waiting.remove(&next);
         }
@@ -75,6 +81,16 @@ mod tests {
         assert_eq!(line.pop(|owner| *owner == B), Some(Timestamp(2)));
         assert_eq!(line.pop(|owner| *owner == B), None);
         assert_eq!(line.pop(|_| true), Some(Timestamp(1)));
+    }
+
+    #[test]
+    fn what_was_tried_in_vain_comes_after_what_was_not_tried() {
+        let mut line = Line::default();
+        [1, 2].into_iter().for_each(|n| line.push_again(A, Timestamp(n)));
+        [3, 4].into_iter().for_each(|n| line.push(A, Timestamp(n)));
+        assert!(line.remove(&A, Timestamp(1)));
+        let order: Vec<_> = std::iter::from_fn(|| line.pop(|_| true)).map(|created| created.0).collect();
+        assert_eq!(order, [3, 4, 2]);
     }
 
     #[test]

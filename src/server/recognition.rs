@@ -6,7 +6,7 @@ use crate::server::desk::Taken;
 use crate::server::index::Waits;
 use crate::server::shares::{Next, Shares};
 use crate::server::turn::Turn;
-use crate::server::worker::Worker;
+use crate::server::worker::{AGAIN, Worker};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::task::{Id, JoinSet};
 pub const SLICE: Duration = Duration::from_secs(30);
 
 /// Transcriptions that have begun, those without a place included: each holds a decoder and what was heard so far.
-/// Past that nothing new begins before one of them ends.
+/// Past that, or past the number of places where that is larger, nothing new begins before one of them ends.
 const MOST_BEGUN: usize = 48;
 
 /// Who has the recordings heard.
@@ -78,13 +78,19 @@ impl Recognition {
         loop {
             // Listening begins before looking, so that no ring in between is missed.
             let bell = self.worker.desk.bell.notified();
+            let rested = self.worker.desk.rested(Waits::ToBeHeard);
             let wait = self.share_out(&mut shares, &mut begun, &mut tasks);
+            let wait = wait.into_iter().chain(rested).min();
             tokio::select! {
                 () = bell => {}
                 Some(ended) = tasks.join_next_with_id() => {
-                    let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+                    let (task, unable) = ended.unwrap_or_else(|error| (error.id(), None));
                     if let Some(created) = begun.end(task) {
                         shares.end(created);
+                    }
+                    // Not before: begun again while this task is known, it would lose its place with it.
+                    if let Some(taken) = unable {
+                        self.worker.desk.rest(&taken, Waits::ToBeHeard, AGAIN);
                     }
                 }
                 () = self.worker.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
@@ -97,13 +103,13 @@ impl Recognition {
         &self,
         shares: &mut Shares<Timestamp>,
         begun: &mut Begun,
-        tasks: &mut JoinSet<()>,
+        tasks: &mut JoinSet<Option<Taken>>,
     ) -> Option<Duration> {
         let worker = &self.worker;
         loop {
             let now = worker.clock.uptime();
             let mut waiting = begun.paused_owners();
-            if begun.all.len() < MOST_BEGUN {
+            if begun.all.len() < MOST_BEGUN.max(self.places) {
                 waiting.extend(worker.desk.waiting(Waits::ToBeHeard));
             }
             match shares.next(&waiting, now) {
@@ -126,7 +132,7 @@ impl Recognition {
         }
     }
 
-    fn begin(&self, taken: Taken, begun: &mut Begun, tasks: &mut JoinSet<()>) {
+    fn begin(&self, taken: Taken, begun: &mut Begun, tasks: &mut JoinSet<Option<Taken>>) {
         let (created, owner, turn) = (taken.created, taken.owner, Turn::default());
         let (worker, own) = (Arc::clone(&self.worker), turn.clone());
         let task = tasks.spawn(async move { worker.see_to(taken, own).await });

@@ -52,14 +52,20 @@ impl Desk {
             drop(index);
             return self.delete(id, owner);
         };
-        if !index.take_out(created) {
+        let Some(place) = index.take_out(created) else {
             self.in_progress().get(&id).iter().for_each(|cancelled| cancelled.cancel());
             return Ok(Removal::Open);
-        }
+        };
         drop(index);
         let taken = Taken { id, owner, upload, cancelled: CancellationToken::new(), created };
         let ended = Ended { at: self.ending(&taken), failure: Some(cancelled()) };
-        self.end(&taken, ended, None)?;
+        if let Err(error) = self.end(&taken, ended, None) {
+            // It has not ended: it waits where it waited, and may be cancelled again.
+            self.index().put_in(created, place);
+            self.wake();
+            self.ends.notify_waiters();
+            return Err(error);
+        }
         self.delete(id, &owner)
     }
 

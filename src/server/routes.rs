@@ -13,7 +13,7 @@ use crate::server::auth::Door;
 use crate::server::connections::{Full, Place};
 use crate::server::cors::{self, Asking, Cors};
 use crate::server::fetch::Fetcher;
-use crate::server::first::First;
+use crate::server::first::{First, LongAnswers};
 use crate::server::in_flight::{Held, InFlight, until_sent};
 use crate::server::intake;
 use crate::server::lazy::LazyRecogniser;
@@ -137,7 +137,7 @@ impl Front {
         let mut endpoints = second();
         // The first version reads the second's answers: they are finished for it.
         let second = endpoints.clone().front(service);
-        let long = Arc::new(Semaphore::new(first::LONG_ANSWERS));
+        let long = Arc::new(LongAnswers::default());
         first::add(&mut endpoints, &First { second, clock: Arc::clone(&service.clock), long });
         openapi::add(&mut endpoints, service.door.headers());
         endpoints.front(service)

@@ -6,7 +6,6 @@ use crate::domain::names::Timestamp;
 use crate::media::decode::DecodeError;
 use crate::server::desk::{Desk, Ended, Failure, Head, Taken};
 use crate::server::hearing::{self, Hearing, HearingError, Wishes};
-use crate::server::index::Waits;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::outcome::{self, Facts};
 use crate::server::recogniser::RecogniserError;
@@ -40,8 +39,9 @@ pub struct Worker {
 
 impl Worker {
     /// Sees it to its end. Dropped in the middle it loses nothing but the time: the desk has it queued again at
-    /// the next start.
-    pub async fn see_to(&self, taken: Taken, turn: Turn) {
+    /// the next start. What this machine cannot do now is given back: it has to wait again, once this has returned.
+    #[must_use = "what is given back waits nowhere"]
+    pub async fn see_to(&self, taken: Taken, turn: Turn) -> Option<Taken> {
         let done = match self.begin(&taken).await {
             Ok(underway) => {
                 crash::point(Point::Recognising);
@@ -57,12 +57,12 @@ impl Worker {
             Ok((underway, outcome)) => {
                 self.end(taken, outcome).await;
                 underway.survived();
+                None
             }
             // Nothing is wrong with the transcription: it waits for whoever runs the machine.
             Err(Unable(words)) => {
                 tracing::error!(id = %taken.id, words, "nothing can be transcribed; trying again");
-                self.desk.put_back(&taken, Waits::ToBeHeard);
-                self.clock.sleep(AGAIN).await;
+                Some(taken)
             }
         }
     }

@@ -63,6 +63,7 @@ mod owners;
 mod page;
 mod pauses;
 mod picks;
+mod places;
 mod plain_http;
 mod plan;
 mod power_loss;
