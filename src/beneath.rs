@@ -79,9 +79,9 @@ impl RootedPath {
         if self.below.as_os_str().is_empty() { self.root.clone() } else { self.root.join(&self.below) }
     }
 
-    /// The rest, where this is the root.
-    pub fn below_root(&self, root: &Path) -> Option<&Path> {
-        (self.root == root).then_some(&*self.below)
+    /// What is left of it below a folder, whichever of the two is the root of the other.
+    pub fn below_folder(&self, folder: &Path) -> Option<PathBuf> {
+        self.full().strip_prefix(folder).ok().map(Path::to_owned)
     }
 
     /// Its last component below the root; empty for the root itself.

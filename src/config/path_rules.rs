@@ -67,8 +67,10 @@ pub enum Entry {
     Link,
     /// A file or whatever else.
     Other,
-    /// Nothing, or nothing that can be looked at.
+    /// Nothing.
     Nothing,
+    /// It cannot be told, for this reason.
+    Unknown(String),
 }
 
 /// What is decided of a folder.
@@ -85,6 +87,13 @@ pub enum Located {
     Linked {
         /// The link.
         link: PathBuf,
+    },
+    /// It lies below a root, and what stands on the way there cannot be told now.
+    Unknown {
+        /// What cannot be looked at.
+        at: PathBuf,
+        /// Why.
+        why: String,
     },
     /// It is scribed's own, or lies in what is.
     Own,
@@ -154,6 +163,7 @@ impl Rules<'_> {
                 Entry::Folder(id) if self.is_own_id(id) => return Located::Own,
                 Entry::Folder(id) => local = local.or_else(|| self.local_id(id)),
                 Entry::Link => return Located::Linked { link: root.written.join(walked) },
+                Entry::Unknown(why) => return Located::Unknown { at: root.written.join(walked), why },
                 // What is made there later is made without links.
                 Entry::Other | Entry::Nothing => break,
             }
@@ -200,6 +210,7 @@ mod tests {
             Located::Own => "own".to_owned(),
             Located::Outside { folder } => format!("outside {}", folder.display()),
             Located::Linked { link } => format!("behind {}", link.display()),
+            Located::Unknown { at, why } => format!("unknown {} {why}", at.display()),
             Located::Below(Below { folder, local, .. }) => format!("{} {local:?}", folder.display()),
         }
     }
@@ -212,6 +223,8 @@ mod tests {
         assert_eq!(located("/srv/in/../../etc", &[]), "outside /etc");
         assert_eq!(located("/srv/in/a/b", &[("/srv/in/a", Entry::Link)]), "behind /srv/in/a");
         assert_eq!(located("/srv/in/new/deep", &[("/srv/in/new", Entry::Nothing)]), "/srv/in/new/deep None");
+        let stale = [("/srv/in/a", Entry::Unknown("stale".to_owned()))];
+        assert_eq!(located("/srv/in/a/b", &stale), "unknown /srv/in/a stale");
     }
 
     #[test]

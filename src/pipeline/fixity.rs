@@ -29,6 +29,8 @@ pub enum Found {
     Unlisted(PathBuf),
     /// It lies in the payload of a bag that has no manifest yet.
     NoManifest(PathBuf),
+    /// This manifest of its bag is a symbolic link, and not read.
+    LinkedManifest(PathBuf),
 }
 
 /// Reads a file where its checksum is known, or `wants_hash`. Blocks.
@@ -45,6 +47,7 @@ pub fn inspect(bags: &Bags, path: &RootedPath, row: Option<&Row>, wants_hash: bo
             Word::Sum(sum, manifest) => Some((sum, manifest.display().to_string())),
             Word::Unlisted(manifest) => return Ok(Found::Unlisted(manifest)),
             Word::NoManifest(bag) => return Ok(Found::NoManifest(bag)),
+            Word::LinkedManifest(manifest) => return Ok(Found::LinkedManifest(manifest)),
         },
     };
     let Some((expected, by)) = expected else {
@@ -87,6 +90,14 @@ impl Found {
                     bag.display()
                 );
                 Err(Fault::new(FaultKind::Awaited, words, now))
+            }
+            Self::LinkedManifest(manifest) => {
+                let words = format!(
+                    "it lies in a bag's payload, and {} is a symbolic link: links are not followed, and nothing is sent; put \
+                     the manifest itself there, and scribed goes on with the file",
+                    manifest.display()
+                );
+                Err(Fault::new(FaultKind::FolderAway, words, now))
             }
         }
     }

@@ -93,7 +93,7 @@ impl Around {
 /// Where the recording lies below its source's folder; `None` where it does not.
 fn below(source: &Source, job: &Job) -> Option<RelPath> {
     let Recording::File(path) = recording(source, job) else { return None };
-    Some(RelPath::new(path.below_root(&source.folder)?.as_os_str().as_bytes()))
+    Some(RelPath::new(path.below_folder(&source.folder)?.as_os_str().as_bytes()))
 }
 
 /// What stands where a job's recording is, and what lies around it.

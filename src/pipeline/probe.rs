@@ -303,7 +303,7 @@ pub fn named_beside(job: &Job, path: &RelPath) -> RelPath {
 /// Where subtitles would lie, as a folder and the path below it that they would be named after. Blocks.
 pub fn beside(source: &Source, job: &Job) -> (RootedPath, RelPath) {
     let path = outputs_beside(source, job);
-    if job.row.is_none() && path.below_root(&source.folder).is_some_and(|below| is_path(below, &job.key.path)) {
+    if job.row.is_none() && path.below_folder(&source.folder).is_some_and(|below| is_path(&below, &job.key.path)) {
         return (RootedPath::new(&source.folder, ""), job.key.path.clone());
     }
     (path.parent(), RelPath::new(path.file_name().as_bytes()))

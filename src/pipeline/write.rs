@@ -375,7 +375,10 @@ fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestam
     mount.there_blocking().map_err(|away| folder_away(&away, now))?;
     if job.row.is_some() {
         let may = Policy::new(mount.source()).written(job);
-        may.map_err(|denied| denied.fault(mount.source(), job, now))?;
+        may.map_err(|denied| match denied.unwritable() {
+            Some(words) => Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now),
+            None => denied.fault(mount.source(), job, now),
+        })?;
     }
     let failed = |words: String| Fault::new(FaultKind::Unwritable, words, now);
     let (file, full) = (file(mount, job), folder.full());

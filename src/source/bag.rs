@@ -4,6 +4,7 @@ use crate::beneath::RootedPath;
 use crate::domain::checksum::{Algorithm, Checksum};
 use crate::source::disk::Disk;
 use crate::source::stamp::open;
+use rustix::fs::FileType;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -34,6 +35,8 @@ pub enum Word {
     Unlisted(PathBuf),
     /// The bag has no manifest that can be used: it may still be copied.
     NoManifest(PathBuf),
+    /// This manifest of its bag is a link: it is not read.
+    LinkedManifest(PathBuf),
 }
 
 /// The bag in whose payload a file lies; the innermost. Blocks.
@@ -46,7 +49,26 @@ pub fn bag_of(file: &RootedPath) -> Option<RootedPath> {
         Ok(below) => RootedPath::new(file.root(), below),
         Err(_) => RootedPath::new(bag, ""),
     };
-    bags.map(rooted).find(|bag| bag.join("bagit.txt").exists())
+    bags.map(rooted).find(|bag| matches!(kind(&bag.join("bagit.txt")), Ok(Kind::File | Kind::Link)))
+}
+
+/// What stands where a bag has a file of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Link,
+    /// A folder or whatever else, or nothing.
+    None,
+}
+
+fn kind(path: &RootedPath) -> io::Result<Kind> {
+    match path.stat().map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+        Ok(FileType::RegularFile) => Ok(Kind::File),
+        Ok(FileType::Symlink) => Ok(Kind::Link),
+        Ok(_) => Ok(Kind::None),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Kind::None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Beside what outputs go for a recording: itself, or for one in a bag's payload the same place below the bag's
@@ -83,9 +105,19 @@ impl Bags {
     pub fn word(&self, file: &RootedPath) -> io::Result<Word> {
         let Some(bag) = bag_of(file) else { return Ok(Word::NoBag) };
         let named = |algorithm: Algorithm| (algorithm, bag.join(format!("manifest-{}.txt", algorithm.name())));
-        let Some((algorithm, path)) = Algorithm::ALL.into_iter().map(named).find(|(_, path)| path.exists()) else {
-            return Ok(Word::NoManifest(bag.full()));
-        };
+        let mut usable = None;
+        for (algorithm, path) in Algorithm::ALL.into_iter().map(named) {
+            match kind(&path)? {
+                // A weaker manifest is no substitute: whoever put the link there would choose which one counts.
+                Kind::Link => return Ok(Word::LinkedManifest(path.full())),
+                Kind::File => {
+                    usable = Some((algorithm, path));
+                    break;
+                }
+                Kind::None => {}
+            }
+        }
+        let Some((algorithm, path)) = usable else { return Ok(Word::NoManifest(bag.full())) };
         let list = self.list(&path, algorithm)?;
         let (file, path) = (file.full(), path.full());
         let name = file.strip_prefix(bag.full()).unwrap_or(&file).as_os_str().as_bytes();
@@ -209,6 +241,11 @@ mod tests {
         assert_eq!(bags.word(&talk).unwrap(), Word::Sum(sum, at("b1/manifest-md5.txt")));
         assert_eq!(bags.word(&rooted("b1/data/y")).unwrap(), Word::Unlisted(at("b1/manifest-md5.txt")));
         assert_eq!(bags.word(&rooted("b1/bag-info.txt")).unwrap(), Word::NoBag);
+        // A folder of such a name is passed over.
+        fs::create_dir(at("b1/manifest-sha512.txt")).unwrap();
+        assert_eq!(bags.word(&rooted("b1/data/y")).unwrap(), Word::Unlisted(at("b1/manifest-md5.txt")));
+        fs::create_dir_all(at("plain/bagit.txt")).unwrap();
+        assert_eq!(bags.word(&rooted("plain/data/y")).unwrap(), Word::NoBag);
         // The stronger one counts.
         fs::write(at("b1/manifest-sha256.txt"), format!("{} data/y\n", "c".repeat(64))).unwrap();
         assert!(

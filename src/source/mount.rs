@@ -264,9 +264,14 @@ impl Mount {
     /// What a job's recording lies on, as [`Mount::disks`].
     pub fn disk_of(&self, job: &Job) -> Disk {
         match recording(&self.source, job) {
-            Recording::File(path) => self.on(path.below_root(&self.source.folder).unwrap_or(Path::new(""))),
+            Recording::File(path) => self.disk_of_path(&path),
             Recording::Remote(_) => Disk::Remote,
         }
+    }
+
+    /// What a file lies on, as [`Mount::disks`]; one elsewhere counts as in the folder itself.
+    pub fn disk_of_path(&self, path: &RootedPath) -> Disk {
+        self.on(&path.below_folder(&self.source.folder).unwrap_or_default())
     }
 
     /// What a path below its folder lies on, as [`Mount::disks`].

@@ -14,6 +14,7 @@ use crate::source::place::{full_path, outputs_beside};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,6 +68,13 @@ pub enum Held {
         what: What,
         /// The link.
         link: PathBuf,
+    },
+    /// What stands on the way to it cannot be told now.
+    Unknown {
+        /// What cannot be looked at.
+        at: PathBuf,
+        /// Why.
+        why: String,
     },
     /// It lies in the folder of this source, which is `local_only`, and would go elsewhere.
     Local(SourceName),
@@ -136,9 +144,16 @@ impl<'s> Policy<'s> {
     /// # Errors
     /// Why a row may not name it.
     pub fn named(&self, path: &RelPath) -> Result<(), Denied> {
-        let path = full_path(&self.source.folder, path);
-        self.is_media(&path)?;
-        self.located_file(&path).map(drop)
+        self.is_media(&full_path(&self.source.folder, path))?;
+        self.placed(path)
+    }
+
+    /// The same whatever its ending is. Blocks.
+    ///
+    /// # Errors
+    /// Why a row may not name it.
+    pub fn placed(&self, path: &RelPath) -> Result<(), Denied> {
+        self.located_file(&full_path(&self.source.folder, path)).map(drop)
     }
 
     /// Whether a path has the ending of a recording.
@@ -185,6 +200,7 @@ impl<'s> Policy<'s> {
             Located::Own => Err(own()),
             Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::File, folder })),
             Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::File, link })),
+            Located::Unknown { at, why } => Err(Denied::Held(Held::Unknown { at, why })),
             Located::Below(Below { folder, local }) => {
                 let path = folder.join(name);
                 if self.rules().is_own(&path) { Err(own()) } else { Ok(Allowed { path, local }) }
@@ -201,6 +217,7 @@ impl<'s> Policy<'s> {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
             Located::Outside { folder } => Err(Denied::Held(Held::Outside { what: What::Outputs, folder })),
             Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
+            Located::Unknown { at, why } => Err(Denied::Held(Held::Unknown { at, why })),
             Located::Below(_) => Ok(()),
         }
     }
@@ -229,6 +246,7 @@ impl<'s> Policy<'s> {
         match self.locate(&folder) {
             Located::Own => Err(Denied::Refused(OWN_FOLDER.to_owned())),
             Located::Linked { link } => Err(Denied::Held(Held::Linked { what: What::Outputs, link })),
+            Located::Unknown { at, why } => Err(Denied::Held(Held::Unknown { at, why })),
             Located::Outside { .. } | Located::Below(_) => Ok(()),
         }
     }
@@ -258,7 +276,8 @@ fn look(path: &Path) -> Entry {
         Ok(meta) if meta.is_dir() => Entry::Folder(id(&meta)),
         Ok(meta) if meta.is_symlink() => Entry::Link,
         Ok(_) => Entry::Other,
-        Err(_) => Entry::Nothing,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Entry::Nothing,
+        Err(error) => Entry::Unknown(error.to_string()),
     }
 }
 
@@ -278,7 +297,32 @@ impl Denied {
     /// What the job of a row, or of a file, waits for.
     pub fn fault(&self, source: &Source, job: &Job, now: Timestamp) -> Fault {
         let who = job.row.as_deref().map_or_else(|| "its path".to_owned(), Row::place);
-        Fault::new(FaultKind::NotAllowed, format!("{who} {}", self.words(source)), now)
+        let kind = if self.passes(source) { FaultKind::FolderAway } else { FaultKind::NotAllowed };
+        Fault::new(kind, format!("{who} {}", self.words(source)), now)
+    }
+
+    /// Whether it is over when the disk is as it was, whatever is configured. Nobody lists the folder of a link among
+    /// the roots of a source without lists.
+    fn passes(&self, source: &Source) -> bool {
+        match self {
+            Self::Held(Held::Unknown { .. }) => true,
+            Self::Held(Held::Linked { .. }) => source.manifests.is_none(),
+            Self::Held(Held::Outside { .. } | Held::Local(_)) | Self::Refused(_) => false,
+        }
+    }
+
+    /// Why what was bought cannot be written for now, where that passes by itself or by a change on the disk.
+    pub fn unwritable(&self) -> Option<String> {
+        match self {
+            Self::Held(Held::Linked { link, .. }) => Some(format!(
+                "cannot write outputs: {} is a symbolic link, and links are not followed: put the folder itself there",
+                link.display()
+            )),
+            Self::Held(Held::Unknown { at, why }) => {
+                Some(format!("cannot write outputs: cannot look at {}: {why}", at.display()))
+            }
+            Self::Held(Held::Outside { .. } | Held::Local(_)) | Self::Refused(_) => None,
+        }
     }
 }
 
@@ -293,7 +337,17 @@ impl Held {
                 source.service
             ),
             Self::Linked { link, .. } if source.manifests.is_none() => {
-                format!("lies behind the link {}: links are not followed, and nothing of it is sent", link.display())
+                format!(
+                    "lies behind a link: {} is a symbolic link, and links are not followed; nothing of it is sent. scribed \
+                     goes on with it when it is a folder again",
+                    link.display()
+                )
+            }
+            Self::Unknown { at, why } => {
+                format!(
+                    "cannot be judged: cannot look at {}: {why}; nothing is sent, and it is tried again",
+                    at.display()
+                )
             }
             Self::Outside { folder, .. } if source.manifests.is_none() => {
                 format!("leads out of the folder of its source, to {}: nothing of it is sent", folder.display())

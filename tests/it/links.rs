@@ -68,7 +68,7 @@ fn swap_back(bed: &Bed) {
 #[test]
 fn a_folder_that_is_replaced_by_a_link_is_not_read_through_it() {
     for by_components in [false, true] {
-        for place in ["admitted", "committed-settled"] {
+        for place in ["admitted", "committed-settled", "committed-probed", "committed-uploaded"] {
             let stub = well();
             let bed = keyed(Bed::new(&config(&stub, "")));
             put(&bed.path("elsewhere/talk.wav"), "private");
@@ -78,10 +78,12 @@ fn a_folder_that_is_replaced_by_a_link_is_not_read_through_it() {
             daemon.goes_on();
             let waits = || job(&bed, "shelf/talk.wav")["reason"].as_str().unwrap_or_default().to_owned();
             eventually("the link is named", || waits().contains("inbox/shelf is a symbolic link"));
-            assert_eq!((asked(&stub, Endpoint::Upload), asked(&stub, Endpoint::Create)), (0, 0));
+            let uploads = usize::from(place == "committed-uploaded");
+            assert_eq!((asked(&stub, Endpoint::Upload), asked(&stub, Endpoint::Create)), (uploads, 0), "{place}");
             assert_eq!(files(&bed.path("elsewhere")).len(), 1, "nothing is written there");
             swap_back(&bed);
             eventually("it goes on", || job(&bed, "shelf/talk.wav")["stage"] == "written");
+            assert_eq!(asked(&stub, Endpoint::Upload), 1, "an upload is not thrown away: {place}");
             assert!(bed.path("inbox/shelf/talk.en.srt").is_file());
             assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
             daemon.signal(Signal::TERM);
@@ -264,4 +266,50 @@ fn a_receipt_takes_the_mode_of_its_list() {
     set_mode(&bed.path("inbox/list.csv"), 0o600);
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(mode(&bed.path("inbox/list.csv.receipt.csv")), 0o600);
+}
+
+#[test]
+fn a_bags_manifest_that_is_a_link_is_waited_for_and_named() {
+    let stub = well();
+    let bed = keyed(Bed::new(&config(&stub, "")));
+    put(&bed.path("inbox/bag/data/talk.wav"), "talk");
+    put(&bed.path("inbox/bag/bagit.txt"), "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n");
+    put(&bed.path("elsewhere/list.txt"), "64b59718a47cf57a5e4f8443ff43d117  data/talk.wav\n");
+    // A folder of such a name is no manifest.
+    fs::create_dir(bed.path("inbox/bag/manifest-sha512.txt")).unwrap();
+    symlink("../../elsewhere/list.txt", bed.path("inbox/bag/manifest-md5.txt")).unwrap();
+    for _ in 0..6 {
+        let sum = bed.once(1);
+        assert_eq!((&sum["failed"], &sum["waiting"]), (&json!(0), &json!(1)), "{sum}");
+    }
+    let reason = job(&bed, "bag/data/talk.wav")["reason"].clone();
+    assert!(reason.as_str().unwrap().contains("bag/manifest-md5.txt is a symbolic link"), "{reason}");
+    assert_eq!(asked(&stub, Endpoint::Upload), 0);
+    fs::remove_file(bed.path("inbox/bag/manifest-md5.txt")).unwrap();
+    fs::copy(bed.path("elsewhere/list.txt"), bed.path("inbox/bag/manifest-md5.txt")).unwrap();
+    assert_eq!(bed.once(0)["done"], 1);
+}
+
+#[test]
+fn what_was_bought_for_a_row_is_written_when_the_link_before_its_outputs_is_gone() {
+    let stub = well();
+    let bed = manifests::bed(&stub, "");
+    manifests::write(&bed, "talk.wav", "talk");
+    fs::create_dir_all(bed.path("inbox/subs")).unwrap();
+    fs::create_dir(bed.path("elsewhere")).unwrap();
+    manifests::write(&bed, "list.csv", "file,output\ntalk.wav,subs/\n");
+    let daemon = stopped(&bed, "committed-submitted", false);
+    fs::rename(bed.path("inbox/subs"), bed.path("aside")).unwrap();
+    symlink("../elsewhere", bed.path("inbox/subs")).unwrap();
+    daemon.goes_on();
+    let waits = || job(&bed, "talk.wav")["reason"].as_str().unwrap_or_default().to_owned();
+    eventually("the link is named", || waits().contains("inbox/subs is a symbolic link"));
+    let known = job(&bed, "talk.wav");
+    assert_eq!((&known["stage"], &known["fault"]["kind"]), (&json!("fetched"), &json!("unwritable")), "{known}");
+    assert!(!waits().contains("nothing is sent") && waits().contains("kept"), "{}", waits());
+    assert_eq!(files(&bed.path("elsewhere")).len(), 0);
+    fs::remove_file(bed.path("inbox/subs")).unwrap();
+    fs::rename(bed.path("aside"), bed.path("inbox/subs")).unwrap();
+    eventually("it is written", || bed.path("inbox/subs/talk.en.srt").is_file());
+    assert_eq!(stub.book().accepted().values().sum::<usize>(), 1);
 }

@@ -315,3 +315,44 @@ fn roots_are_checked_when_the_configuration_is_read() {
     let root = checked.iter().find(|one| one["words"].as_str().unwrap().contains("not there"));
     assert!(root.is_some_and(|root| root["good"] == Value::Bool(false)), "{checked:?}");
 }
+
+#[test]
+fn settings_beside_a_recording_count_whichever_folder_is_its_root() {
+    let stub = well();
+    let outer = "[[source]]\nname = \"all\"\nfolder = \"srv\"\nexclude = [\"**\"]\nsettle = \"50ms\"\n";
+    let bed = bed(&stub, outer);
+    fs::create_dir_all(bed.path("srv/lists")).unwrap();
+    bed.configure(&fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("inbox/*.csv", "srv/lists/*.csv"));
+    put(&bed, "srv/lists/a.wav", "talk");
+    put(&bed, "srv/lists/a.toml", "language = \"de\"\n");
+    put(&bed, "srv/lists/list.csv", "file\na.wav\n");
+    let ended = bed.once(0);
+    assert_eq!(ended["done"], 1, "{ended}");
+    let created = stub.book().creates[0].body.to_string();
+    assert!(created.contains("\"de\""), "{created}");
+}
+
+/// Releases before this one took recordings of any ending.
+#[test]
+fn a_row_that_was_bought_before_its_ending_was_refused_keeps_its_receipt() {
+    let stub = well();
+    let bed = bed(&stub, "include = [\"**/*.mxf\"]");
+    write(&bed, "film.mxf", "film");
+    write(&bed, "list.csv", "file,note\nfilm.mxf,1\n");
+    assert_eq!(bed.once(0)["done"], 1);
+    let before = rows(&bed);
+    let with = fs::read_to_string(bed.path("jobs.toml")).unwrap();
+    bed.configure(&with.replace("include = [\"**/*.mxf\"]", ""));
+    write(&bed, "list.csv", "file,note\nfilm.mxf,1\nfilm.mxf,1\nother.mxf,2\n");
+    bed.once(1);
+    let after = rows(&bed);
+    assert_eq!(states(&after), ["written", "repeated", "wrong"], "{after:?}");
+    for column in ["scribed_job", "scribed_outputs", "scribed_cost", "scribed_transcription"] {
+        assert_eq!(after[0][column], before[0][column], "{column}");
+        assert!(!after[0][column].is_empty(), "{column}");
+    }
+    // What it orders now was never bought.
+    write(&bed, "list.csv", "file,note,language\nfilm.mxf,1,de\n");
+    bed.once(1);
+    assert_eq!(states(&rows(&bed)), ["wrong"]);
+}

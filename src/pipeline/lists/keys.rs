@@ -48,6 +48,12 @@ impl<'r> Plain<'r> {
 }
 
 impl Given {
+    /// The number of the row before that ordered the same. Of rows that are not named by [`Given::name`].
+    pub fn earlier(&mut self, row: &Row) -> Option<u64> {
+        let first = *self.ordered.entry((recording(row), order(row))).or_insert(row.number);
+        (first != row.number).then_some(first)
+    }
+
     /// Names the job of a row of this source.
     pub fn name(&mut self, source: &SourceName, row: &Row, own_name: Plain<'_>, repeats: &Repeats) -> Name {
         let key = |path| JobKey { source: source.clone(), path };

@@ -7,9 +7,10 @@ use super::rows::{Item, gather, items, sight};
 use super::{Doors, Known, Lists, Sum, Taken};
 use crate::domain::fault::FaultKind;
 use crate::domain::job::{Job, JobKey, Stamp};
-use crate::domain::names::{JobId, SourceName, Timestamp};
+use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia, Sight};
+use crate::domain::stage::StageKind;
 use crate::domain::standing::is_bought;
 use crate::pipeline::blocking::{blocking, joined};
 use crate::pipeline::chosen::Chosen;
@@ -188,7 +189,7 @@ impl Lists {
     ) -> Result<Answer<'i>, StoreError> {
         let row = match &item.order {
             Ok(row) => row,
-            Err(wrong) => return Ok(Answer::Wrong(wrong)),
+            Err(wrong) => return Ok(self.bought_before(doors, item, given).await?.unwrap_or(Answer::Wrong(wrong))),
         };
         let source = &self.mount.source().name;
         let known = doors.store.find(&plain(source, row)).await?.and_then(|job| job.row);
@@ -215,23 +216,32 @@ impl Lists {
             *admitted += 1;
             (doors.admitted)();
         }
+        let job = doors.store.job(id).await?;
+        let job = job.ok_or_else(|| StoreError::Damaged(format!("the row of job {id} is missing")))?;
         if matches!(admission, Admission::Known(_)) {
-            self.judged_anew(doors, id, item).await?;
+            judged_anew(doors, &job, item).await?;
         }
-        self.answer(doors, id, item).await
+        Ok(self.of_job(job, item))
     }
 
-    /// What was not allowed and is now, or the other way round, is looked at again: the configuration may be another
-    /// one, or a link.
-    async fn judged_anew(&self, doors: Doors<'_>, id: JobId, item: &Item) -> Result<(), StoreError> {
-        let Some(job) = doors.store.job(id).await?.filter(|job| !is_bought(job.stage.kind())) else { return Ok(()) };
-        let kind = job.fault.as_ref().map(|fault| &fault.kind);
-        // A look by a person's word would be that a file is whole.
-        if kind != Some(&FaultKind::Held) && (kind == Some(&FaultKind::NotAllowed)) != item.denied.is_some() {
-            doors.store.look_again(id, doors.clock.now()).await?;
-            (doors.admitted)();
+    /// What became of a row that orders nothing any more, since its recording has no ending of one, and was bought by
+    /// an older release: that stays so.
+    async fn bought_before<'i>(
+        &self,
+        doors: Doors<'_>,
+        item: &'i Item,
+        given: &mut Given,
+    ) -> Result<Option<Answer<'i>>, StoreError> {
+        let Some(row) = &item.of_old else { return Ok(None) };
+        for key in candidates(&self.mount.source().name, row) {
+            let Some(job) = doors.store.find(&key).await? else { continue };
+            let is_theirs = |known: &Row| known.manifest == row.manifest && known.orders_as(row);
+            if job.row.as_deref().is_some_and(is_theirs) && has_bought(&job) {
+                let earlier = given.earlier(row).map(Answer::Repeats);
+                return Ok(Some(earlier.unwrap_or_else(|| Answer::Job(Box::new(job), false))));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn first_look(&self, doors: Doors<'_>, seen: Sight) -> (Timestamp, Timestamp) {
@@ -247,12 +257,6 @@ impl Lists {
         (at.now, due)
     }
 
-    async fn answer<'i>(&self, doors: Doors<'_>, id: JobId, item: &Item) -> Result<Answer<'i>, StoreError> {
-        let job = doors.store.job(id).await?;
-        let job = job.ok_or_else(|| StoreError::Damaged(format!("the row of job {id} is missing")))?;
-        Ok(self.of_job(job, item))
-    }
-
     fn of_job<'i>(&self, job: Job, item: &Item) -> Answer<'i> {
         let is_file = item.order.as_ref().is_ok_and(|row| matches!(row.media, RowMedia::File(_)));
         let waits = job.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Awaited);
@@ -260,6 +264,28 @@ impl Lists {
         let awaited = !job.stage.is_end() && is_file && is_missed;
         Answer::Job(Box::new(job), awaited)
     }
+}
+
+/// Whether something was or may be bought for it.
+fn has_bought(job: &Job) -> bool {
+    let is_under_way = matches!(job.stage.kind(), StageKind::Submitting | StageKind::Following);
+    is_under_way || job.stage.transcription().is_some() || !job.outputs.is_empty()
+}
+
+/// What was not allowed and is now, or the other way round, is looked at again: the configuration may be another one,
+/// or a link. What is due already (its source may be paused) need not be told again.
+async fn judged_anew(doors: Doors<'_>, job: &Job, item: &Item) -> Result<(), StoreError> {
+    let (kind, now) = (job.fault.as_ref().map(|fault| &fault.kind), doors.clock.now());
+    let is_over = job.stage.is_end() || is_bought(job.stage.kind());
+    if is_over || job.due.is_some_and(|due| due <= now) {
+        return Ok(());
+    }
+    // A look by a person's word would be that a file is whole.
+    let is_other = kind != Some(&FaultKind::Held) && (kind == Some(&FaultKind::NotAllowed)) != item.denied.is_some();
+    if is_other && doors.store.look_again(job.id, now).await? {
+        (doors.admitted)();
+    }
+    Ok(())
 }
 
 /// The name that a plan gave to the job of a row, where it is as it was planned: what has the recording's own name is

@@ -2,22 +2,18 @@
 //! takes them in and for whoever only counts or explains them.
 
 use super::repeats::{Gathering, Repeats};
-use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia, Sight};
-use crate::source::disk::Disk;
-use crate::source::manifest::columns::{Terms, of_media, order};
+use crate::source::manifest::columns::{Terms, of_media, of_old, order};
 use crate::source::manifest::find::read;
 use crate::source::manifest::record::{Form, Record, RowError};
 use crate::source::mount::Mount;
-use crate::source::path_policy::{Denied, Policy};
+use crate::source::path_policy::{Denied, Held, Policy};
 use crate::source::place::named_by_row;
 use crate::source::stamp::{Look, look};
 use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// A row as it was read.
 pub struct Item {
@@ -30,6 +26,9 @@ pub struct Item {
     pub looked: Option<io::Result<Look>>,
     /// Why nothing is done about it before the configuration is another.
     pub denied: Option<Denied>,
+    /// What it orders, where all that is wrong with it is the ending of its recording: an older release may have taken
+    /// it in, and bought it.
+    pub of_old: Option<Row>,
 }
 
 impl Item {
@@ -86,6 +85,7 @@ pub fn items(
     let policy = Policy::new(source);
     let terms = Terms { source, manifest, policy: &policy };
     read(source, manifest, mount.disk_at(manifest), stamp, &mut |record, wrong| {
+        let is_cut = wrong.is_some();
         let order = match (order(&record, &terms), wrong) {
             (Ok(row), None) => Ok(row),
             (Ok(_), Some(wrong)) => Err(vec![wrong]),
@@ -93,12 +93,15 @@ pub fn items(
             (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
         };
         on_item(match order.map(|row| (looked_by(&policy, mount, &row), row)) {
-            Ok((Ok(looked), row)) => Item { record, order: Ok(row), looked, denied: None },
+            Ok((Ok(looked), row)) => Item { record, order: Ok(row), looked, denied: None, of_old: None },
             Ok((Err(Denied::Refused(words)), _)) => {
-                Item { order: Err(vec![of_media(&record, words)]), record, looked: None, denied: None }
+                Item { order: Err(vec![of_media(&record, words)]), record, looked: None, denied: None, of_old: None }
             }
-            Ok((Err(denied), row)) => Item { record, order: Ok(row), looked: None, denied: Some(denied) },
-            Err(wrong) => Item { record, order: Err(wrong), looked: None, denied: None },
+            Ok((Err(denied), row)) => Item { record, order: Ok(row), looked: None, denied: Some(denied), of_old: None },
+            Err(wrong) => {
+                let of_old = if is_cut { None } else { of_old(&record, &terms) };
+                Item { record, order: Err(wrong), looked: None, denied: None, of_old }
+            }
         })
     })
 }
@@ -119,17 +122,17 @@ pub fn looked(mount: &Mount, row: &Row) -> Result<Looked, Denied> {
 /// # Errors
 /// As [`looked`].
 pub fn looked_by(policy: &Policy<'_>, mount: &Mount, row: &Row) -> Result<Looked, Denied> {
-    policy.row(row).map(|()| look_at(mount, row))
+    match policy.row(row) {
+        // As any other file that cannot be looked at now.
+        Err(Denied::Held(Held::Unknown { why, .. })) => {
+            Ok(matches!(row.media, RowMedia::File(_)).then(|| Err(io::Error::other(why))))
+        }
+        judged => judged.map(|()| look_at(mount, row)),
+    }
 }
 
 fn look_at(mount: &Mount, row: &Row) -> Looked {
     let RowMedia::File(path) = &row.media else { return None };
     let path = named_by_row(mount.source(), path);
-    Some(look(&path, disk_of(mount, &path)))
-}
-
-/// As [`Mount::disk_of`] has it for the row's job.
-fn disk_of(mount: &Mount, path: &RootedPath) -> Disk {
-    let below = path.below_root(&mount.source().folder).unwrap_or(Path::new(""));
-    mount.disk_at(&RelPath::new(below.as_os_str().as_bytes()))
+    Some(look(&path, mount.disk_of_path(&path)))
 }

@@ -28,7 +28,17 @@ const LONGEST_CELL: usize = 8 << 10;
 /// # Errors
 /// Everything that is wrong with it; never empty.
 pub fn order(record: &Record, terms: &Terms<'_>) -> Result<Row, Vec<RowError>> {
-    let mut reader = Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() };
+    order_of(Reader { record, terms, any_ending: false, wrong: Vec::new(), columns: BTreeMap::new() })
+}
+
+/// What a row orders whatever the ending of its recording is; `None` where something else is wrong with it. Older
+/// releases took a recording of any ending.
+pub fn of_old(record: &Record, terms: &Terms<'_>) -> Option<Row> {
+    order_of(Reader { record, terms, any_ending: true, wrong: Vec::new(), columns: BTreeMap::new() }).ok()
+}
+
+fn order_of(mut reader: Reader<'_>) -> Result<Row, Vec<RowError>> {
+    let (record, terms) = (reader.record, reader.terms);
     let media = reader.media().and_then(|(column, media)| reader.may_be_named(column, media));
     let mut row = Row::bare(terms.manifest.clone(), record.number, media.unwrap_or(RowMedia::File(RelPath::new(""))));
     reader.settings(&mut row);
@@ -39,7 +49,9 @@ pub fn order(record: &Record, terms: &Terms<'_>) -> Result<Row, Vec<RowError>> {
 
 /// The recording that a row names, whatever else is wrong with it; `None` where it names none.
 pub fn names(record: &Record, terms: &Terms<'_>) -> Option<RowMedia> {
-    Reader { record, terms, wrong: Vec::new(), columns: BTreeMap::new() }.media().map(|(_, media)| media)
+    Reader { record, terms, any_ending: false, wrong: Vec::new(), columns: BTreeMap::new() }
+        .media()
+        .map(|(_, media)| media)
 }
 
 /// What is wrong with the recording that a row names.
@@ -65,6 +77,8 @@ pub fn announced(record: &Record) -> Option<Audio> {
 struct Reader<'r> {
     record: &'r Record,
     terms: &'r Terms<'r>,
+    /// Its recording need not have the ending of one.
+    any_ending: bool,
     wrong: Vec<RowError>,
     columns: BTreeMap<String, String>,
 }
@@ -104,6 +118,7 @@ impl<'r> Reader<'r> {
     /// `None` where no setting allows it, which is told.
     fn may_be_named(&mut self, column: &str, media: RowMedia) -> Option<RowMedia> {
         let judged = match &media {
+            RowMedia::File(path) if self.any_ending => self.terms.policy.placed(path),
             RowMedia::File(path) => self.terms.policy.named(path),
             RowMedia::Url(_) => Ok(()),
         };
