@@ -194,6 +194,15 @@ store = "sled:x"
         keys = { * * *********, * * ["file:b", *********] }
         keys.bob = *********
         plain = "x"
+        keys . bob = *********
+        "keys" . 'bob' = *********
+        serve = { keys . bob = *********, "keys".carol = ********* }
+        [serve."keys"] # "Those of all"
+        dora = *********
+        [ 'serve' . "k\u0065ys" ]
+        emil = *********
+        [state]
+        plain = "x"
         [serve.keys]
         alice = *********
         carol = ["env:C", *********]
