@@ -133,7 +133,8 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
     ran
 }
 
-fn tell(context: &Context, failure: &Failure) {
+/// Why a command could not do its work, on stderr.
+pub fn tell(context: &Context, failure: &Failure) {
     match failure {
         Failure::Config(problems) => terminal::report(&problems.report(styled(&context.common))),
         Failure::Report(report) => terminal::report(&format!("scribed: {report}")),

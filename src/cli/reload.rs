@@ -1,16 +1,17 @@
 //! `scribed reload`, and what the daemon does then: the configuration is read anew, and checked whole before it
 //! counts.
 
-use crate::cli::entry::Context;
+use crate::cli::entry::{Context, tell};
 use crate::cli::failure::Failure;
 use crate::cli::served;
 use crate::cli::supervisor::Supervisor;
 use crate::cli::way::{Way, strange};
-use crate::config::reading::{load, load_to_serve_without_secrets};
+use crate::config::reading::{is_without_sources, load, load_to_serve_without_secrets};
 use crate::control::caller::Caller;
 use crate::control::reloading::{Latest, Order, Orders};
 use crate::control::request::{Answer, Request};
 use crate::daemon::House;
+use crate::domain::escape;
 use crate::pipeline::blocking::blocking;
 use serde_json::json;
 use std::io;
@@ -21,17 +22,31 @@ use tokio_util::sync::CancellationToken;
 /// Orders that may wait while another one is carried out.
 const WAITING: usize = 4;
 
-/// Has the daemon take up the file as it is now.
+/// Has `scribed serve` and the daemon take up the file as it is now. What goes wrong with one of them does not keep
+/// the other one from it.
 ///
 /// # Errors
 /// [`Failure::Usage`] where the file is wrong or changes what cannot change, and where no daemon runs; the daemon
 /// goes on with the old one then.
 pub async fn run(context: &Context) -> Result<u8, Failure> {
-    let served = ask_served(context).await?;
-    let config = match (context.config_without_secrets(), &served) {
+    let served = ask_served(context).await;
+    let daemon = ask_daemon(context, !matches!(served, Ok(None))).await;
+    match (served, daemon) {
+        (Ok(_), daemon) => daemon,
+        (Err(failure), Ok(_)) => Err(failure),
+        (Err(of_served), Err(of_daemon)) => {
+            tell(context, &of_served);
+            Err(of_daemon)
+        }
+    }
+}
+
+/// `is_served`: `scribed serve` works by this file, so that there need be no daemon.
+async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, Failure> {
+    let config = match (context.config_without_secrets(), is_served) {
         // A file of [serve] alone: no daemon works by it.
-        (Err(_), Some(_)) => return Ok(0),
-        (Err(failure), None) => {
+        (Err(failure), true) => return is_without_sources(&context.common.config).then_some(0).ok_or(failure),
+        (Err(failure), false) => {
             let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Err(failure) };
             let data = serve.data.display();
             return Err(Failure::Usage(format!(
@@ -47,8 +62,8 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
              that was changed: the daemon has to be stopped and started again for that"
         ))
     };
-    let caller = match (Caller::find(&config.state)?, served) {
-        (None, Some(_)) => return Ok(0),
+    let caller = match (Caller::find(&config.state)?, is_served) {
+        (None, true) => return Ok(0),
         (caller, _) => caller.ok_or_else(none)?,
     };
     let way = Way::Daemon(caller);
@@ -68,7 +83,8 @@ async fn ask_served(context: &Context) -> Result<Option<()>, Failure> {
     let Ok(serve) = load_to_serve_without_secrets(&context.common.config) else { return Ok(None) };
     let Some(served::Answer { done, words }) = served::ask(&serve.data).await? else { return Ok(None) };
     if !done {
-        return Err(Failure::Usage(words.join("\n")));
+        let lines: Vec<_> = words.iter().map(|line| escape::line(line)).collect();
+        return Err(Failure::Report(lines.join("\n")));
     }
     context.emit(&json!({ "served": true, "words": words }))?;
     words.iter().try_for_each(|line| context.say(line))?;

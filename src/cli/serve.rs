@@ -9,6 +9,7 @@ use crate::clock::SystemClock;
 use crate::config::meant;
 use crate::config::reading::load_to_serve;
 use crate::daemon::{recogniser, service_options};
+use crate::domain::escape;
 use crate::server::auth::Key;
 use crate::server::live::{ImportError, Imported, LiveRecords};
 use crate::server::owners::Owners;
@@ -72,13 +73,17 @@ fn place_of(keys: &[Key], written: &str) -> Result<usize, Failure> {
 fn import_live(context: &Context, serve: &meant::Serve, keys: &[Key], order: &ImportLive) -> Result<u8, Failure> {
     let place = place_of(keys, &order.key)?;
     // Beside a service that runs, which keeps who owns what.
-    let owner = Owners::open(&serve.data)?.would_assign(keys).owners[place];
+    let owner = Owners::open(&serve.data)?.would_assign(keys, &serve.keys.names).owners[place];
     let named = |error| Failure::Usage(format!("{}: {error}", order.file.display()));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);
     let room = Room::of(&serve.data, serve.disk)?;
     let imported = LiveRecords::open(&serve.data, None)?.import(lines, owner, room);
     let imported = imported.map_err(|error| match error {
-        ImportError::Wrong(_) => Failure::Usage(format!("{}: {error}", order.file.display())),
+        ImportError::Wrong(_) => {
+            let lines = error.to_string();
+            let lines: Vec<_> = lines.lines().map(escape::line).collect();
+            Failure::Report(format!("{}: {}", escape::line(&order.file.display().to_string()), lines.join("\n")))
+        }
         ImportError::InUse | ImportError::Full { .. } => Failure::Declined(error.to_string()),
         ImportError::Io(error) => Failure::Io(error),
     })?;

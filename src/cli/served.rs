@@ -5,7 +5,7 @@ use crate::cli::failure::Failure;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant;
 use crate::config::reading::load_to_serve;
-use crate::config::service_keys::{Accepted, FoundKey, LastKnown, Places, Slot};
+use crate::config::service_keys::{Accepted, FoundKey, LastKnown, Places, ServiceKeys, Slot};
 use crate::control::socket::{Listening, NAME, Reach};
 use crate::pipeline::blocking::blocking;
 use crate::server::auth::{Key, own_key};
@@ -68,11 +68,11 @@ impl Served {
     /// The system's: signals.
     pub fn listen(config: &Path, serve: &meant::Serve) -> io::Result<Self> {
         let places = serve.keys.places.clone();
-        let mut known = LastKnown::default();
+        let mut known = LastKnown::of(&serve.keys.found);
         known.take(places.look(&environment));
         // What the service was started with: a file that has changed since counts as a change.
-        let accepted =
-            Accepted { keys: serve.keys.found.clone(), remarks: serve.keys.remarks.clone(), doubled: Vec::new() };
+        let ServiceKeys { found, remarks, names, .. } = serve.keys.clone();
+        let accepted = Accepted { keys: found, remarks, doubled: Vec::new(), names };
         let orders = Listening::at(&serve.data).map_err(|error| {
             tracing::warn!(%error, "`scribed reload` does not reach this service; SIGHUP does");
         });
@@ -112,26 +112,31 @@ impl Served {
         let slots = blocking(move || places.look(&environment)).await;
         let before = self.seen.replace(slots.clone());
         if before.as_ref() == Some(&slots) {
-            self.accepted(slots, running).await;
+            // It is in the log, and the next look tries again.
+            let _ = self.accepted(slots, running).await;
         }
     }
 
-    async fn accepted(&mut self, slots: Vec<Slot>, running: &Running) {
+    /// Why nothing new is accepted, where it is not.
+    async fn accepted(&mut self, slots: Vec<Slot>, running: &Running) -> Result<(), String> {
         let new = self.known.take(slots);
         if new == self.accepted {
-            return;
+            return Ok(());
         }
         let told = [new.remarks.clone(), new.doubled.iter().map(|(_, words)| words.clone()).collect()].concat();
         let before =
             [self.accepted.remarks.clone(), self.accepted.doubled.iter().map(|(_, words)| words.clone()).collect()]
                 .concat();
         told.iter().filter(|words| !before.contains(words)).for_each(|words| tracing::warn!("{words}"));
-        say_changes(&self.accepted.keys, &new.keys);
-        if let Err(error) = running.accept_keys(keys_of(&new.keys)).await {
-            tracing::error!(%error, "new keys are not accepted: their owners cannot be written to `owners.json`; trying again");
-            return;
+        if let Err(error) = running.accept_keys(keys_of(&new.keys), new.names.clone()).await {
+            let words = "new keys are not accepted: their owners cannot be written to `owners.json`. Keys that were taken away or \
+                         have another name are refused all the same. The service tries again";
+            tracing::error!(%error, "{words}");
+            return Err(format!("{words}: {error}"));
         }
+        say_changes(&self.accepted.keys, &new.keys);
         self.accepted = new;
+        Ok(())
     }
 
     /// The configuration's keys and the certificate, as they are now. Where the configuration is wrong, its files are
@@ -145,17 +150,26 @@ impl Served {
                 answer = Answer { done: false, words: vec![words.to_owned()] };
             }
             Ok(serve) => self.places = serve.keys.places,
-            Err(problems) => answer = Answer { done: false, words: vec![problems.report(false)] },
+            Err(problems) => {
+                answer = Answer { done: false, words: problems.report(false).lines().map(str::to_owned).collect() };
+            }
         }
         if !self.places.is_empty() {
             let places = self.places.clone();
             let slots = blocking(move || places.look(&environment)).await;
-            self.accepted(slots, running).await;
-            answer.words.push(match self.accepted.keys.len() {
-                1 => "1 key is accepted".to_owned(),
-                count => format!("{count} keys are accepted"),
-            });
-            answer.words.extend(self.accepted.remarks.iter().cloned());
+            match self.accepted(slots, running).await {
+                Ok(()) => {
+                    answer.words.push(match self.accepted.keys.len() {
+                        1 => "1 key is accepted".to_owned(),
+                        count => format!("{count} keys are accepted"),
+                    });
+                    answer.words.extend(self.accepted.remarks.iter().cloned());
+                }
+                Err(words) => {
+                    answer.done = false;
+                    answer.words.push(words);
+                }
+            }
         }
         match running.look_at_certificate().await {
             Some(Looked::Refused(why)) => {

@@ -76,11 +76,25 @@ impl Mask<'_> {
 /// have a secret.
 fn is_of_keys(text: &str, at: usize) -> bool {
     let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    let before = text[line..at].trim();
-    let headers = text[..line].lines().rev().map(str::trim);
-    let header = headers.filter(|line| line.starts_with('[') && line.contains(']')).find(|line| !line.contains('"'));
-    let in_table = header.is_some_and(|header| header.trim_start_matches('[').trim_start().starts_with("serve.keys"));
-    in_table || before.starts_with("keys.") || before.starts_with("serve.keys.")
+    // Behind a brace or a comma the key of an inline table begins.
+    let key = bare(text[line..at].rsplit(['{', ',']).next().unwrap_or_default());
+    let in_table = text[..line].lines().rev().find_map(is_header_of_keys).unwrap_or(false);
+    in_table || ["keys.", "serve.keys."].iter().any(|keys| key.starts_with(keys)) || key.contains('\\')
+}
+
+/// Whether a table below `[serve.keys]` begins in this line, where one begins at all. A line with quotes may also be an
+/// element of an array: it ends no table.
+fn is_header_of_keys(line: &str) -> Option<bool> {
+    let line = line.trim();
+    let name = bare(line.strip_prefix('[')?.split_once(']')?.0);
+    let name = name.trim_start_matches('[');
+    let is_of_keys = name == "serve.keys" || name.starts_with("serve.keys.") || name.contains('\\');
+    (is_of_keys || !line.contains(['"', '\''])).then_some(is_of_keys)
+}
+
+/// A key without the blanks and quotes that TOML allows in it. Escapes stay: who writes one may mean any name.
+fn bare(key: &str) -> String {
+    key.chars().filter(|c| !c.is_whitespace() && !matches!(c, '"' | '\'')).collect()
 }
 
 /// The end of the string that begins here, its closing mark included; a string of one line ends
@@ -147,6 +161,15 @@ poll = "2s"
 keys = { a = "hunter2", b = ["file:b", "hunter2"] }
 keys.bob = "hunter2"
 plain = "x"
+keys . bob = "hunter2"
+"keys" . 'bob' = "hunter2"
+serve = { keys . bob = "hunter2", "keys".carol = "hunter2" }
+[serve."keys"] # "Those of all"
+dora = "hunter2"
+[ 'serve' . "k\u0065ys" ]
+emil = "hunter2"
+[state]
+plain = "x"
 [serve.keys]
 alice = "hunter2"
 carol = ["env:C", "hunter2"]
@@ -170,6 +193,15 @@ store = "sled:x"
         poll = "2s"
         keys = { * * *********, * * ["file:b", *********] }
         keys.bob = *********
+        plain = "x"
+        keys . bob = *********
+        "keys" . 'bob' = *********
+        serve = { keys . bob = *********, "keys".carol = ********* }
+        [serve."keys"] # "Those of all"
+        dora = *********
+        [ 'serve' . "k\u0065ys" ]
+        emil = *********
+        [state]
         plain = "x"
         [serve.keys]
         alice = *********

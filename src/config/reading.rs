@@ -52,6 +52,12 @@ pub fn load_to_serve_without_secrets(path: &Path) -> Result<Serve, Problems> {
     read(path, Wants { env: None, files: false, sources: false }).map(|config| config.serve)
 }
 
+/// Whether a file can be read and names no source: no daemon works by it.
+pub fn is_without_sources(path: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    DeTable::parse(&text).is_ok_and(|file| !file.get_ref().contains_key("source"))
+}
+
 /// As [`load`], with another environment.
 ///
 /// # Errors
@@ -140,6 +146,10 @@ impl Reader<'_> {
         let mut private: Vec<PathBuf> = own.iter().map(|own| (*own).to_owned()).collect();
         private.extend([std::path::absolute(path).unwrap_or_else(|_| path.to_owned())]);
         private.extend(self.key_files(file));
+        private.extend(serve.keys.places.folder().map(Path::to_owned));
+        let callback = callback(self, &file.section("callback"));
+        let pairs = [serve.tls.as_ref(), callback.as_ref().and_then(|callback| callback.tls.as_ref())];
+        private.extend(pairs.into_iter().flatten().flat_map(|pair| [pair.cert.clone(), pair.key.clone()]));
         let known = Known { shared: &shared, scope: &scope, services: &services, own: &own, private: &private };
         let mut sources = self.sources(file, &known);
         told_of_places(&mut sources, private, &services);
@@ -154,7 +164,7 @@ impl Reader<'_> {
             budget,
             zone,
             prices: prices(file),
-            callback: callback(self, &file.section("callback")),
+            callback,
             retry: retry(&file.section("retry")),
             state,
             serve,

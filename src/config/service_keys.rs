@@ -7,7 +7,7 @@
 use super::reading::Reader;
 use super::secret::{self, Env, Secret};
 use super::written::{Refusal, Section, refusal, wrong_type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
@@ -22,6 +22,8 @@ pub struct ServiceKeys {
     pub found: Vec<FoundKey>,
     /// What is to be told about it, such as which key is no longer accepted.
     pub remarks: Vec<String>,
+    /// Every name that is configured, also one without a key that is accepted.
+    pub names: BTreeSet<String>,
 }
 
 /// A key, and the name of whoever has it.
@@ -89,6 +91,14 @@ impl Places {
         matches!(&self.form, Form::List(list) if list.is_empty())
     }
 
+    /// The folder whose files are keys, where it is one.
+    pub(super) fn folder(&self) -> Option<&Path> {
+        match &self.form {
+            Form::Folder(folder) => Some(folder),
+            Form::List(_) | Form::Named(_) => None,
+        }
+    }
+
     /// Whether there is a file that may be replaced.
     pub fn has_files(&self) -> bool {
         let is_file = |written: &String| written.starts_with("file:");
@@ -108,7 +118,16 @@ impl Places {
         match &self.form {
             Form::List(list) => list.iter().map(|written| slot(None, written)).collect(),
             Form::Named(names) => {
-                names.iter().flat_map(|(name, list)| list.iter().map(move |one| slot(Some(name), one))).collect()
+                // A name without a place is configured all the same: its records are not to be given away.
+                let none = |name: &String| {
+                    let state = SlotState::Refused("it names no place of a key".to_owned());
+                    Slot { name: Some(name.clone()), place: "[serve] keys".to_owned(), state }
+                };
+                let of_name = |(name, list): &(String, Vec<String>)| match list.is_empty() {
+                    true => vec![none(name)],
+                    false => list.iter().map(|one| slot(Some(name), one)).collect(),
+                };
+                names.iter().flat_map(of_name).collect()
             }
             Form::Folder(folder) => in_folder(folder),
         }
@@ -202,7 +221,11 @@ const SHORT: usize = 16;
 
 /// What was known of every place, by which what cannot be told now is decided.
 #[derive(Debug, Clone, Default)]
-pub struct LastKnown(BTreeMap<(Option<String>, String), Vec<Secret>>);
+pub struct LastKnown {
+    places: BTreeMap<(Option<String>, String), Vec<Secret>>,
+    /// Under which name each key was accepted last.
+    held: Vec<FoundKey>,
+}
 
 /// The keys that are accepted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -211,52 +234,101 @@ pub struct Accepted {
     pub keys: Vec<FoundKey>,
     /// What is to be told: which key is no longer accepted, and what is wrong. Holds no key.
     pub remarks: Vec<String>,
-    /// Keys that stand under two names: the second name and both in words. They are accepted under the first.
+    /// Keys that stand under two names: the name that they are not accepted under, and both in words.
     pub doubled: Vec<(String, String)>,
+    /// Every name that is configured, also one without a key that is accepted.
+    pub names: BTreeSet<String>,
 }
 
 impl LastKnown {
-    /// The keys that are accepted by what is at these places now.
+    /// Knows which keys are accepted, and under which names.
+    pub fn of(held: &[FoundKey]) -> Self {
+        Self { held: held.to_vec(), ..Self::default() }
+    }
+
+    /// The keys that are accepted by what is at these places now. A key under several names stays with the one that
+    /// it was accepted under last; a new one is the first one's.
     pub fn take(&mut self, slots: Vec<Slot>) -> Accepted {
-        let (mut accepted, mut known) = (Accepted::default(), BTreeMap::new());
+        let mut accepted = Accepted::default();
+        let places = self.secrets(slots, &mut accepted);
+        accepted.names = places.iter().filter_map(|(name, ..)| name.clone()).collect();
+        for (name, place, secrets) in &places {
+            for secret in secrets {
+                let who = of_whom(name.as_deref());
+                if secret.expose().len() < SHORT {
+                    accepted.remarks.push(format!("the key{who} in {place} is shorter than {SHORT} characters, and may be guessed: make one by `openssl rand -hex 32`"));
+                }
+                let holder = self.holder(secret, &places);
+                if holder != name.as_ref() {
+                    let words = format!(
+                        "the key in {place} is already that of {}: {} needs another one",
+                        holder.map_or("an unnamed one", String::as_str),
+                        name.as_deref().unwrap_or_default()
+                    );
+                    accepted.doubled.push((name.clone().unwrap_or_default(), words));
+                } else if !accepted.keys.iter().any(|known| known.secret == *secret) {
+                    accepted.keys.push(FoundKey { name: name.clone(), secret: secret.clone() });
+                }
+            }
+        }
+        // A key that is away for a while comes back as whose it was.
+        self.held.retain(|held| !accepted.keys.iter().any(|key| key.secret == held.secret));
+        self.held.extend(accepted.keys.iter().cloned());
+        self.places = places
+            .into_iter()
+            .filter(|(_, _, secrets)| !secrets.is_empty())
+            .map(|(name, place, secrets)| ((name, place), secrets))
+            .collect();
+        accepted
+    }
+
+    /// What is at every place, or was there when it could be told last.
+    fn secrets(&self, slots: Vec<Slot>, accepted: &mut Accepted) -> Vec<AtPlace> {
+        let mut all = Vec::new();
         for Slot { name, place, state } in slots {
-            let id = (name.clone(), place.clone());
-            let who = name.as_ref().map_or(String::new(), |name| format!(" of {name}"));
-            let secrets = match state {
-                SlotState::Keys(secrets) => secrets,
+            let who = of_whom(name.as_deref());
+            match state {
+                SlotState::Keys(secrets) => all.push((name, place, secrets)),
                 SlotState::Refused(why) => {
                     accepted.remarks.push(format!("the key{who} in {place} is not accepted: {why}"));
-                    continue;
+                    all.push((name, place, Vec::new()));
                 }
                 SlotState::Unknown(why) => {
                     accepted
                         .remarks
                         .push(format!("the key{who} in {place} cannot be read now, what is known of it holds: {why}"));
-                    self.0.get(&id).cloned().unwrap_or_default()
-                }
-            };
-            known.insert(id, secrets.clone());
-            for secret in secrets {
-                if secret.expose().len() < SHORT {
-                    accepted.remarks.push(format!("the key{who} in {place} is shorter than {SHORT} characters, and may be guessed: make one by `openssl rand -hex 32`"));
-                }
-                match accepted.keys.iter().find(|known| known.secret == secret) {
-                    Some(first) if first.name != name => {
-                        let words = format!(
-                            "the key in {place} is already that of {}: {} needs another one",
-                            first.name.as_deref().unwrap_or("an unnamed one"),
-                            name.as_deref().unwrap_or_default()
-                        );
-                        accepted.doubled.push((name.clone().unwrap_or_default(), words));
+                    // The place itself, or all files of a folder.
+                    let is_known = |(of, at): &(Option<String>, String)| {
+                        *at == place
+                            || (name.is_none() && of.is_some() && Path::new(at).parent() == Some(Path::new(&place)))
+                    };
+                    let known = self.places.iter().filter(|(id, _)| is_known(id));
+                    let known: Vec<AtPlace> =
+                        known.map(|((of, at), secrets)| (of.clone(), at.clone(), secrets.clone())).collect();
+                    if known.is_empty() {
+                        all.push((name, place, Vec::new()));
                     }
-                    Some(_) => {}
-                    None => accepted.keys.push(FoundKey { name: name.clone(), secret }),
+                    all.extend(known);
                 }
             }
         }
-        self.0 = known;
-        accepted
+        all
     }
+
+    /// The name that a key is accepted under.
+    fn holder<'p>(&self, secret: &Secret, places: &'p [AtPlace]) -> Option<&'p String> {
+        let having =
+            || places.iter().filter(|(_, _, secrets)| secrets.contains(secret)).map(|(name, ..)| name.as_ref());
+        let was = self.held.iter().find(|held| held.secret == *secret).map(|held| held.name.as_ref());
+        having().find(|name| Some(*name) == was).or_else(|| having().next()).flatten()
+    }
+}
+
+/// A name, where its key is, and what is there.
+type AtPlace = (Option<String>, String, Vec<Secret>);
+
+fn of_whom(name: Option<&str>) -> String {
+    name.map_or(String::new(), |name| format!(" of {name}"))
 }
 
 impl Reader<'_> {
@@ -270,7 +342,7 @@ impl Reader<'_> {
         };
         let places = Places { base: self.base.clone(), form };
         let Some(env) = self.wants.env else { return ServiceKeys { places, ..ServiceKeys::default() } };
-        let Accepted { keys, remarks, doubled } = LastKnown::default().take(places.look(env));
+        let Accepted { keys, remarks, doubled, names } = LastKnown::default().take(places.look(env));
         let span = written.map_or(0..0, Spanned::span);
         for (name, words) in doubled {
             let at = name_span(written, &name).unwrap_or_else(|| span.clone());
@@ -284,7 +356,7 @@ impl Reader<'_> {
             let why = format!("has no key that can be used: {}", remarks.join("; "));
             section.refuse("keys", span, refusal(why, "write a key into one of them: openssl rand -hex 32 > FILE"));
         }
-        ServiceKeys { places, found: keys, remarks }
+        ServiceKeys { places, found: keys, remarks, names }
     }
 
     /// As it always was: each is an error where it cannot be used.

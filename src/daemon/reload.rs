@@ -6,6 +6,7 @@ use crate::config::meant::{Callback, Config, Serve, Webhook};
 use crate::domain::home::Group;
 use crate::domain::names::ServiceName;
 use crate::domain::stage::StageKind;
+use crate::server::tls::Looked;
 use crate::store::contract::StoreError;
 use crate::tls::pair::PairFiles;
 use std::fmt::Display;
@@ -53,10 +54,13 @@ impl House {
         self.give_back(&old, &setup).await;
         self.store.configured_anew(self.clock.now()).await?;
         self.engines.nudge();
-        if let Some(receiving) = &self.receiving {
-            receiving.look(self.clock.now()).await;
+        let mut words = told(&old.config, config);
+        if let Some(receiving) = &self.receiving
+            && let Some(Looked::Refused(why)) = receiving.look(self.clock.now()).await
+        {
+            words.push(format!("the certificate of [callback] is not used, the one before it stays in use: {why}"));
         }
-        Ok(told(&old.config, config))
+        Ok(words)
     }
 
     /// The one there is goes on: it knows what is under way.

@@ -174,6 +174,7 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         tls: None,
         authorities: serve.authorities.clone(),
         keys,
+        names: serve.keys.names.clone(),
         key_headers: serve.key_header.iter().map(ToString::to_string).collect(),
         upload_limit: serve.upload_limit,
         disk: serve.disk,

@@ -114,10 +114,12 @@ impl Door {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = known(keys, owners);
     }
 
-    /// Lets in none but these of the keys that are let in now.
+    /// Lets in none but these of the keys that are let in now. A key that has another name now is none of them: it
+    /// would go on with the records of the old one.
     pub fn keep_only(&self, keys: &[Key]) {
-        let hashes: BTreeSet<Hash> = keys.iter().map(Key::owner).collect();
-        let kept = self.keys().iter().filter(|known| hashes.contains(&known.hash)).cloned().collect();
+        let wanted: BTreeSet<(Hash, Option<&str>)> = keys.iter().map(|key| (key.owner(), key.name())).collect();
+        let is_kept = |known: &&Known| wanted.contains(&(known.hash, known.name.as_deref()));
+        let kept = self.keys().iter().filter(is_kept).cloned().collect();
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = kept;
     }
 
@@ -204,4 +206,26 @@ fn password(sent: &HeaderValue) -> Option<Vec<u8>> {
 
 fn owner(key: &[u8]) -> Hash {
     Hash(blake3::derive_key("scribed 2026-11-20 owner of a transcription", key))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_has_another_name_is_not_kept_with_the_records_of_the_old_one() {
+        let keys = [Key::new("one").named("alice"), Key::new("two").named("bob"), Key::new("three")];
+        let owners = keys.each_ref().map(Key::owner);
+        let door = Door::new(&keys, &owners, vec!["x-service-key".to_owned()]);
+        door.keep_only(&[Key::new("one").named("aaron"), Key::new("two").named("bob"), Key::new("three")]);
+        let admitted = |key: &str| {
+            let headers = HeaderMap::from_iter([(
+                header::HeaderName::from_static("x-service-key"),
+                HeaderValue::from_str(key).unwrap(),
+            )]);
+            door.admit(&headers).ok()
+        };
+        assert_eq!(["one", "two", "three"].map(admitted), [None, Some(owners[1]), Some(owners[2])]);
+    }
 }

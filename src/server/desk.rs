@@ -118,10 +118,10 @@ impl Desk {
     /// See [`DeskError`]. A transcription's file that is damaged is set aside under another name
     /// and told in the log, no error.
     pub fn open(root: &Path, rules: Rules, clock: Arc<dyn Clock>) -> Result<Self, DeskError> {
-        Self::open_for(root, rules, &[], clock).map(|(desk, _)| desk)
+        Self::open_for(root, rules, (&[], &BTreeSet::new()), clock).map(|(desk, _)| desk)
     }
 
-    /// As [`open`](Self::open), for these keys, the first of which has the records that say nothing of an owner. With
+    /// As [`open`](Self::open), for these keys and all names that are configured; the first key has the records that say nothing of an owner. With
     /// the owner of each.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Desk {
     pub fn open_for(
         root: &Path,
         mut rules: Rules,
-        keys: &[Key],
+        keys: (&[Key], &BTreeSet<String>),
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Assigned), DeskError> {
         let opened = opening::open(root, &mut rules, keys)?;
@@ -165,8 +165,8 @@ impl Desk {
     ///
     /// # Errors
     /// Those of the file system; then nothing has changed.
-    pub fn assign(&self, keys: &[Key]) -> io::Result<Assigned> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).assign(keys)
+    pub fn assign(&self, keys: &[Key], names: &BTreeSet<String>) -> io::Result<Assigned> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).assign(keys, names)
     }
 
     /// Who this desk is: the same for ever, wherever it listens.

@@ -14,7 +14,7 @@ use crate::server::shelf::Shelf;
 use crate::server::starts::{Starts, Work};
 use crate::wire::record::Status;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ struct Identity {
 ///
 /// # Errors
 /// See [`DeskError`].
-pub fn open(root: &Path, rules: &mut Rules, keys: &[Key]) -> Result<Opened, DeskError> {
+pub fn open(root: &Path, rules: &mut Rules, (keys, names): (&[Key], &BTreeSet<String>)) -> Result<Opened, DeskError> {
     let failed = |error| DeskError::Io { path: root.to_owned(), error };
     files::make_folder(root).map_err(failed)?;
     let lock = lock(&root.join("lock")).map_err(failed)?;
@@ -99,7 +99,7 @@ pub fn open(root: &Path, rules: &mut Rules, keys: &[Key]) -> Result<Opened, Desk
         files::make_folder(&root.join(folder)).map_err(failed)?;
     }
     let mut owners = Owners::open(root).map_err(failed)?;
-    let assigned = owners.assign(keys).map_err(failed)?;
+    let assigned = owners.assign(keys, names).map_err(failed)?;
     if !keys.is_empty() {
         rules.first_owner = assigned.first;
     }

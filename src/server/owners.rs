@@ -49,6 +49,9 @@ pub struct Assigned {
     pub first: Hash,
     /// Keys that have become a name's while their own records belong to themselves until the next start.
     pub joined: Vec<Hash>,
+    /// Names that are used no more and whose keys are now another name's: the old name and the new one. Their records
+    /// belong to the old one until the next start.
+    pub merged: Vec<(String, String)>,
 }
 
 impl Owners {
@@ -68,12 +71,13 @@ impl Owners {
         move |owner| aliases.get(&owner).copied().unwrap_or(owner)
     }
 
-    /// The owner of each key. What is new is kept before this returns. Blocks on the disk.
+    /// The owner of each key. `names`: all that are configured, also those without a key: only a name that is not among
+    /// them can have been renamed. What is new is kept before this returns. Blocks on the disk.
     ///
     /// # Errors
     /// Those of the file system; then nothing has changed.
-    pub fn assign(&mut self, keys: &[Key]) -> io::Result<Assigned> {
-        let (stored, assigned) = self.stored.assign(keys);
+    pub fn assign(&mut self, keys: &[Key], names: &BTreeSet<String>) -> io::Result<Assigned> {
+        let (stored, assigned) = self.stored.assign(keys, names);
         if stored != self.stored {
             files::write_whole(&self.path, &serde_json::to_vec_pretty(&stored)?)?;
             self.stored = stored;
@@ -82,8 +86,8 @@ impl Owners {
     }
 
     /// As [`assign`](Self::assign), without keeping it: for who looks beside a service that runs.
-    pub fn would_assign(&self, keys: &[Key]) -> Assigned {
-        self.stored.assign(keys).1
+    pub fn would_assign(&self, keys: &[Key], names: &BTreeSet<String>) -> Assigned {
+        self.stored.assign(keys, names).1
     }
 }
 
@@ -127,15 +131,21 @@ impl Stored {
     }
 
     /// Pure.
-    fn assign(&self, keys: &[Key]) -> (Self, Assigned) {
+    fn assign(&self, keys: &[Key], names: &BTreeSet<String>) -> (Self, Assigned) {
         let mut stored = self.clone();
         let named: Vec<(&str, Hash)> = keys.iter().filter_map(|key| Some((key.name()?, key.owner()))).collect();
         let present: BTreeSet<&str> = named.iter().map(|(name, _)| *name).collect();
+        let configured: BTreeSet<&str> = names.iter().map(String::as_str).chain(present.iter().copied()).collect();
+        let mut merged = Vec::new();
         for name in &present {
             if !stored.names.contains_key(*name) {
                 let own: Vec<Hash> = named.iter().filter(|(of, _)| of == name).map(|(_, key)| *key).collect();
-                let known = stored.inherited(&own, &present).unwrap_or_else(|| stored.begun(name, &own));
+                let (known, others) = match stored.inherited(&own, &configured) {
+                    Some(inherited) => inherited,
+                    None => (stored.begun(name, &own), Vec::new()),
+                };
                 stored.names.insert((*name).to_owned(), known);
+                merged.extend(others.into_iter().map(|old| (old, (*name).to_owned())));
             }
         }
         let mut joined = Vec::new();
@@ -153,19 +163,35 @@ impl Stored {
         };
         let owners: Vec<Hash> = keys.iter().map(owner).collect();
         let first = stored.first.or(owners.first().copied()).unwrap_or(Hash([0; 32]));
+        let first = stored.owner_of(first);
         if !named.is_empty() {
             stored.first = Some(first);
         }
-        (stored, Assigned { owners, first, joined })
+        (stored, Assigned { owners, first, joined, merged })
     }
 
-    /// A name that is used no more and had one of these keys: it was renamed.
-    fn inherited(&mut self, keys: &[Hash], present: &BTreeSet<&str>) -> Option<Known> {
-        let had = |(name, known): (&String, &Known)| {
-            (!present.contains(name.as_str()) && known.keys.iter().any(|key| keys.contains(key))).then(|| name.clone())
+    /// Names that are configured no more and had one of these keys: the first was renamed, what the others had goes to
+    /// it as well. Also the names of the others.
+    fn inherited(&mut self, keys: &[Hash], configured: &BTreeSet<&str>) -> Option<(Known, Vec<String>)> {
+        let had = |(name, known): &(&String, &Known)| {
+            !configured.contains(name.as_str()) && known.keys.iter().any(|key| keys.contains(key))
         };
-        let name = self.names.iter().find_map(had)?;
-        self.names.remove(&name)
+        // In the order of the keys: the same whatever the names are.
+        let place = |known: &Known| keys.iter().position(|key| known.keys.contains(key));
+        let mut names: Vec<(Option<usize>, String)> =
+            self.names.iter().filter(had).map(|(name, known)| (place(known), name.clone())).collect();
+        names.sort();
+        let mut names = names.into_iter().map(|(_, name)| name);
+        let mut known = self.names.remove(&names.next()?)?;
+        let others: Vec<String> = names.collect();
+        for other in others.iter().filter_map(|name| self.names.remove(name)).collect::<Vec<_>>() {
+            for hash in std::iter::once(other.owner).chain(other.keys) {
+                if !known.keys.contains(&hash) {
+                    known.keys.push(hash);
+                }
+            }
+        }
+        Some((known, others))
     }
 
     fn begun(&self, name: &str, keys: &[Hash]) -> Known {
@@ -190,6 +216,10 @@ mod tests {
         Key::new(key).named(name)
     }
 
+    fn none() -> BTreeSet<String> {
+        BTreeSet::new()
+    }
+
     fn hash(key: &str) -> Hash {
         Key::new(key).owner()
     }
@@ -197,7 +227,7 @@ mod tests {
     #[test]
     fn a_name_keeps_its_owner_whatever_key_it_has() {
         let root = tempfile::tempdir().unwrap();
-        let owners = |keys: &[Key]| Owners::open(root.path()).unwrap().assign(keys).unwrap().owners;
+        let owners = |keys: &[Key]| Owners::open(root.path()).unwrap().assign(keys, &none()).unwrap().owners;
         assert_eq!(owners(&[Key::new("one"), Key::new("two")]), [hash("one"), hash("two")]);
         assert!(!root.path().join("owners.json").exists(), "keys without names need no memory");
         assert_eq!(owners(&[named("alice", "one"), named("bob", "two")]), [hash("one"), hash("two")]);
@@ -213,7 +243,7 @@ mod tests {
     fn what_a_second_key_made_before_it_had_a_name_is_the_names_too() {
         let root = tempfile::tempdir().unwrap();
         let mut owners = Owners::open(root.path()).unwrap();
-        let assigned = owners.assign(&[named("alice", "one"), named("alice", "two")]).unwrap();
+        let assigned = owners.assign(&[named("alice", "one"), named("alice", "two")], &none()).unwrap();
         assert_eq!((assigned.owners, assigned.joined), (vec![hash("one"); 2], vec![hash("two")]));
         let of = Owners::open(root.path()).unwrap().of();
         assert_eq!([hash("one"), hash("two"), hash("three")].map(of), [hash("one"), hash("one"), hash("three")]);
@@ -223,22 +253,49 @@ mod tests {
     fn a_renamed_key_keeps_its_records_and_a_key_that_is_handed_on_does_not_take_them_along() {
         let root = tempfile::tempdir().unwrap();
         let mut owners = Owners::open(root.path()).unwrap();
-        owners.assign(&[named("alice", "one")]).unwrap();
-        let renamed = owners.assign(&[named("anna", "one")]).unwrap();
+        owners.assign(&[named("alice", "one")], &none()).unwrap();
+        let renamed = owners.assign(&[named("anna", "one")], &none()).unwrap();
         assert_eq!(renamed.owners, [hash("one")]);
         // Anna has another key now, and Bob has her old one.
-        let handed_on = owners.assign(&[named("anna", "new"), named("bob", "one")]).unwrap();
+        let handed_on = owners.assign(&[named("anna", "new"), named("bob", "one")], &none()).unwrap();
         assert_eq!(handed_on.owners[0], hash("one"));
         assert!(![hash("one"), hash("new")].contains(&handed_on.owners[1]), "Bob sees nothing of hers");
-        assert_eq!(owners.assign(&[named("bob", "one")]).unwrap().owners[0], handed_on.owners[1]);
+        assert_eq!(owners.assign(&[named("bob", "one")], &none()).unwrap().owners[0], handed_on.owners[1]);
+    }
+
+    #[test]
+    fn only_a_name_that_is_configured_no_more_can_have_been_renamed() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        owners.assign(&[named("alice", "one")], &none()).unwrap();
+        // Alice's file is empty, and her key stands under Aaron's name.
+        let names = ["aaron", "alice"].map(str::to_owned).into();
+        let handed_on = owners.assign(&[named("aaron", "one")], &names).unwrap();
+        assert_ne!(handed_on.owners, [hash("one")]);
+        let back = owners.assign(&[named("aaron", "one"), named("alice", "new")], &names).unwrap();
+        assert_eq!(back.owners, [handed_on.owners[0], hash("one")]);
+    }
+
+    #[test]
+    fn names_that_become_one_keep_the_records_of_all() {
+        let root = tempfile::tempdir().unwrap();
+        let mut owners = Owners::open(root.path()).unwrap();
+        owners.assign(&[named("bob", "two"), named("alice", "one")], &none()).unwrap();
+        owners.assign(&[named("bob", "three"), named("alice", "one")], &none()).unwrap();
+        let merged = owners.assign(&[named("both", "one"), named("both", "three")], &none()).unwrap();
+        assert_eq!(merged.owners, [hash("one"); 2]);
+        assert_eq!(merged.merged, [("bob".to_owned(), "both".to_owned())]);
+        assert_eq!(merged.first, hash("one"), "what is older than keys was Bob's");
+        let of = Owners::open(root.path()).unwrap().of();
+        assert_eq!(["one", "two", "three"].map(|key| of(hash(key))), [hash("one"); 3]);
     }
 
     #[test]
     fn records_that_are_older_than_keys_stay_with_the_first_name() {
         let root = tempfile::tempdir().unwrap();
         let mut owners = Owners::open(root.path()).unwrap();
-        assert_eq!(owners.assign(&[named("alice", "one"), named("bob", "two")]).unwrap().first, hash("one"));
-        assert_eq!(owners.assign(&[named("bob", "two")]).unwrap().first, hash("one"));
+        assert_eq!(owners.assign(&[named("alice", "one"), named("bob", "two")], &none()).unwrap().first, hash("one"));
+        assert_eq!(owners.assign(&[named("bob", "two")], &none()).unwrap().first, hash("one"));
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
 use crate::wire::page::ListQuery;
 use axum::extract::{ConnectInfo, Request};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -58,6 +58,8 @@ pub struct Options {
     /// Who is let in; at least one. Each sees only its own records; those from before records had
     /// owners are the first one's.
     pub keys: Vec<Key>,
+    /// Every name that is configured, also one whose key is not accepted: its records are nobody else's.
+    pub names: BTreeSet<String>,
     /// The headers a key may come in, such as `x-service-key`; at least one.
     pub key_headers: Vec<String>,
     /// Bytes of one upload.
@@ -276,17 +278,17 @@ pub struct Running {
 }
 
 impl Running {
-    /// Accepts these keys from now on, and no others. What was made with keys that are no longer accepted stays, and
+    /// Accepts these keys from now on, and no others. `names`: all that are configured, also without a key. What was made with keys that are no longer accepted stays, and
     /// goes on to its end.
     ///
     /// # Errors
     /// Those of the file system: who owns what cannot be kept. Then keys that are accepted now and are not among these
     /// are refused all the same.
-    pub async fn accept_keys(&self, keys: Vec<Key>) -> io::Result<()> {
+    pub async fn accept_keys(&self, keys: Vec<Key>, names: BTreeSet<String>) -> io::Result<()> {
         let Some(service) = self.service.upgrade() else { return Ok(()) };
         let changed = move || {
             let desk = &service.shelves.desk;
-            let assigned = desk.assign(&keys);
+            let assigned = desk.assign(&keys, &names);
             let assigned = match assigned {
                 Ok(assigned) => assigned,
                 Err(error) => {
@@ -296,6 +298,13 @@ impl Running {
             };
             service.door.replace(&keys, &assigned.owners);
             desk.shelf.share_among(clients(&keys));
+            for (old, new) in &assigned.merged {
+                tracing::warn!(
+                    old,
+                    new,
+                    "two names have become one: what was made under the old name is found under the new one from the next start on"
+                );
+            }
             for (key, owner) in keys.iter().zip(&assigned.owners) {
                 let has_records = || !desk.list(&key.owner(), &ListQuery::default(), 1).is_empty();
                 if key.owner() != *owner && assigned.joined.contains(&key.owner()) && has_records() {
@@ -372,7 +381,8 @@ fn check(options: &Options) -> Result<(), StartError> {
 const VOLUME: u64 = 4 << 20;
 
 async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, Arc<LiveRecords>, Assigned), DeskError> {
-    let (root, keys, clock) = (options.data.clone(), options.keys.clone(), Arc::clone(clock));
+    let (root, clock) = (options.data.clone(), Arc::clone(clock));
+    let (keys, names) = (options.keys.clone(), options.names.clone());
     let rules = Rules {
         limits: Limits { upload: options.upload_limit, disk: options.disk },
         // That of the first key, of which there is one: it was checked.
@@ -386,7 +396,7 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
     };
     let sharing = Sharing { keys: clients(&options.keys), length_limit: options.length_limit };
     let opened = tokio::task::spawn_blocking(move || {
-        let (desk, assigned) = Desk::open_for(&root, rules, &keys, clock)?;
+        let (desk, assigned) = Desk::open_for(&root, rules, (&keys, &names), clock)?;
         let desk = Arc::new(desk);
         desk.shelf.share(sharing);
         let live = LiveRecords::open(&root, Some(Arc::clone(&desk.shelf)));

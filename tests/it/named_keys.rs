@@ -188,6 +188,98 @@ fn the_same_key_under_a_second_name_is_not_let_in_under_it() {
 }
 
 #[test]
+fn a_copied_key_file_takes_no_records_along_whatever_its_name_is() {
+    let mut served = Served::new("keys = \"folder:keys\"", &[("alice", ALICE), ("bob", BOB)]);
+    served.create(ALICE);
+    // Aaron stands before Alice.
+    fs::copy(served.bed.path("keys/alice"), served.bed.path("keys/aaron")).unwrap();
+    let ran = served.reload();
+    assert!(ran.code == 2 && ran.stderr.contains("needs another one"), "{ran:?}");
+    assert_eq!(served.list(ALICE), (200, 1), "it is Alice's still");
+    served.running.as_ref().unwrap().signal(Signal::HUP);
+    served.put("aaron", "a-key-of-aaron-0123456789");
+    eventually("Aaron has a key of his own", || served.list("a-key-of-aaron-0123456789") == (200, 0));
+    assert_eq!(served.list(ALICE), (200, 1), "it is Alice's still");
+    // Alice is revoked, and her old key is given to Abel.
+    served.put("alice", "");
+    eventually("Alice is refused", || served.list(ALICE).0 == 401);
+    served.put("abel", ALICE);
+    eventually("Abel is let in", || served.list(ALICE) == (200, 0));
+    served.put("alice", ALICES_NEXT);
+    eventually("Alice is let in", || served.list(ALICES_NEXT) == (200, 1));
+    served.start();
+    assert_eq!([served.list(ALICE), served.list(ALICES_NEXT)], [(200, 0), (200, 1)]);
+    // Emptied at a start: her name is known all the same.
+    served.put("alice", "");
+    eventually("Alice is refused", || served.list(ALICES_NEXT).0 == 401);
+    served.running = None;
+    served.put("adam", ALICES_NEXT);
+    served.start();
+    assert_eq!(served.list(ALICES_NEXT), (200, 0));
+    served.put("alice", "a-third-key-of-alice-0123456789");
+    eventually("Alice has what she had", || served.list("a-third-key-of-alice-0123456789") == (200, 1));
+    let log = served.log();
+    assert!(!log.contains("is already that of"), "{log}");
+}
+
+#[test]
+fn a_key_that_is_handed_on_while_owners_cannot_be_written_is_refused() {
+    let mut served = Served::new("keys = \"folder:keys\"", &[("alice", ALICE), ("bob", BOB)]);
+    served.create(ALICE);
+    let owners = served.bed.path("service/owners.json");
+    let kept = fs::read(&owners).unwrap();
+    fs::remove_file(&owners).unwrap();
+    fs::create_dir(&owners).unwrap();
+    served.put("alice", "");
+    served.put("zoe", ALICE);
+    eventually("the key is refused", || served.list(ALICE).0 == 401);
+    assert_eq!(served.list(BOB).0, 200);
+    let ran = served.reload();
+    assert!(ran.code == 2 && ran.stderr.contains("cannot be written to `owners.json`"), "{ran:?}");
+    assert!(!ran.stderr.contains("keys are accepted"), "{ran:?}");
+    fs::remove_dir(&owners).unwrap();
+    fs::write(&owners, kept).unwrap();
+    eventually("Zoe is let in", || served.list(ALICE) == (200, 0));
+    let log = served.log();
+    let said = |words: &str| log.find(words).unwrap_or_else(|| panic!("{words}: {log}"));
+    assert!(said("new keys are not accepted") < said("a new key is accepted"), "{log}");
+}
+
+#[test]
+fn what_is_wrong_in_several_lines_is_told_in_several_lines() {
+    let mut served = Served::new("keys = { bob = \"file:keys/bob\" }", &[("bob", BOB)]);
+    // Only who reads the secrets sees it.
+    served.configure("keys = { bob = \"file:keys/bob\", carol = \"env:NOT_SET_AT_ALL\" }");
+    let ran = served.reload();
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("NOT_SET_AT_ALL") && !ran.stderr.contains("\\n"), "{}", ran.stderr);
+    assert!(ran.stderr.lines().count() > 3, "{}", ran.stderr);
+    fs::write(served.bed.path("live.jsonl"), "1\n2\n").unwrap();
+    served.configure("keys = { bob = \"file:keys/bob\" }");
+    let wrong = served.bed.run(["serve", "import-live", "live.jsonl", "--key", "bob"]);
+    assert!(wrong.code == 2 && wrong.stderr.lines().count() > 2 && !wrong.stderr.contains("\\n"), "{}", wrong.stderr);
+    let log = served.log();
+    assert!(log.lines().any(|line| line.contains("NOT_SET_AT_ALL") && !line.contains("\\n")), "{log}");
+}
+
+#[test]
+fn trouble_of_the_service_keeps_nothing_from_the_daemon() {
+    let mut served = Served::new("keys = { bob = \"file:keys/bob\" }", &[("bob", BOB)]);
+    let daemons = "[state]\nstore = \"sled:state\"\n[[source]]\nfolder = \"inbox\"\n";
+    served.configure(&format!("keys = {{ bob = \"file:keys/bob\" }}\n{daemons}"));
+    let daemon = Running::start(served.bed.command(["run", "--json"]));
+    daemon.first_line();
+    fs::create_dir(served.bed.path("films")).unwrap();
+    served.configure(&format!("{daemons}[[source]]\nfolder = \"films\"\n"));
+    let ran = served.reload();
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("that takes a restart"), "{ran:?}");
+    assert!(ran.stdout.contains("the source films is new"), "{ran:?}");
+    drop(daemon.kill());
+    let _ = served.log();
+}
+
+#[test]
 fn keys_that_cannot_be_used_are_told_with_their_line_and_never_shown() {
     let cases = [
         ("[serve.keys]\nalice = \"hunter2-hunter2-hunter2\"", "a key may not stand in the file itself", "jobs.toml:4:"),

@@ -272,6 +272,21 @@ fn what_was_taken_in_before_is_held_until_it_is_bought_and_written_after() {
 }
 
 #[test]
+fn the_keys_of_the_service_and_of_certificates_are_no_recordings() {
+    // Who explains reads no secrets, and no certificates either.
+    let bed = Bed::new(
+        "[serve]\nkeys = \"folder:inbox/keys\"\ntls = { cert = \"inbox/s.crt.wav\", key = \"inbox/s.key.wav\" }\n\
+         [callback]\npublic_url = \"https://h.example\"\n\
+         tls = { cert = \"inbox/c.crt.wav\", key = \"inbox/c.key.wav\" }\n[[source]]\nfolder = \"inbox\"\n",
+    );
+    for name in ["keys/alice.wav", "s.crt.wav", "s.key.wav", "c.crt.wav", "c.key.wav"] {
+        put(&bed, &format!("inbox/{name}"), "a-key-0123456789-abcdef");
+        let ran = bed.run(["explain", &format!("inbox/{name}")]);
+        assert!(ran.stdout.contains("scribed's own"), "{name}: {ran:?}");
+    }
+}
+
+#[test]
 fn a_person_adds_recordings_and_nothing_else() {
     let stub = well();
     let bed = bed(&stub, "[[source]]\nname = \"all\"\nfolder = \"all\"\nsettle = \"50ms\"\noutputs = [\"txt\"]\n");

@@ -88,6 +88,7 @@ pub fn options(data: &Path) -> Options {
         listen: "127.0.0.1:0".parse().unwrap(),
         data: data.to_owned(),
         keys: vec![Key::new(KEY), Key::new(OTHER_KEY)],
+        names: std::collections::BTreeSet::new(),
         key_headers: vec!["x-service-key".to_owned(), "x-other-header".to_owned()],
         upload_limit: 50_000_000,
         disk: 100_000_000,

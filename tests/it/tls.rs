@@ -233,6 +233,31 @@ fn callbacks_come_over_tls() {
 }
 
 #[test]
+fn a_callback_certificate_that_is_not_used_is_told_to_who_reloads() {
+    let authority = Authority::new();
+    let (good, ended) = (authority.issue("good", 30), authority.issue("ended", -1));
+    let live = tempfile::tempdir().unwrap();
+    let put = |issued: &Issued| {
+        link(live.path(), "cert.pem", &issued.cert);
+        link(live.path(), "key.pem", &issued.key);
+    };
+    put(&good);
+    let hear = free_port();
+    let bed = Bed::new(&format!(
+        "{QUICK}[callback]\nlisten = \"127.0.0.1:{hear}\"\npublic_url = \"https://127.0.0.1:{hear}/in\"\n{}",
+        line(&live.path().join("cert.pem"), &live.path().join("key.pem"))
+    ));
+    let daemon = Running::start(bed.command(["run", "--json"]));
+    daemon.first_line();
+    let said = || bed.run(["reload"]).stdout;
+    assert!(!said().contains("certificate"));
+    put(&ended);
+    let told = said();
+    assert!(told.contains("the certificate of [callback] is not used") && told.contains("it is valid from"), "{told}");
+    drop(daemon.kill());
+}
+
+#[test]
 fn a_certificate_that_cannot_be_used_is_told_with_its_line() {
     let authority = Authority::new();
     let (one, two) = (authority.issue("one", 30), authority.issue("two", 30));
