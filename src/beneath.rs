@@ -6,8 +6,9 @@
 //! does not know that call, or a sandbox refuses it, the path is resolved component by component. File systems that
 //! are mounted below the root are entered. A root is opened anew for each look: a share may have come or gone.
 
-use crate::domain::access::Access;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use crate::crash::{self, Point};
+use crate::domain::access::{Access, Acl};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -151,7 +152,7 @@ impl RootedPath {
         names(self.open_folder()?.as_fd())
     }
 
-    /// Makes this folder and those above it that are missing, but never the root. `like`: whose mode and group a new
+    /// Makes this folder and those above it that are missing, but never the root. `like`: whose permissions a new
     /// one takes, by how many components it is from the end; where that says nothing, the umask decides.
     ///
     /// # Errors
@@ -234,7 +235,7 @@ impl Root {
         for n in 0..parts.len() {
             at = Step::Below(match self.enter(&at, &parts[..=n]) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    make_folder(at.fd(self), parts[n], like(parts.len() - 1 - n))?;
+                    make_folder(at.fd(self), parts[n], like(parts.len() - 1 - n).as_ref())?;
                     self.enter(&at, &parts[..=n])?
                 }
                 entered => entered?,
@@ -304,19 +305,80 @@ impl Root {
 }
 
 /// Makes a folder, unless somebody else has just made it.
-fn make_folder(at: BorrowedFd<'_>, name: &OsStr, access: Option<Access>) -> io::Result<()> {
-    // Nobody else gets in before it has its own mode.
-    let mode = if access.is_some() { 0o700 } else { 0o777 };
+fn make_folder(at: BorrowedFd<'_>, name: &OsStr, access: Option<&Access>) -> io::Result<()> {
+    let Some(access) = access else { return make_empty(at, name, 0o777).map(drop) };
+    // Under a temporary name until it has its own permissions: a process that is killed in between leaves nothing that
+    // stays closed for good.
+    let temporary = OsString::from(temporary_name());
+    let made = match begin_folder(at, &temporary, access) {
+        Ok(begun) => {
+            crash::point(Point::FolderMade);
+            let renamed = rename_folder(at, &temporary, name);
+            drop(begun);
+            renamed
+        }
+        Err(error) => Err(error),
+    };
+    if made.is_ok() {
+        return Ok(());
+    }
+    // The next sweep removes what cannot be removed now.
+    let _ = rustix::fs::unlinkat(at, &temporary, AtFlags::REMOVEDIR);
+    match made {
+        Err(Errno::EXIST) => Ok(()),
+        // Not every file system renames folders.
+        _ => {
+            if make_empty(at, name, 0o700)? {
+                give(access, &open_new(at, name)?);
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Whether it was made; otherwise something has the name already.
+fn make_empty(at: BorrowedFd<'_>, name: &OsStr, mode: u32) -> io::Result<bool> {
     match rustix::fs::mkdirat(at, name, Mode::from_raw_mode(mode)) {
-        Ok(()) => {}
-        Err(Errno::EXIST) => return Ok(()),
-        Err(error) => return Err(error.into()),
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(error) => Err(error.into()),
     }
-    if let Some(access) = access {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        give(access, &rustix::fs::openat(at, name, flags, Mode::empty())?);
+}
+
+fn open_new(at: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(at, name, flags, Mode::empty()).map(File::from)
+}
+
+/// A new folder with its permissions. Its lock, while it is open, spares it from a sweep.
+fn begin_folder(at: BorrowedFd<'_>, temporary: &OsStr, access: &Access) -> rustix::io::Result<File> {
+    rustix::fs::mkdirat(at, temporary, Mode::from_raw_mode(0o700))?;
+    let begun = open_new(at, temporary)?;
+    // A file system without locks only loses the removal of leftovers.
+    let _ = begun.try_lock();
+    give(access, &begun);
+    Ok(begun)
+}
+
+/// Renames only if nothing has the name; otherwise `EXIST`.
+fn rename_folder(at: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::renameat_with(at, from, at, to, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        done => return done,
     }
-    Ok(())
+    match rustix::fs::statat(at, to, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => rustix::fs::renameat(at, from, at, to),
+        Err(error) => Err(error),
+        Ok(_) => Err(Errno::EXIST),
+    }
+}
+
+/// How the name of a file or folder ends that is not finished.
+pub const TEMPORARY: &str = ".scribed-tmp";
+
+/// A new name for a file or folder that is not finished: a dot, 32 lower-case hexadecimal digits, [`TEMPORARY`].
+pub fn temporary_name() -> String {
+    format!(".{}{TEMPORARY}", uuid::Uuid::new_v4().simple())
 }
 
 /// To go through a folder it need not be readable.
@@ -359,7 +421,13 @@ fn is_by_components() -> bool {
     std::env::var_os("SCRIBED_NO_OPENAT2").is_some()
 }
 
-/// The mode and the group of a file or folder, for what is made for it.
+/// The extended attribute that holds an access control list.
+const ACL: &str = "system.posix_acl_access";
+
+/// What stands for an owner who has no number here, in a container for one.
+const NOBODY: u32 = 65_534;
+
+/// The permissions of a file or folder, for what is made for it.
 ///
 /// # Errors
 /// The system's, and [`LinkInPath`].
@@ -367,45 +435,54 @@ pub fn access_of(path: &RootedPath) -> io::Result<Access> {
     let root = Root::open(&path.root)?;
     let stat = root.stat(&path.below)?;
     let (mode, group) = (stat.st_mode & 0o777, stat.st_gid);
-    let entry = match root.open_file(&path.below) {
-        Ok(file) => acl_of_group(&file),
+    let (acl, entry) = match root.open_file(&path.below) {
+        Ok(file) => acl_of(&file),
         // Nobody can tell what its group may: not more than all others.
-        Err(_) => Some(mode & 0o7),
+        Err(_) => (None, Some(mode & 0o7)),
     };
     // With an access control list the bits of the group are the list's mask.
     let mode = entry.map_or(mode, |entry| mode & !0o70 | mode & (entry << 3));
-    Ok(Access { mode, group })
+    Ok(Access { mode, group, owner: Some(stat.st_uid), acl })
+}
+
+/// The access control list of a file, and what its group may do by it; no entry: there is no list.
+fn acl_of(file: &File) -> (Option<Acl>, Option<u32>) {
+    let mut list = [0; 4096];
+    match rustix::fs::fgetxattr(file, ACL, &mut list) {
+        Ok(length) => match Acl::parse(&list[..length]) {
+            Some(acl) => (Some(acl.clone()), acl.group()),
+            None => (None, Some(0)),
+        },
+        Err(Errno::RANGE) => (None, Some(0)), // longer than any that people write
+        Err(_) => (None, None),
+    }
 }
 
 /// Gives `access` to a new file or folder that only its owner can use so far. What the file system does not keep stays
 /// as it is there.
-pub fn give(access: Access, to: &impl AsFd) {
+pub fn give(access: &Access, to: &impl AsFd) {
     let Ok(own) = rustix::fs::fstat(to) else { return };
     let is_folder = FileType::from_raw_mode(own.st_mode) == FileType::Directory;
     let group = rustix::fs::Gid::from_raw(access.group);
     let has_group = own.st_gid == access.group || rustix::fs::fchown(to, None, Some(group)).is_ok();
-    // A folder that hands its group down does so still.
-    let inherited = if is_folder { own.st_mode & 0o2000 } else { 0 };
-    let _ = rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode_of(is_folder, has_group) | inherited));
+    if !give_list(access, to, is_folder, has_group) {
+        // A folder that hands its group down does so still.
+        let inherited = if is_folder { own.st_mode & 0o2000 } else { 0 };
+        let _ = rustix::fs::fchmod(to, Mode::from_raw_mode(access.mode_of(is_folder, has_group) | inherited));
+    }
+    // Last: who has given a file away may not change it.
+    if let Some(owner) = access.owner.filter(|owner| *owner != own.st_uid && *owner != NOBODY) {
+        let _ = rustix::fs::fchown(to, Some(rustix::fs::Uid::from_raw(owner)), None);
+    }
 }
 
-/// What an access control list lets a file's group do; `None`: there is no list.
-fn acl_of_group(file: &File) -> Option<u32> {
-    let mut list = [0; 4096];
-    let length = match rustix::fs::fgetxattr(file, "system.posix_acl_access", &mut list) {
-        Ok(length) => length,
-        Err(Errno::RANGE) => return Some(0), // longer than any that people write
-        Err(_) => return None,
-    };
-    group_entry(&list[..length])
-}
-
-/// Of the kernel's form: a version of 4 bytes, then entries of a tag and permissions of 2 bytes each, and an id.
-fn group_entry(list: &[u8]) -> Option<u32> {
-    const GROUP: u16 = 0x04;
-    let (entries, _) = list.get(4..)?.as_chunks::<8>();
-    let group = entries.iter().find(|entry| u16::from_le_bytes([entry[0], entry[1]]) == GROUP)?;
-    Some(u32::from(u16::from_le_bytes([group[2], group[3]])) & 0o7)
+/// Whether it has the access control list of `access` now.
+fn give_list(access: &Access, to: &impl AsFd, is_folder: bool, has_group: bool) -> bool {
+    // Its folder may have handed one down that lets in others than the recording does, and of which the group bits of
+    // a mode would be the mask.
+    let _ = rustix::fs::fremovexattr(to, ACL);
+    let Some(acl) = &access.acl else { return false };
+    rustix::fs::fsetxattr(to, ACL, &acl.fitted(is_folder, has_group).bytes(), XattrFlags::empty()).is_ok()
 }
 
 #[cfg(test)]
@@ -536,7 +613,7 @@ mod tests {
         let (_top, root) = tree();
         let mode = |path: &str| fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o7777;
         let gid = fs::metadata(&root).unwrap().gid();
-        let like = |n: usize| Some(Access { mode: [0o4750, 0o711][n] & 0o777, group: gid });
+        let like = |n: usize| Some(Access { mode: [0o4750, 0o711][n] & 0o777, ..Access::private(gid) });
         for (n, opened) in both(&root).iter().enumerate() {
             let path = format!("new{n}/x");
             opened.make_folders(Path::new(&path), &like).unwrap();
@@ -552,7 +629,7 @@ mod tests {
         let made = |mode: u32| {
             fs::set_permissions(talk.full(), fs::Permissions::from_mode(mode)).unwrap();
             let file = tempfile::tempfile_in(&root).unwrap();
-            give(access_of(&talk).unwrap(), &file);
+            give(&access_of(&talk).unwrap(), &file);
             file.metadata().unwrap().permissions().mode() & 0o7777
         };
         for (mode, expected) in [(0o600, 0o600), (0o644, 0o644), (0o664, 0o664), (0o4755, 0o644), (0o444, 0o644)] {
@@ -560,13 +637,64 @@ mod tests {
         }
     }
 
+    /// Of the kernel's form; the numbers of named users and groups are 1000.
+    fn list(entries: &[(u16, u16)]) -> Vec<u8> {
+        let id = |tag: u16| if matches!(tag, 2 | 8) { 1000_u32 } else { u32::MAX };
+        let entry = |(tag, rights): &(u16, u16)| {
+            [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id(*tag).to_le_bytes()].concat()
+        };
+        [2_u32.to_le_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
+    }
+
+    fn set(path: &Path, attribute: &str, list: &[u8]) -> bool {
+        rustix::fs::setxattr(path, attribute, list, XattrFlags::empty()).is_ok()
+    }
+
+    /// The list of a file.
+    fn got(file: &File) -> Option<Vec<u8>> {
+        let mut list = [0; 4096];
+        rustix::fs::fgetxattr(file, ACL, &mut list).ok().map(|length| list[..length].to_vec())
+    }
+
     #[test]
-    fn the_mask_of_an_access_control_list_is_not_taken_for_the_group() {
-        let entry = |tag: u16, rights: u16| [tag.to_le_bytes(), rights.to_le_bytes(), [255; 2], [255; 2]].concat();
-        let list = |entries: &[Vec<u8>]| [&2_u32.to_le_bytes()[..], &entries.concat()].concat();
-        let full = list(&[entry(1, 6), entry(2, 4), entry(4, 0), entry(0x10, 4), entry(0x20, 0)]);
-        assert_eq!(group_entry(&full), Some(0));
-        assert_eq!(group_entry(&list(&[entry(4, 5)])), Some(5));
-        assert_eq!((group_entry(b""), group_entry(&full[..4])), (None, None));
+    fn an_access_control_list_is_the_recordings_and_not_the_folders() {
+        let (_top, root) = tree();
+        let talk = RootedPath::new(&root, "a/b/talk.wav");
+        // Its group may not read it, and one more user may; the folder hands down that another group may.
+        let own = list(&[(1, 6), (2, 4), (4, 0), (0x10, 4), (0x20, 0)]);
+        if !set(&talk.full(), ACL, &own) {
+            return; // this file system keeps no lists
+        }
+        assert!(set(&root, "system.posix_acl_default", &list(&[(1, 7), (4, 0), (8, 5), (0x10, 5), (0x20, 0)])));
+        let made = |name: &str, access: &Access| {
+            let file = File::create(root.join(name)).unwrap();
+            give(access, &file);
+            (file.metadata().unwrap().permissions().mode() & 0o777, got(&file))
+        };
+        let access = access_of(&talk).unwrap();
+        assert_eq!(access.mode, 0o600, "the mask is not taken for the group");
+        assert_eq!(made("listed", &access), (0o640, Some(own)));
+        let plain = Access { mode: 0o640, acl: None, ..access };
+        assert_eq!(made("plain", &plain), (0o640, None));
+    }
+
+    #[test]
+    fn the_owner_is_given_where_that_may_be() {
+        let (_top, root) = tree();
+        let talk = RootedPath::new(&root, "a/b/talk.wav");
+        if !rustix::process::geteuid().is_root() {
+            return; // only root gives files away
+        }
+        for (owner, expected) in [(4_000, 4_000), (NOBODY, 0)] {
+            std::os::unix::fs::chown(talk.full(), Some(owner), Some(4_001)).unwrap();
+            let access = access_of(&talk).unwrap();
+            let file = tempfile::tempfile_in(&root).unwrap();
+            give(&access, &file);
+            let meta = file.metadata().unwrap();
+            assert_eq!((meta.uid(), meta.gid()), (expected, 4_001));
+            let folder = format!("for-{owner}");
+            Root::open(&root).unwrap().make_folders(Path::new(&folder), &|_| Some(access.clone())).unwrap();
+            assert_eq!(fs::metadata(root.join(folder)).unwrap().uid(), expected);
+        }
     }
 }

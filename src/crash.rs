@@ -82,6 +82,8 @@ pub enum Point {
     Trusting,
     /// It is trusted.
     Trusted,
+    /// A folder for outputs has its permissions, and not yet its name.
+    FolderMade,
     /// A receipt is written, and not yet shown.
     ReceiptBegun,
     /// It is shown.
@@ -123,7 +125,8 @@ pub enum Point {
 }
 
 impl Point {
-    /// Every place. Jobs are found and cancelled by others than the engine.
+    /// Every place on the way of a job. Jobs are found and cancelled by others than the engine; folders are only made for
+    /// some.
     pub fn all() -> Vec<Self> {
         use Point as P;
         let mut all = vec![P::MarkerMade, P::MarkerWritten, P::FolderBegun, P::FolderKept, P::Admitting, P::Admitted];

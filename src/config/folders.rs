@@ -41,27 +41,36 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Where these folders and files lie now; one that does not answer in time as it was known `before`. Blocks.
+    /// Where these folders and files lie now; by their paths without `.` and `..`. One that does not
+    /// answer in time is as it was known `before`. Blocks.
     pub fn places(&self, paths: &[PathBuf], before: &BTreeMap<PathBuf, Place>) -> BTreeMap<PathBuf, Place> {
         let (to, answers) = mpsc::channel();
         for path in paths {
-            let (to, hang, path) = (to.clone(), Arc::clone(&self.hang), path.clone());
+            let (to, hang, asked) = (to.clone(), Arc::clone(&self.hang), path.clone());
             if !hang.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone()) {
                 continue;
             }
             let begun = std::thread::Builder::new().spawn(move || {
-                let place = place(&path);
-                hang.lock().unwrap_or_else(PoisonError::into_inner).remove(&path);
+                let place = place(&asked);
+                hang.lock().unwrap_or_else(PoisonError::into_inner).remove(&asked);
                 // Whoever asked may have given up.
-                to.send((path, place)).ok();
+                to.send((asked, place)).ok();
             });
-            drop(begun);
+            if begun.is_err() {
+                // It is asked again the next time.
+                self.hang.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+            }
         }
         drop(to);
-        let known = |path: &PathBuf| before.get(path).cloned().unwrap_or_else(|| Place::as_written(path));
-        let mut places: BTreeMap<PathBuf, Place> = paths.iter().map(|path| (path.clone(), known(path))).collect();
+        let known = |path: &PathBuf| {
+            let flat = flat(path);
+            let place = before.get(&flat).cloned().unwrap_or_else(|| Place::as_written(path));
+            (flat, place)
+        };
+        let mut places: BTreeMap<PathBuf, Place> = paths.iter().map(known).collect();
         while let Ok((path, place)) = answers.recv_timeout(ANSWERS_WITHIN) {
-            places.insert(path, place);
+            let id = place.id.or_else(|| places.get(&place.written).and_then(|before| before.id));
+            places.insert(flat(&path), Place { id, ..place });
         }
         places
     }
@@ -70,20 +79,36 @@ impl Resolver {
 /// Where a folder or file lies. What is not there is known as far as it is there. Blocks.
 fn place(path: &Path) -> Place {
     let written = flat(path);
-    let real = real(&written);
+    // As it is written: behind a link, `..` is above the folder that the link leads to.
+    let real = real(path);
     let id = |path: &Path| {
         let meta = path.symlink_metadata().ok()?;
         Some(FileId { device: meta.dev(), inode: meta.ino() })
     };
     let chain = real.ancestors().filter_map(id).collect();
-    Place { id: id(&real), written, real, chain }
+    Place { id: id(&real), written, real, chain, earlier: BTreeSet::new() }
+}
+
+/// A path from which `..` can be left out: it leads to the same place then. Only a path with `..` behind a link is
+/// changed; where the folder does not answer in time, it is taken as it is written.
+pub fn as_the_kernel_does(path: PathBuf) -> PathBuf {
+    let parents = |part: &Component<'_>| matches!(part, Component::ParentDir);
+    let all: Vec<Component<'_>> = path.components().collect();
+    let Some(last) = all.iter().rposition(parents) else { return path };
+    let (up, rest) = (all[..=last].iter().collect::<PathBuf>(), all[last + 1..].iter().collect::<PathBuf>());
+    let plain = flat(&up);
+    let resolve = |folder: &Path| Some(real(folder));
+    match &resolved_by(&[&up, &plain], resolve, ANSWERS_WITHIN)[..] {
+        [by_kernel, by_name] if by_kernel != by_name => by_kernel.join(rest),
+        _ => path,
+    }
 }
 
 fn real(path: &Path) -> PathBuf {
     let there = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     let Some((above, real)) = there else { return path.to_owned() };
     match path.strip_prefix(above) {
-        Ok(below) if !below.as_os_str().is_empty() => real.join(below),
+        Ok(below) if !below.as_os_str().is_empty() => flat(&real.join(below)),
         _ => real,
     }
 }
@@ -102,6 +127,36 @@ fn as_written(folder: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parents_behind_a_link_are_those_of_where_it_leads() {
+        let top = tempfile::TempDir::new().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("real/conf")).unwrap();
+        std::os::unix::fs::symlink(top.join("real/conf"), top.join("conf")).unwrap();
+        assert_eq!(place(&top.join("conf/../media/new")).real, top.join("real/media/new"));
+        assert_eq!(as_the_kernel_does(top.join("conf/../media/new")), top.join("real/media/new"));
+        for same in ["real/conf/../media", "conf/media", "gone/../media"] {
+            assert_eq!(as_the_kernel_does(top.join(same)), top.join(same));
+        }
+    }
+
+    #[test]
+    fn a_place_is_known_by_its_path_without_parents_and_by_its_last_answer() {
+        let top = tempfile::TempDir::new().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a")).unwrap();
+        let (written, paths) = (top.join("a/../a"), [top.join("a/../a")]);
+        assert!(written != top.join("a"));
+        let resolver = Resolver::default();
+        let first = resolver.places(&paths, &BTreeMap::new());
+        let id = first[&top.join("a")].id;
+        assert!(id.is_some());
+        std::fs::remove_dir(top.join("a")).unwrap();
+        let second = resolver.places(&paths, &first);
+        assert_eq!(second[&top.join("a")].id, id);
+        assert!(resolver.hang.lock().unwrap().is_empty());
+    }
 
     #[test]
     fn links_are_resolved_and_a_folder_that_hangs_holds_up_nobody() {

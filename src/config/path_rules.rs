@@ -2,6 +2,8 @@
 //! at a path is asked of the caller, and only below a root, so that the answer tells nothing of files elsewhere.
 
 use crate::domain::names::SourceName;
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
 /// What a folder or file is known by, whatever name leads to it.
@@ -20,8 +22,11 @@ pub struct Place {
     pub written: PathBuf,
     /// With its links resolved, as far as that could be told.
     pub real: PathBuf,
-    /// What it is known by, while it is there.
+    /// What it is known by; the last answer counts where it is not there now.
     pub id: Option<FileId>,
+    /// What else it was known by: a share that is away leaves its mount point in its place, and may be mounted a second
+    /// time elsewhere.
+    pub earlier: BTreeSet<FileId>,
     /// It and all folders above it, as far as they could be looked at.
     pub chain: Vec<FileId>,
 }
@@ -30,11 +35,11 @@ impl Place {
     /// What is only known as it is written.
     pub fn as_written(path: &Path) -> Self {
         let written = flat(path);
-        Self { real: written.clone(), written, id: None, chain: Vec::new() }
+        Self { real: written.clone(), written, ..Self::default() }
     }
 
     /// What is left of a path below it, by either of its names.
-    fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+    pub fn below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.strip_prefix(&self.written).or_else(|_| path.strip_prefix(&self.real)).ok()
     }
 
@@ -43,7 +48,7 @@ impl Place {
     }
 
     fn is(&self, id: FileId) -> bool {
-        self.id == Some(id)
+        self.id == Some(id) || self.earlier.contains(&id)
     }
 }
 
@@ -123,8 +128,8 @@ pub fn flat(path: &Path) -> PathBuf {
 }
 
 /// The innermost of some roots that a path lies below, and the rest of the path.
-pub fn innermost<'r, 'p>(roots: &'r [Place], path: &'p Path) -> Option<(&'r Place, &'p Path)> {
-    let all = roots.iter().filter_map(|root| Some((root, root.below(path)?)));
+pub fn innermost<P: Borrow<Place>>(roots: impl IntoIterator<Item = P>, path: &Path) -> Option<(P, &Path)> {
+    let all = roots.into_iter().filter_map(|root| root.borrow().below(path).map(|below| (root, below)));
     all.min_by_key(|(_, below)| below.components().count())
 }
 
@@ -200,7 +205,10 @@ mod tests {
     fn located(path: &str, entries: &[(&str, Entry)]) -> String {
         let roots = [place("/srv/in"), place("/srv/media")];
         let own = [Place { id: Some(id(9)), ..place("/srv/in/state") }, place("/etc/scribed/jobs.toml")];
-        let local = [(SourceName::new("private"), Place { id: Some(id(5)), ..place("/srv/media/private") })];
+        let local = [(
+            SourceName::new("private"),
+            Place { id: Some(id(5)), earlier: [id(6)].into(), ..place("/srv/media/private") },
+        )];
         let entries: BTreeMap<&Path, &Entry> = entries.iter().map(|(path, entry)| (Path::new(*path), entry)).collect();
         let mut look = |path: &Path| {
             assert!(roots.iter().any(|root| root.holds(path)), "{path:?} is looked at");
@@ -244,6 +252,8 @@ mod tests {
         assert_eq!(located("/srv/media/private/a", &[]), format!("/srv/media/private/a {private}"));
         let bound = located("/srv/in/x/a", &[("/srv/in/x", Entry::Folder(id(5)))]);
         assert_eq!(bound, format!("/srv/in/x/a {private}"));
+        let before = located("/srv/in/x/a", &[("/srv/in/x", Entry::Folder(id(6)))]);
+        assert_eq!(before, format!("/srv/in/x/a {private}"), "it was known by that before");
     }
 
     proptest! {

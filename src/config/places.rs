@@ -2,11 +2,12 @@
 //! command names a path.
 
 use super::folders::Resolver;
-use super::path_rules::{Place, flat, innermost};
+use super::path_rules::{FileId, Place, flat, innermost};
 use super::patterns::MEDIA_EXTENSIONS;
 use crate::clock::{Clock, SystemClock, Uptime};
 use crate::domain::names::{ServiceName, SourceName};
 use globset::GlobSet;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,11 +58,12 @@ pub struct KnownPlaces {
 impl KnownPlaces {
     /// Each of these as it lies now.
     pub fn of(&self, paths: &[PathBuf]) -> Vec<Place> {
-        paths.iter().map(|path| self.one(path)).collect()
+        paths.iter().map(|path| self.one(path).into_owned()).collect()
     }
 
-    fn one(&self, path: &Path) -> Place {
-        self.by_path.get(path).cloned().unwrap_or_else(|| Place::as_written(path))
+    fn one(&self, path: &Path) -> Cow<'_, Place> {
+        let known = self.by_path.get(path).or_else(|| self.by_path.get(&flat(path)));
+        known.map_or_else(|| Cow::Owned(Place::as_written(path)), Cow::Borrowed)
     }
 }
 
@@ -121,7 +123,8 @@ impl Places {
         let mut new = KnownPlaces { by_path, own: Vec::new(), local: Vec::new() };
         new.own = new.of(&self.own);
         let local = self.folders.iter().filter(|folder| folder.local_only);
-        new.local = local.map(|folder| (folder.source.clone(), new.one(&folder.folder))).collect();
+        new.local =
+            local.map(|folder| (folder.source.clone(), remembered(new.one(&folder.folder).into_owned()))).collect();
         let new = Arc::new(new);
         *known = Some((SystemClock.uptime(), Arc::clone(&new)));
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&new);
@@ -132,16 +135,65 @@ impl Places {
     /// nobody.
     pub fn root_of(&self, roots: &[PathBuf], path: &Path) -> Option<(PathBuf, PathBuf)> {
         let last = Arc::clone(&self.last.lock().unwrap_or_else(PoisonError::into_inner));
-        let places = last.of(roots);
-        let (_, below) = innermost(&places, path)?;
+        let (_, below) = innermost(roots.iter().map(|root| last.one(root)), path)?;
         let root = path.ancestors().nth(below.components().count())?;
         Some((root.to_owned(), below.to_owned()))
     }
 }
 
+/// The place of a `local_only` folder, with all that it was ever known by in this process, also before a reload: what is
+/// mounted elsewhere too is known while the folder itself is away.
+fn remembered(place: Place) -> Place {
+    static SEEN: Mutex<BTreeMap<PathBuf, BTreeSet<FileId>>> = Mutex::new(BTreeMap::new());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let ids = seen.entry(place.written.clone()).or_default();
+    ids.extend(place.id);
+    Place { earlier: ids.clone(), ..place }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_that_is_kept_local_is_known_by_all_that_it_ever_was() {
+        let top = tempfile::TempDir::new().unwrap();
+        let (kept, aside) = (top.path().join("kept"), top.path().join("aside"));
+        std::fs::create_dir(&kept).unwrap();
+        let folder = SourceFolder {
+            source: SourceName::new("kept"),
+            folder: kept.clone(),
+            place: None,
+            local_only: true,
+            include: GlobSet::empty(),
+        };
+        // Another reading of the configuration each time.
+        let local = || Places::new(Vec::new(), vec![folder.clone()], BTreeSet::new(), &[]).known().local[0].1.clone();
+        let first = local().id.unwrap();
+        // As a share that goes away, and leaves its mount point.
+        std::fs::rename(&kept, &aside).unwrap();
+        assert!(local().earlier.contains(&first));
+        std::fs::create_dir(&kept).unwrap();
+        let now = local();
+        assert!(now.id != Some(first) && now.earlier.contains(&first));
+    }
+
+    #[test]
+    fn roots_are_found_however_their_path_is_written() {
+        let top = tempfile::TempDir::new().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("real/a")).unwrap();
+        std::os::unix::fs::symlink(top.join("real"), top.join("link")).unwrap();
+        let root = top.join("x/../link");
+        let places = Places::new(Vec::new(), Vec::new(), BTreeSet::new(), std::slice::from_ref(&root));
+        std::fs::create_dir(top.join("x")).unwrap();
+        let known = places.known();
+        for written in [root, top.join("link")] {
+            assert_eq!(known.of(&[written])[0].real, top.join("real"));
+        }
+        let found = places.root_of(&[top.join("link")], &top.join("real/a/talk.wav"));
+        assert_eq!(found, Some((top.join("real"), PathBuf::from("a/talk.wav"))));
+    }
 
     #[test]
     fn default_roots_hold_each_folder_once() {

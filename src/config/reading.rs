@@ -2,6 +2,7 @@
 
 use super::bucket::reached;
 use super::callback::callback;
+use super::folders;
 use super::keys;
 use super::meant::{Config, Serve, Shared};
 use super::problem::{Problem, Problems};
@@ -217,7 +218,7 @@ impl Reader<'_> {
 
     /// A path as written, from the file's folder where it is relative.
     pub(super) fn path(&self, written: &str) -> PathBuf {
-        self.base.join(written).components().collect()
+        folders::as_the_kernel_does(self.base.join(written).components().collect())
     }
 }
 

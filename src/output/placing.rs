@@ -128,7 +128,7 @@ pub fn place<N: Names>(
     syncs: &Syncs,
 ) -> Result<Vec<Placed>, PlaceError> {
     let folder = to.folder.full();
-    let open = Folder::beneath(to.folder, to.access).map_err(|error| PlaceError::of(&folder, error))?;
+    let open = Folder::beneath(to.folder, to.access.clone()).map_err(|error| PlaceError::of(&folder, error))?;
     if !is_right() {
         return Err(PlaceError::FolderGone { file: folder });
     }

@@ -44,7 +44,7 @@ impl<'a> Temporary<'a> {
 
     /// Writes `bytes` to a new file that is to take another one's place.
     pub fn write_named(folder: &'a Folder, bytes: &[u8], mode: u32) -> io::Result<Self> {
-        let name = format!(".{}{SUFFIX}", uuid::Uuid::new_v4().simple());
+        let name = beneath::temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(rustix::fs::openat(folder, &name, flags, folder.first_mode(mode))?);
         // A file system without locks only loses the removal of leftovers.
@@ -55,7 +55,7 @@ impl<'a> Temporary<'a> {
     fn fill(folder: &'a Folder, name: Option<OsString>, file: File, bytes: &[u8]) -> io::Result<Self> {
         let temporary = Self { folder, name, file: Arc::new(file) };
         (&*temporary.file).write_all(bytes)?;
-        if let Some(access) = folder.access {
+        if let Some(access) = &folder.access {
             beneath::give(access, &*temporary.file);
         }
         Ok(temporary)
@@ -191,32 +191,31 @@ pub fn remove_leftovers(folder: &RootedPath) -> io::Result<usize> {
             // While somebody is at it, or where it cannot be done, it is for the next sweep.
             let _ = exchange::recover(&fd, &name);
         }
-        if is_temporary(&name) && is_abandoned(&fd, &name) {
-            removed += usize::from(rustix::fs::unlinkat(&fd, &name, AtFlags::empty()).is_ok());
+        if is_temporary(&name)
+            && let Some(how) = abandoned(&fd, &name)
+        {
+            removed += usize::from(rustix::fs::unlinkat(&fd, &name, how).is_ok());
         }
     }
     Ok(removed)
 }
 
-const SUFFIX: &str = ".scribed-tmp";
-
-/// Exactly the form that [`Temporary::write_named`] gives: a dot, 32 lower-case hexadecimal digits, the
-/// suffix.
+/// Exactly the form of [`beneath::temporary_name`].
 fn is_temporary(name: &OsStr) -> bool {
     let digit = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
-    let middle = name.as_bytes().strip_prefix(b".").and_then(|n| n.strip_suffix(SUFFIX.as_bytes()));
+    let middle = name.as_bytes().strip_prefix(b".").and_then(|n| n.strip_suffix(beneath::TEMPORARY.as_bytes()));
     middle.is_some_and(|middle| middle.len() == 32 && middle.iter().all(digit))
 }
 
-/// Whether it is a regular file that nobody holds locked. Where that cannot be told it is not.
-fn is_abandoned(folder: &Folder, name: &OsStr) -> bool {
+/// How to remove a file or folder that nobody holds locked. Where that cannot be told it is left; a folder is only
+/// removed while it is empty.
+fn abandoned(folder: &Folder, name: &OsStr) -> Option<AtFlags> {
     // Not blocking: a pipe of that name must not hang the sweep.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(fd) = rustix::fs::openat(folder, name, flags, Mode::empty()) else {
-        return false;
-    };
-    let file = File::from(fd);
-    file.metadata().is_ok_and(|meta| meta.is_file()) && file.try_lock().is_ok()
+    let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty()).ok()?);
+    let meta = file.metadata().ok()?;
+    let how = if meta.is_dir() { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+    ((meta.is_file() || meta.is_dir()) && file.try_lock().is_ok()).then_some(how)
 }
 
 /// Renames only if nothing has the name; otherwise `EXIST`. By the surest way that the file system

@@ -127,16 +127,14 @@ pub async fn make(
     Ok(Ok(made))
 }
 
-/// Who may use a recording that lies on this machine, as it was first seen: its outputs take that where it is gone when
+/// Who may use a recording that lies on this machine, as it was last seen: its outputs take that where it is gone when
 /// they are written.
 async fn access(source: &Source, job: &Job) -> Option<Access> {
-    if let Some(known) = job.making.as_ref().and_then(|making| making.access) {
-        return Some(known);
-    }
-    match recording(source, job) {
+    let now = match recording(source, job) {
         Recording::File(path) if source.bucket.is_none() => blocking(move || access_of(&path).ok()).await,
         _ => None,
-    }
+    };
+    now.or_else(|| job.making.as_ref().and_then(|making| making.access.clone()))
 }
 
 /// What a job would be made with as far as that can be told without asking the recording itself, `None` where it

@@ -1,6 +1,6 @@
 //! Whether a source's folder is there: a mount that is away is not a deletion (design, promise 6).
 
-use crate::beneath::{RootedPath, access_of, give};
+use crate::beneath::{RootedPath, access_of};
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::Source;
 use crate::config::schedule::Schedule;
@@ -23,7 +23,6 @@ use crate::store::contract::{Store, StoreError};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -223,13 +222,13 @@ impl Mount {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
         // Not its parents: one of them may be where a share is to be mounted.
-        match std::fs::DirBuilder::new().mode(0o700).create(place) {
-            // Whoever may look into the source's folder may look into this one.
-            Ok(()) => {
-                let made = std::fs::File::open(place).map_err(failed)?;
-                give(access_of(&RootedPath::new(&self.source.folder, "")).map_err(failed)?, &made);
+        match place.symlink_metadata() {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                // Whoever may look into the source's folder may look into this one.
+                let access = access_of(&RootedPath::new(&self.source.folder, "")).map_err(failed)?;
+                RootedPath::whole(place).make_folders(&|_| Some(access.clone())).map_err(failed)?;
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(error)),
         }
         memory.keep(&marker::learn(place, None).map_err(failed)?).map_err(failed)

@@ -258,6 +258,49 @@ fn folders_that_are_made_for_outputs_take_the_mode_of_the_recordings_folders() {
 }
 
 #[test]
+fn a_folder_for_outputs_that_a_killed_process_was_making_is_open_to_the_same_people() {
+    let stub = well();
+    let bed = keyed(Bed::new(&config(&stub, "place = \"out\"\n")));
+    put(&bed.path("inbox/shelf/talk.wav"), "talk");
+    set_mode(&bed.path("inbox"), 0o755);
+    set_mode(&bed.path("inbox/shelf"), 0o755);
+    // The first one is `out` itself, the second the shelf in it.
+    for at in ["folder-made:1", "folder-made:2"] {
+        let mut command = bed.command(["once"]);
+        command.env("SCRIBED_CRASH_AT", at);
+        assert_eq!(Running::start(command).wait().code, -9);
+    }
+    assert_eq!(bed.once(0)["done"], 1);
+    let made = ["out", "out/shelf"].map(|path| mode(&bed.path(path)));
+    assert_eq!(made, [0o755, 0o755]);
+}
+
+#[test]
+fn an_access_control_list_of_a_recording_is_that_of_its_outputs() {
+    let stub = well();
+    let bed = keyed(Bed::new(&config(&stub, "")));
+    let path = bed.path("inbox/talk.wav");
+    put(&path, "talk");
+    set_mode(&path, 0o640);
+    // The owner, user 1000, the group, the mask, all others: the group may do nothing, that user may read.
+    let entries = [(1_u16, 6_u16, u32::MAX), (2, 4, 1000), (4, 0, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];
+    let entry = |(tag, rights, id): (u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    let list = [2_u32.to_le_bytes().to_vec(), entries.into_iter().flat_map(entry).collect()].concat();
+    let attribute = "system.posix_acl_access";
+    if rustix::fs::setxattr(&path, attribute, &list, rustix::fs::XattrFlags::empty()).is_err() {
+        return; // this file system keeps no lists
+    }
+    assert_eq!(bed.once(0)["done"], 1);
+    for end in ["txt", "srt", "vtt", "json"] {
+        let mut got = [0; 256];
+        let length = rustix::fs::getxattr(bed.path(format!("inbox/talk.en.{end}")), attribute, &mut got);
+        assert_eq!(length.map(|length| &got[..length]), Ok(&list[..]), "{end}");
+    }
+}
+
+#[test]
 fn a_receipt_takes_the_mode_of_its_list() {
     let stub = well();
     let bed = manifests::bed(&stub, "");
