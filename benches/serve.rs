@@ -187,6 +187,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         requests: REQUESTS,
         bodies: BodyLimits::SERVICE,
         cors: Vec::new(),
+        names: std::collections::BTreeSet::new(),
     };
     let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));
     Ok(start(options, recogniser, Arc::new(SystemClock)).await?)
