@@ -612,8 +612,12 @@ mod tests {
         for name in spared.iter().take(2).chain([&leftover]) {
             fs::write(folder.path().join(name), b"half").unwrap();
         }
-        fs::create_dir(folder.path().join(format!(".{}.scribed-tmp", "a".repeat(32)))).unwrap();
-        assert_eq!(sweep(&RootedPath::new(folder.path(), "")).unwrap(), 1);
+        let [empty, full] = ["a", "b"].map(|digit| folder.path().join(format!(".{}.scribed-tmp", digit.repeat(32))));
+        fs::create_dir(&empty).unwrap();
+        fs::create_dir(&full).unwrap();
+        fs::write(full.join("talk.srt"), b"somebody's").unwrap();
+        assert_eq!(sweep(&RootedPath::new(folder.path(), "")).unwrap(), 2);
+        assert!(!empty.exists() && full.join("talk.srt").is_file());
         assert!(spared.iter().all(|name| folder.path().join(name).exists()));
         assert!(!folder.path().join(leftover).exists());
     }
