@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 /// Hears so many words in each segment.
-struct Chatter(usize);
+pub struct Chatter(pub usize);
 
 impl Recogniser for Chatter {
     fn languages(&self) -> &[&'static str] {

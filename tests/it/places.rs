@@ -1,6 +1,7 @@
 //! What this machine cannot do now, and what nobody reads, holds no place that others need, and is not tried without
 //! a pause.
 
+use crate::growth::Chatter;
 use crate::service::{KEY, OTHER_KEY, TestService, answer, eventually, options, speech};
 use crate::support::receiver::{Mood, Receiver};
 use reqwest::multipart::{Form, Part};
@@ -183,26 +184,6 @@ async fn a_cancel_that_cannot_be_written_leaves_the_transcription_where_it_waits
     assert_eq!(taken.id, id);
     desk.put_back(&taken, scribed::server::index::Waits::ToBeHeard);
     assert_eq!(desk.cancel(id, &OWNER).unwrap(), Removal::Removed);
-}
-
-/// Hears so many words in each segment.
-struct Chatter(usize);
-
-impl Recogniser for Chatter {
-    fn languages(&self) -> &[&'static str] {
-        &["en"]
-    }
-
-    fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError> {
-        let each = samples.len() as f64 / 16e3 / self.0 as f64;
-        let word = |n: usize| Heard {
-            word: "chatter".to_owned(),
-            start: each * n as f64,
-            end: each * (n + 1) as f64,
-            confidence: 0.5,
-        };
-        Ok((0..self.0).map(word).collect())
-    }
 }
 
 const CALL: &str = "/audio/text/audio-transcription";

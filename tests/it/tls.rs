@@ -54,6 +54,17 @@ async fn shown(client: &reqwest::Client, port: u16) -> Vec<u8> {
     response.extensions().get::<reqwest::tls::TlsInfo>().unwrap().peer_certificate().unwrap().to_vec()
 }
 
+/// As [`shown`], when it is this one, or has not been for ten seconds.
+async fn shown_in_the_end(client: &reqwest::Client, port: u16, wanted: &[u8]) -> Vec<u8> {
+    for _ in 0..500 {
+        if shown(client, port).await == wanted {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    shown(client, port).await
+}
+
 /// In DER.
 fn der(issued: &Issued) -> Vec<u8> {
     let out = std::process::Command::new("openssl").args(["x509", "-outform", "DER", "-in"]).arg(&issued.cert).output();
@@ -146,15 +157,7 @@ async fn a_pair_that_is_replaced_is_shown_without_a_restart_and_a_wrong_one_is_n
     assert!(ran.code == 2 && ran.stderr.contains("does not belong to the certificate"), "{ran:?}");
     assert_eq!(shown(&client, port).await, der(&one), "the key is still that of the first");
     link(live.path(), "key.pem", &two.key);
-    let mut now = Vec::new();
-    for _ in 0..500 {
-        now = shown(&client, port).await;
-        if now == der(&two) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(now, der(&two), "nobody had to say anything");
+    assert_eq!(shown_in_the_end(&client, port, &der(&two)).await, der(&two), "nobody had to say anything");
     put(&ended);
     let ran = reload();
     assert!(ran.code == 2 && ran.stderr.contains("it is valid from"), "{ran:?}");
@@ -167,15 +170,7 @@ async fn a_pair_that_is_replaced_is_shown_without_a_restart_and_a_wrong_one_is_n
     assert_eq!(shown(&client, port).await, der(&one));
     put(&two);
     running.signal(Signal::HUP);
-    let mut now = Vec::new();
-    for _ in 0..500 {
-        now = shown(&client, port).await;
-        if now == der(&two) {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(now, der(&two));
+    assert_eq!(shown_in_the_end(&client, port, &der(&two)).await, der(&two));
     let log = running.kill().stderr;
     assert!(log.contains("a changed certificate is not used"), "{log}");
     assert!(log.contains("another certificate is used from now on"), "{log}");
