@@ -60,6 +60,8 @@ pub struct Scan {
     pub unreadable: Latest,
     /// How far records reach that carry no `custom_metadata` at all: where a service drops it, they may be ours.
     pub bare: Latest,
+    /// Whether records were read, and none carries any `custom_metadata`.
+    pub lacks_metadata: bool,
     /// Records read.
     pub records: u64,
 }
@@ -225,6 +227,7 @@ struct Reader {
     /// As far as those without a date reach if the list is newest first.
     undated: Latest,
     bare: Latest,
+    has_metadata: bool,
     records: u64,
     last_page: HashSet<String>,
     last_id: Option<String>,
@@ -264,6 +267,7 @@ impl Reader {
             unreadable: Latest::Never,
             undated: Latest::Never,
             bare: Latest::Never,
+            has_metadata: false,
             records: 0,
             last_page: HashSet::new(),
             last_id: None,
@@ -431,6 +435,7 @@ impl Reader {
                 self.last_created = Some(created);
                 self.newest_created = self.newest_created.max(Some(created));
             }
+            self.has_metadata |= item.has_metadata;
             if !item.has_metadata {
                 self.bare = self.bare.max(Latest::of(item.created.or(self.last_created)));
             }
@@ -460,7 +465,13 @@ impl Reader {
             Latest::At(_) if !self.newest_first => Latest::Unknown,
             undated => undated,
         };
-        Scan { ours: self.ours, unreadable: self.unreadable.max(undated), bare: self.bare, records: self.records }
+        Scan {
+            ours: self.ours,
+            unreadable: self.unreadable.max(undated),
+            bare: self.bare,
+            lacks_metadata: self.bare != Latest::Never && !self.has_metadata,
+            records: self.records,
+        }
     }
 }
 

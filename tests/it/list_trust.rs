@@ -277,12 +277,29 @@ fn until_the_list_has_shown_one_creates_go_one_at_a_time() {
     }
     let ran = once(&bed);
     assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(12)), "{ran:?}");
+    assert!(ran.stderr.contains("does not return `custom_metadata`"), "the first run says it: {}", ran.stderr);
     let checked = run(&bed, &["check"]);
     assert_eq!(checked.code, 1, "{checked:?}");
     assert!(checked.stdout.contains("it does not return `custom_metadata`"), "{checked:?}");
     put(&bed, "next.wav");
     let ran = once(&bed);
     assert!(ran.stderr.contains("does not return `custom_metadata`"), "said before it buys: {}", ran.stderr);
+}
+
+#[test]
+fn a_list_without_any_metadata_is_told_before_the_first_purchase() {
+    let stub = Stub::start(|asked, book| match asked.endpoint {
+        Endpoint::List if book.creates.is_empty() => Act::Change(hide_metadata),
+        _ => Act::Well,
+    });
+    (0..3).for_each(|n| stub.book().slip_in_dated(&format!("foreign-{n}"), 1_000));
+    let bed = bed(&stub);
+    put(&bed, "talk.wav");
+    let ran = once(&bed);
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(1)), "{ran:?}");
+    let told = ran.stderr.matches("none of the 3 transcriptions in the list").count();
+    assert_eq!(told, 1, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("does not return `custom_metadata`"), "it does: {}", ran.stderr);
 }
 
 /// Each is a list that must not stop a new installation for ever: what it does to a page, and its query.

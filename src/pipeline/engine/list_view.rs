@@ -25,6 +25,17 @@ struct Accepted {
     at: Uptime,
 }
 
+/// A look for an accepted create that its list does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// The first one.
+    First,
+    /// The list may still be late.
+    Early,
+    /// The list had more time than it should need, and nothing was said of that yet.
+    Late,
+}
+
 /// See the head of this file.
 #[derive(Debug, Default)]
 pub(super) struct ListView {
@@ -120,13 +131,18 @@ impl ListView {
         }
     }
 
-    /// It was not shown. `true` if the list had more time than it should need: worth saying, once.
-    pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> bool {
+    /// It was not shown.
+    pub(super) fn not_shown(&mut self, now: Uptime, lag: Duration) -> Look {
         self.looks += 1;
         let wait = (lag / 4).max(Duration::from_secs(1)) * 2_u32.pow(self.looks.min(LOOKS) - 1);
         self.look_from = (self.looks < LOOKS).then(|| now.after(wait));
         let first = self.accepted.back().map_or(now, |accepted| accepted.at);
-        self.notice.is_none() && now.since(first) >= lag.max(LATE)
+        let is_late = self.notice.is_none() && now.since(first) >= lag.max(LATE);
+        match self.looks {
+            1 => Look::First,
+            _ if is_late => Look::Late,
+            _ => Look::Early,
+        }
     }
 
     /// The list showed what is known to be accepted.
@@ -191,10 +207,10 @@ mod tests {
         assert_eq!(view.to_look_for(at(0)), Err(None));
         view.accepted(id(1), None, at(10), LAG);
         assert_eq!(view.to_look_for(at(10)).unwrap().id, id(1));
-        assert!(!view.not_shown(at(10), LAG), "it may be late");
+        assert_eq!(view.not_shown(at(10), LAG), Look::First);
         assert_eq!(view.to_look_for(at(11)), Err(Some(at(40))));
-        assert!(!view.not_shown(at(40), LAG));
-        assert!(view.not_shown(at(140), LAG), "it is later than it may be");
+        assert_eq!(view.not_shown(at(40), LAG), Look::Early, "it may be late");
+        assert_eq!(view.not_shown(at(140), LAG), Look::Late, "it is later than it may be");
         view.shown();
         assert_eq!(view.to_look_for(at(10_000)), Err(None));
     }

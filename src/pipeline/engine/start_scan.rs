@@ -3,6 +3,7 @@
 //! does not show it cannot prove to be absent (design, section 5).
 
 use super::lanes::{Busy, Work};
+use super::list_view::Look;
 use super::{Engine, Parts, Walked, earlier, wait_before};
 use crate::client::contract::{Kind, Listed};
 use crate::crash::{self, Point};
@@ -176,6 +177,9 @@ impl Engine {
         if unknown > 0 && (has_bought || !is_suspect) {
             tracing::warn!(service = %self.service(), found = unknown, "the service has transcriptions of ours that this queue does not know: it may be an older copy, or another installation uses the account; they are not bought again");
         }
+        if !has_bought && scan.lacks_metadata {
+            self.doubt_metadata(scan.records);
+        }
         self.list_view().scanned(witness, has_shown);
         self.line().looked_good(self.parts().clock.uptime());
         Ok(())
@@ -219,21 +223,36 @@ impl Engine {
 
     /// The list does not show what the service has: what that means is said once.
     async fn say_hidden(&self, parts: &Parts, witness: &Witness) {
-        let shows_token = match parts.client.whole(Kind::PreRecorded, &witness.id).await {
-            Ok(record) => record.has_token,
-            Err(_) => true,
-        };
         let (service, id) = (self.service(), &witness.id);
-        let what = match shows_token {
-            false => format!("the service {service} does not return `custom_metadata` (transcription {id})"),
-            true => format!("the list of the service {service} does not show the accepted transcription {id}"),
+        let what = match self.shows_token(parts, witness).await {
+            Some(false) => format!("the service {service} does not return `custom_metadata` (transcription {id})"),
+            _ => format!("the list of the service {service} does not show the accepted transcription {id}"),
         };
+        self.warn_unfindable(&format!("{what}:"));
+    }
+
+    /// The list of a service at which nothing was bought yet shows many records, and no `custom_metadata` in any.
+    fn doubt_metadata(&self, records: u64) {
+        let service = self.service();
+        self.warn_unfindable(&format!(
+            "none of the {records} transcriptions in the list of the service {service} carries `custom_metadata`. If the \
+             service does not return it,"
+        ));
+    }
+
+    fn warn_unfindable(&self, why: &str) {
         let words = format!(
-            "{what}: a create whose answer is lost cannot be found again there. scribed sends one create at a time, and asks \
+            "{why} a create whose answer is lost cannot be found again there. scribed sends one create at a time, and asks \
              you where an answer is lost"
         );
-        tracing::warn!(%service, "{words}");
+        tracing::warn!(service = %self.service(), "{words}");
         self.list_view().notice = Some(words);
+    }
+
+    /// Whether the record of an accepted create carries our token; `None` where it cannot be read now.
+    async fn shows_token(&self, parts: &Parts, witness: &Witness) -> Option<bool> {
+        let record = parts.client.whole(Kind::PreRecorded, &witness.id).await.ok()?;
+        Some(record.has_token)
     }
 
     async fn not_scanned(&self, parts: &Parts, cut: ScanFault, is_suspect: bool) -> Result<(), StoreError> {
@@ -309,16 +328,22 @@ impl Engine {
         if let Err(cut) = &scanned {
             self.heard_cut(&parts.client, cut);
         }
-        let shown = scanned.as_ref().is_ok_and(|scan| witness.is_in(scan));
-        let is_late = {
-            let (now, mut view) = (parts.clock.uptime(), self.list_view());
-            if shown {
-                view.shown();
+        if scanned.as_ref().is_ok_and(|scan| witness.is_in(scan)) {
+            self.list_view().shown();
+            return;
+        }
+        let look = self.list_view().not_shown(parts.clock.uptime(), parts.terms.lag);
+        match look {
+            // The list may be late. The record itself is not.
+            Look::First => match self.shows_token(parts, witness).await {
+                Some(true) => self.list_view().notice = None,
+                Some(false) => self.say_hidden(parts, witness).await,
+                None => {}
+            },
+            Look::Late if scanned.is_ok() && self.is_there(parts, witness).await == Ok(true) => {
+                self.say_hidden(parts, witness).await;
             }
-            !shown && view.not_shown(now, parts.terms.lag)
-        };
-        if is_late && scanned.is_ok() && self.is_there(parts, witness).await == Ok(true) {
-            self.say_hidden(parts, witness).await;
+            Look::Early | Look::Late => {}
         }
     }
 }
