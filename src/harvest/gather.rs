@@ -5,6 +5,7 @@ use crate::client::contract::{Client, ListFault, PageFault, Whole, WholePage};
 use crate::clock::Clock;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
+use crate::domain::retry::LONGEST_RETRY_AFTER;
 use crate::harvest::folder::{Folder, PutError};
 use crate::harvest::pages::{Pages, Turn};
 use crate::output::placing;
@@ -225,7 +226,8 @@ impl Gather<'_> {
                 Ok(answer) => return Ok(answer),
                 Err(fault) => fault,
             };
-            let pause = fault.retry_after().unwrap_or(wait);
+            // The service may ask for a longer wait, not for a shorter one.
+            let pause = fault.retry_after().unwrap_or_default().min(LONGEST_RETRY_AFTER).max(wait);
             let is_over = self.clock.uptime().since(begun).saturating_add(pause) > self.patience;
             if is_over || matches!(fault.kind, FaultKind::Barred { .. } | FaultKind::Refused { .. }) {
                 return Err(GatherError::Service(fault.words));

@@ -6,7 +6,7 @@ use scribed::client::contract::{
     Client, CreateRequest, Creation, Identity, Kind, ListFault, ListPage, PageFault, Reading, Sent, Turn, UploadFile,
     WholePage,
 };
-use scribed::clock::SystemClock;
+use scribed::clock::{Clock, SystemClock, Uptime};
 use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::format::Format;
 use scribed::domain::names::{ServiceName, Timestamp, TranscriptionId};
@@ -16,6 +16,8 @@ use scribed::wire::page::ListQuery;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
 fn bed(stub: &Stub) -> Bed {
@@ -221,15 +223,37 @@ fn what_was_sent_as_sound_that_begins_late_is_in_the_time_of_its_film() {
     assert_eq!(fs::read_to_string(bed.path("out/film.en.srt")).unwrap(), own);
 }
 
-/// Its items are long: more than two at a time are never had, and one of them not at all.
-struct Heavy(Identity);
+/// Its items are long: more than two at a time are never had, and one of them not at all. Or it is out.
+struct Heavy {
+    identity: Identity,
+    out: Option<Fault>,
+}
+
+impl Heavy {
+    fn new(out: Option<Fault>) -> Self {
+        let identity =
+            Identity { service: ServiceName::new("s"), origin: String::new(), key: String::new(), is_own: false };
+        Self { identity, out }
+    }
+}
+
+fn folder(dir: &Path) -> Folder {
+    Folder {
+        to: dir.join("out"),
+        service: ServiceName::new("s"),
+        kind: Kind::PreRecorded,
+        outputs: vec![Format::Txt],
+        name_by: None,
+        syncs: Default::default(),
+    }
+}
 
 const HEAVY: u64 = 11;
 
 #[async_trait::async_trait]
 impl Client for Heavy {
     fn identity(&self) -> &Identity {
-        &self.0
+        &self.identity
     }
 
     fn last_date(&self) -> Option<Timestamp> {
@@ -257,6 +281,9 @@ impl Client for Heavy {
     }
 
     async fn whole_page(&self, _: Kind, query: &ListQuery) -> Result<WholePage, PageFault> {
+        if let Some(fault) = &self.out {
+            return Err(PageFault::List(ListFault::Now(fault.clone())));
+        }
         let wanted = query.offset..(query.offset + u64::from(query.limit)).min(HEAVY);
         if query.limit > 2 || wanted.contains(&5) {
             return Err(PageFault::TooLong(Fault::new(FaultKind::Broken, "too long", Timestamp(0))));
@@ -273,17 +300,7 @@ impl Client for Heavy {
 #[tokio::test]
 async fn a_page_that_is_too_long_is_read_in_parts() {
     let dir = tempfile::tempdir().unwrap();
-    let service = ServiceName::new("s");
-    let identity = Identity { service: service.clone(), origin: String::new(), key: String::new(), is_own: false };
-    let folder = Folder {
-        to: dir.path().join("out"),
-        service,
-        kind: Kind::PreRecorded,
-        outputs: vec![Format::Txt],
-        name_by: None,
-        syncs: Default::default(),
-    };
-    let (client, query) = (Heavy(identity), ListQuery::default());
+    let (client, folder, query) = (Heavy::new(None), folder(dir.path()), ListQuery::default());
     let gather = Gather { client: &client, clock: &SystemClock, folder, query, patience: Duration::ZERO };
     let (mut written, mut failed) = (BTreeSet::new(), 0);
     let mut tell = |gathered: Gathered| {
@@ -299,4 +316,36 @@ async fn a_page_that_is_too_long_is_read_in_parts() {
     };
     gather.run(&mut tell).await.unwrap();
     assert_eq!((written.len(), failed), (10, 1), "{written:?}");
+}
+
+/// A clock that goes on only by what is slept.
+#[derive(Default)]
+struct Slept(Mutex<Vec<u64>>);
+
+#[async_trait::async_trait]
+impl Clock for Slept {
+    fn now(&self) -> Timestamp {
+        Timestamp(0)
+    }
+
+    fn uptime(&self) -> Uptime {
+        Uptime(Duration::from_secs(self.0.lock().unwrap().iter().sum()))
+    }
+
+    async fn sleep(&self, span: Duration) {
+        self.0.lock().unwrap().push(span.as_secs());
+    }
+}
+
+#[tokio::test]
+async fn a_retry_after_lengthens_the_wait_and_never_shortens_it() {
+    for (asked, slept) in [(None, vec![1, 2, 4, 8]), (Some(0), vec![1, 2, 4, 8]), (Some(3_000), vec![3, 3, 4, 8])] {
+        let dir = tempfile::tempdir().unwrap();
+        let fault = Fault::new(FaultKind::Throttled { retry_after_ms: asked }, "later", Timestamp(0));
+        let (client, clock, query) = (Heavy::new(Some(fault)), Slept::default(), ListQuery::default());
+        let folder = folder(dir.path());
+        let gather = Gather { client: &client, clock: &clock, folder, query, patience: Duration::from_secs(20) };
+        assert!(gather.run(&mut |_| Ok(())).await.is_err());
+        assert_eq!(*clock.0.lock().unwrap(), slept, "{asked:?}");
+    }
 }
