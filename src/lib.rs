@@ -202,6 +202,7 @@ pub mod domain {
     pub mod making;
     pub mod names;
     pub mod nearest;
+    pub mod network;
     pub mod path;
     pub mod pattern;
     pub mod pause;
@@ -324,6 +325,7 @@ pub mod server {
     pub mod fetching;
     pub mod files;
     pub mod first;
+    pub mod forwarded;
     pub mod head;
     pub mod hearing;
     pub mod in_flight;
@@ -334,6 +336,7 @@ pub mod server {
     pub mod ledger;
     pub mod limits;
     pub mod line;
+    pub mod links;
     pub mod listening;
     pub mod lists;
     pub mod live;

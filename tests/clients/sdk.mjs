@@ -105,8 +105,14 @@ async function done(created, uploaded) {
   const [same, french] = record.result.translation.results
   assert.deepEqual([same.full_transcript, same.error], [said.full_transcript, null])
   assert.equal(french.error.status_code, 501)
-  // The service keeps audio no longer than it needs it.
-  await refused(404, own.getFile(created.id))
+  const audio = readFileSync(speech)
+  assert.ok(Buffer.from(await own.getFile(created.id)).equals(audio), 'the audio is there after the end too')
+  // One upload serves several creates.
+  const again = await own.create({ audio_url: uploaded.audio_url, custom_metadata: { way: 'again' } })
+  const other = job(await own.poll(again.id, quick))
+  assert.deepEqual([other.status, other.file.id], ['done', record.file.id])
+  assert.equal(await own.delete(other.id), true)
+  assert.ok(Buffer.from(await own.getFile(record.id)).equals(audio), 'another transcription has it')
   return record
 }
 

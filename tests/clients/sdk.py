@@ -191,8 +191,13 @@ def done(own, created, uploaded):
     for name in ("summarization", "named_entity_recognition", "sentiment_analysis", "diarization"):
         envelope = getattr(record.result, name)
         assert not envelope.success and envelope.error.status_code == 501, envelope
-    # The service keeps audio no longer than it needs it.
-    refused(404, own.get_file, created.id)
+    assert own.get_file(created.id) == SPEECH.read_bytes(), "the audio is there after the end too"
+    # One upload serves several creates.
+    again = checked(own.create({"audio_url": uploaded.audio_url, "custom_metadata": {"way": "again"}}))
+    same = checked(own.poll(again.id, interval=0.05))
+    assert (same.status, same.file.id) == ("done", record.file.id)
+    assert own.delete(same.id) is True
+    assert own.get_file(record.id) == SPEECH.read_bytes(), "another transcription has it"
     return record
 
 

@@ -7,7 +7,7 @@ use scribed::server::calls::Patience;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Failure, Removal, Request, Rules, Taken};
 use scribed::server::index::NextCall;
 use scribed::server::sealed;
-use scribed::server::shelf::{Limits, Sharing, ShelfError, UNUSED};
+use scribed::server::shelf::{Limits, Sharing, ShelfError};
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -49,6 +49,7 @@ fn rules() -> Rules {
         running: 10,
         queue: 10,
         retention: Duration::from_secs(30 * 24 * 3600),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         webhook: false,
         patience: Patience::default(),
         volume: 4 << 20,
@@ -212,9 +213,9 @@ async fn an_upload_that_nobody_used_goes_after_a_day() {
     let desk = open(root.path(), 0).unwrap();
     let [unused, used] = [kept(&desk, 10).await, kept(&desk, 10).await];
     accepted(&desk, used).await.unwrap();
-    desk.shelf.sweep(Timestamp(0).after(UNUSED));
-    assert_eq!(desk.shelf.bytes(), 20);
-    desk.shelf.sweep(Timestamp(1).after(UNUSED));
+    drop(desk);
+    assert_eq!(open(root.path(), DAY).unwrap().shelf.bytes(), 20);
+    let desk = open(root.path(), DAY + 1).unwrap();
     assert_eq!(desk.shelf.bytes(), 10);
     assert_eq!(accepted(&desk, unused).await, None);
     assert!(accepted(&desk, used).await.is_some());

@@ -32,6 +32,7 @@ fn open(root: &Path) -> Arc<Desk> {
         running: 10,
         queue: 10,
         retention: Duration::from_secs(24 * 3600),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         webhook: false,
         patience: Patience::default(),
         volume: 1 << 20,
