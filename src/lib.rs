@@ -314,6 +314,7 @@ pub mod server {
     pub mod auth;
     pub mod book;
     pub mod calls;
+    pub mod certainty;
     pub mod channels;
     pub mod committer;
     pub mod connections;

@@ -96,6 +96,7 @@ mod storm;
 mod storms;
 mod systemd;
 mod tls;
+mod understood;
 mod urls;
 mod windows;
 mod writable;
