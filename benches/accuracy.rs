@@ -11,7 +11,7 @@ mod librivox;
 use anyhow::{Context, Result, bail};
 use librivox::word_errors;
 use scribed::domain::transcript::Utterance;
-use scribed::server::certainty::not_understood;
+use scribed::server::certainty::{ENOUGH, not_understood};
 use scribed::server::hearing::{Wishes, transcribe};
 use scribed::server::pocketsphinx::{PocketSphinx, Settings};
 use scribed::server::recogniser::Recogniser;
@@ -25,7 +25,7 @@ struct Kind {
     accepted: usize,
     partly: usize,
     marked: usize,
-    silent: usize,
+    short: usize,
     words: usize,
     confidence: f64,
     wrong: usize,
@@ -34,7 +34,8 @@ struct Kind {
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let folders: Vec<PathBuf> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
+    let folders: Vec<PathBuf> =
+        std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from).collect();
     if folders.is_empty() {
         bail!("name folders of recordings: cargo bench --bench accuracy -- FOLDER…");
     }
@@ -48,7 +49,9 @@ async fn main() -> Result<()> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         table += &format!("| {name} {}\n", kind.row());
     }
-    println!("\n| kind | recordings | accepted | partly marked | marked | nothing heard | mean confidence | words wrong |");
+    println!(
+        "\n| kind | recordings | accepted | partly marked | marked | too few words to judge | mean confidence | words wrong |"
+    );
     println!("|---|---|---|---|---|---|---|---|\n{table}");
     Ok(())
 }
@@ -69,20 +72,23 @@ fn recordings(folder: &Path) -> Result<Vec<PathBuf>> {
 impl Kind {
     async fn add(&mut self, path: &Path, sphinx: &Arc<dyn Recogniser>) -> Result<()> {
         let transcript = transcribe(path, sphinx.clone(), Wishes::default()).await?.transcript;
-        let doubtful = not_understood(&transcript.utterances);
+        let doubtful = not_understood(&transcript.utterances, ENOUGH);
         let count = |one: &Utterance| one.words.len();
         let words: usize = transcript.utterances.iter().map(count).sum();
-        let unsure: usize = transcript.utterances.iter().zip(&doubtful).filter(|(_, is)| **is).map(|(one, _)| count(one)).sum();
+        let unsure: usize =
+            transcript.utterances.iter().zip(&doubtful).filter(|(_, is)| **is).map(|(one, _)| count(one)).sum();
         let sum: f64 = transcript.utterances.iter().flat_map(|one| &one.words).map(|word| word.confidence).sum();
         let result = match (words, unsure) {
-            (0, _) => ("nothing heard", &mut self.silent),
+            (0, _) => ("nothing heard", &mut self.short),
+            (words, _) if words < ENOUGH => ("too short", &mut self.short),
             (_, 0) => ("accepted", &mut self.accepted),
             _ if unsure == words => ("marked", &mut self.marked),
             _ => ("partly marked", &mut self.partly),
         };
         *result.1 += 1;
         let result = result.0;
-        (self.recordings, self.words, self.confidence) = (self.recordings + 1, self.words + words, self.confidence + sum);
+        (self.recordings, self.words, self.confidence) =
+            (self.recordings + 1, self.words + words, self.confidence + sum);
         let mean = sum / words.max(1) as f64;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         print!("{name:44} {result:14} {unsure:3} of {words:3} words in doubt, confidence {mean:.2}");
@@ -96,12 +102,12 @@ impl Kind {
     }
 
     fn row(&self) -> String {
-        let Self { recordings, accepted, partly, marked, silent, words, confidence, wrong, said } = self;
+        let Self { recordings, accepted, partly, marked, short, words, confidence, wrong, said } = self;
         let wrong = match said {
             0 => "–".to_owned(),
             _ => format!("{wrong} of {said} ({:.0} %)", 100.0 * *wrong as f64 / *said as f64),
         };
         let mean = confidence / (*words).max(1) as f64;
-        format!("| {recordings} | {accepted} | {partly} | {marked} | {silent} | {mean:.2} | {wrong} |")
+        format!("| {recordings} | {accepted} | {partly} | {marked} | {short} | {mean:.2} | {wrong} |")
     }
 }

@@ -202,7 +202,6 @@ pub mod domain {
     pub mod making;
     pub mod names;
     pub mod nearest;
-    pub mod network;
     pub mod path;
     pub mod pattern;
     pub mod pause;
@@ -477,6 +476,7 @@ pub mod wire {
     pub mod languages;
     pub mod live;
     pub mod modest;
+    pub mod network;
     pub mod old_result;
     pub mod page;
     pub mod params;

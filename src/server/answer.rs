@@ -2,9 +2,9 @@
 
 use crate::server::desk::{Ended, Failure, Head, Standing};
 use crate::server::streamed::Streamed;
+use crate::wire::iso;
 use crate::wire::published;
 use crate::wire::record::{Record, Status};
-use crate::wire::iso;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::io;

@@ -5,7 +5,7 @@
 //! there: as long as the request came to a proxy from another one that is trusted, the entry before is read too. What
 //! stands further ahead was sent by the client. A value that is not plainly what it has to be counts as absent.
 
-use crate::domain::network::Network;
+use crate::wire::network::Network;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, header};
 use std::net::{IpAddr, SocketAddr};
@@ -67,9 +67,8 @@ fn x_forwarded(headers: &HeaderMap, trusted: &[Network]) -> Original {
         let values = all(headers, name).unwrap_or_default();
         values.split(',').map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect()
     };
-    let is_trusted = |node: &&String| {
-        address(node).is_some_and(|from| trusted.iter().any(|network| network.contains(from)))
-    };
+    let is_trusted =
+        |node: &&String| address(node).is_some_and(|from| trusted.iter().any(|network| network.contains(from)));
     // The proxies that sent it to another one; the last one sent it here.
     let hops = list("x-forwarded-for").iter().rev().take(HOPS).take_while(is_trusted).count();
     let nearest = |name: &str| {
@@ -207,7 +206,8 @@ mod tests {
         ] {
             assert_eq!(read(&[("forwarded", forwarded)]), https, "{forwarded}");
         }
-        let all = [("x-forwarded-proto", "https"), ("x-forwarded-host", "stt.example.org"), ("x-forwarded-prefix", "/a/")];
+        let all =
+            [("x-forwarded-proto", "https"), ("x-forwarded-host", "stt.example.org"), ("x-forwarded-prefix", "/a/")];
         assert_eq!(read(&all), is(Some("https"), Some("stt.example.org"), "/a"));
         let two = [
             ("x-forwarded-for", "203.0.113.9, 10.0.0.7"),
@@ -215,7 +215,10 @@ mod tests {
             ("x-forwarded-proto", "https"),
         ];
         assert_eq!(read(&two), https);
-        assert_eq!(read(&[("x-forwarded-host", "evil.example"), ("x-forwarded-host", "a.example:8443")]).host.unwrap(), "a.example:8443");
+        assert_eq!(
+            read(&[("x-forwarded-host", "evil.example"), ("x-forwarded-host", "a.example:8443")]).host.unwrap(),
+            "a.example:8443"
+        );
     }
 
     #[test]
@@ -228,7 +231,21 @@ mod tests {
     #[test]
     fn what_is_not_plain_is_not_there() {
         for wrong in [
-            "", "a b", "a/b", "u@a", "a\\b", "a?b", "a#b", "<a>", "\"a\"", "a:", "a:99999", ":80", "[::1", "%61", "é",
+            "",
+            "a b",
+            "a/b",
+            "u@a",
+            "a\\b",
+            "a?b",
+            "a#b",
+            "<a>",
+            "\"a\"",
+            "a:",
+            "a:99999",
+            ":80",
+            "[::1",
+            "%61",
+            "é",
             &"a".repeat(300),
         ] {
             assert_eq!(host(wrong), None, "{wrong}");

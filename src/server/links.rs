@@ -2,10 +2,10 @@
 //! the operator names that, else with what a trusted proxy says that the client asked, else with the request's `Host`.
 
 use crate::domain::names::UploadId;
-use crate::domain::network::Network;
 use crate::server::files;
 use crate::server::forwarded::{self, Original};
 use crate::server::routes::Service;
+use crate::wire::network::Network;
 use crate::wire::page::ListQuery;
 use crate::wire::{address, upload};
 use axum::extract::{ConnectInfo, FromRequestParts};
@@ -118,7 +118,8 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_is_believed_and_public_url_goes_before_all() {
         let heads = [("host", "inner:80"), ("x-forwarded-host", "stt.example.org"), ("x-forwarded-proto", "https")];
-        let headers: HeaderMap = heads.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).into_iter().collect();
+        let headers: HeaderMap =
+            heads.map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).into_iter().collect();
         let base = |links: Links, peer: &str| links.base_for(&headers, Some(peer.parse().unwrap())).0;
         assert_eq!(base(links(None), "127.0.0.1"), "https://stt.example.org");
         assert_eq!(base(links(None), "::ffff:127.0.0.1"), "https://stt.example.org");

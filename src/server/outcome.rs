@@ -4,7 +4,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::transcript::Transcript;
 use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
-use crate::server::certainty::{self, Doubtful, UNDERSTOOD};
+use crate::server::certainty::{self, Doubtful, ENOUGH, UNDERSTOOD};
 use crate::server::hearing::{Hearing, Wishes};
 use crate::server::recogniser::Term;
 use crate::server::wording::Grown;
@@ -59,7 +59,7 @@ impl Outcome {
     pub fn of(params: Params, hearing: Hearing, facts: Facts) -> Self {
         let Hearing { mut transcript, channels, unknown } = hearing;
         let mut enrichments = undone::envelopes(&params, facts.shapes);
-        if let Some(recognition) = doubts(&mut transcript, !params.languages().is_empty()) {
+        if let Some(recognition) = doubts(&mut transcript, &params) {
             enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
         }
         let mut fail = |name: &str, error| {
@@ -240,13 +240,15 @@ const IN_WORDS: usize = 5;
 
 /// What of the speech was not understood; `None`: all was. Its language is not known then, unless the client has said
 /// it, and is not named.
-fn doubts(transcript: &mut Transcript, is_named: bool) -> Option<Envelope<Vec<Doubtful>>> {
-    let doubtful = certainty::not_understood(&transcript.utterances);
+fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
+    // Of a few words it is uncertain; but a language that is to be detected is not named without it.
+    let is_detected = params.detect_language == Some(true) || params.code_switching();
+    let doubtful = certainty::not_understood(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
     let stretches = certainty::stretches(&transcript.utterances, &doubtful);
     if stretches.is_empty() {
         return None;
     }
-    if !is_named {
+    if params.languages().is_empty() {
         let all = transcript.utterances.iter_mut().zip(&doubtful);
         all.filter(|(_, is_doubtful)| **is_doubtful).for_each(|(utterance, _)| utterance.language.clear());
         transcript.languages.retain(|language| transcript.utterances.iter().any(|one| one.language == *language));

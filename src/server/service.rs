@@ -2,7 +2,6 @@
 
 use crate::clock::Clock;
 use crate::domain::names::Hash;
-use crate::domain::network::Network;
 use crate::server::address::{self, Forbidden, Reach};
 use crate::server::auth::{Door, Key};
 use crate::server::calls::Patience;
@@ -31,6 +30,7 @@ use crate::server::worker::Worker;
 use crate::tls::pair::{PairError, PairFiles};
 use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
+use crate::wire::network::Network;
 use crate::wire::page::ListQuery;
 use axum::extract::{ConnectInfo, Request};
 use reqwest::Url;

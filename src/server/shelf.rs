@@ -565,13 +565,22 @@ impl Shelf {
                 state.add(owner, more);
                 return Ok(());
             };
-            let oldest = state.oldest_idle(self.clock.now(), |other| self.gives_way(&state, other, owner, own + size + more));
+            let oldest = self.to_give_way(&state, owner, own + size + more);
             drop(state);
             match oldest {
                 Some(oldest) => self.remove(oldest),
                 None => return fits,
             };
         }
+    }
+
+    /// The idle upload that goes next so that `owner` can have `held` bytes. Within its share it keeps its own where
+    /// another key holds more than that.
+    fn to_give_way(&self, state: &State, owner: &Hash, held: u64) -> Option<Uuid> {
+        let (now, share) = (self.clock.now(), self.share_of_each());
+        let is_over = |other: &Hash| held <= share && other != owner && state.of(other) > share;
+        let of_others = state.oldest_idle(now, is_over);
+        of_others.or_else(|| state.oldest_idle(now, |other| self.gives_way(state, other, owner, held)))
     }
 
     /// Whether idle uploads of `of` go so that `owner` can have `held` bytes: its own do, and those of a key that

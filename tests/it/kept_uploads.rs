@@ -173,7 +173,10 @@ async fn an_upload_goes_a_day_after_its_last_use_also_when_the_service_is_starte
     let bed = Bed::new(1_000_000_000, 1);
     let desk = bed.open();
     let [unused, transcribed, read, outlived] =
-        futures_util::future::join_all((0..4).map(|_| bed.upload(&desk, 100, OWNER))).await.try_into().unwrap_or_else(|_| panic!());
+        futures_util::future::join_all((0..4).map(|_| bed.upload(&desk, 100, OWNER)))
+            .await
+            .try_into()
+            .unwrap_or_else(|_| panic!());
     let [unused, transcribed, read, outlived] = [unused, transcribed, read, outlived].map(Result::unwrap);
     bed.clock.set(10 * HOUR);
     bed.transcribed(&desk, transcribed, OWNER).await.unwrap();

@@ -30,12 +30,14 @@ fn heads(all: &[(&'static str, &str)]) -> HeaderMap {
 
 /// Every kind of address that is given out, for a client that sends these headers: all begin so.
 async fn links(service: &TestService, heads: HeaderMap) -> Vec<String> {
-    let form = reqwest::multipart::Form::new().part("audio", reqwest::multipart::Part::bytes(speech()).file_name("a.wav"));
+    let form =
+        reqwest::multipart::Form::new().part("audio", reqwest::multipart::Part::bytes(speech()).file_name("a.wav"));
     let ask = |method, path: &str| service.ask(method, path).headers(heads.clone());
     let (status, uploaded) = answer(ask(Method::POST, "/v2/upload").multipart(form).send().await.unwrap()).await;
     assert_eq!(status, StatusCode::OK, "{uploaded}");
     let mut links = vec![text(&uploaded["audio_url"])];
-    let (_, again) = answer(ask(Method::POST, "/v2/upload").json(&json!({ "audio_url": links[0] })).send().await.unwrap()).await;
+    let (_, again) =
+        answer(ask(Method::POST, "/v2/upload").json(&json!({ "audio_url": links[0] })).send().await.unwrap()).await;
     links.push(text(&again["audio_url"]));
     for path in ["/v2/pre-recorded", "/v2/transcription/"] {
         let create = ask(Method::POST, path).json(&json!({ "audio_url": links[0] }));
@@ -79,9 +81,14 @@ async fn links_follow_a_trusted_proxy_and_nobody_else() {
     let (data, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let (trusting, strict) = (service(&data, trusting).await, service(&other, |_| {}).await);
     for (expected, given) in [
-        ("https://stt.example.org/speech", vec![
-            ("x-forwarded-proto", "https"), ("x-forwarded-host", "stt.example.org"), ("x-forwarded-prefix", "/speech"),
-        ]),
+        (
+            "https://stt.example.org/speech",
+            vec![
+                ("x-forwarded-proto", "https"),
+                ("x-forwarded-host", "stt.example.org"),
+                ("x-forwarded-prefix", "/speech"),
+            ],
+        ),
         ("https://stt.example.org", vec![("forwarded", "for=192.0.2.1;proto=https;host=stt.example.org")]),
         ("https://inner.example", vec![("x-forwarded-proto", "https"), ("host", "inner.example")]),
     ] {

@@ -22,7 +22,8 @@ async fn service() -> (TestService, TempDir) {
 fn recording(forwards: bool, backwards: bool) -> (Vec<u8>, f64) {
     let folder = TempDir::new().unwrap();
     let all = readings();
-    let mut arguments: Vec<String> = all.iter().flat_map(|one| ["-i".to_owned(), one.path.display().to_string()]).collect();
+    let mut arguments: Vec<String> =
+        all.iter().flat_map(|one| ["-i".to_owned(), one.path.display().to_string()]).collect();
     let (count, to) = (all.len(), folder.path().join("made.wav"));
     let joined = format!("concat=n={count}:v=0:a=1");
     let filter = match (forwards, backwards) {
@@ -98,9 +99,9 @@ async fn only_the_part_that_was_not_understood_is_marked() {
     let last = stretches.last().unwrap()["end"].as_f64().unwrap();
     assert!(last > 2.0 * seam - 5.0, "{stretches:?}");
     for one in result["transcription"]["utterances"].as_array().unwrap() {
-        let is_marked = stretches.iter().any(|stretch| {
-            (stretch["start"].as_f64()..=stretch["end"].as_f64()).contains(&one["start"].as_f64())
-        });
+        let is_marked = stretches
+            .iter()
+            .any(|stretch| (stretch["start"].as_f64()..=stretch["end"].as_f64()).contains(&one["start"].as_f64()));
         assert_eq!(one["language"], if is_marked { "" } else { "en" }, "{one}");
     }
 }

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn what_is_no_network() {
-        for text in ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/+8", "::/129", "example.org", "10.0.0/8"] {
+        for text in ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/+8", "::/129", "example.org", "10.0.0/8"]
+        {
             assert_eq!(text.parse::<Network>(), Err(NetworkError::Malformed), "{text}");
         }
         let error = "10.1.0.0/8".parse::<Network>().unwrap_err();
