@@ -595,8 +595,10 @@ impl Shelf {
     fn check_when_idle_go(&self, owner: &Hash, announced: u64) -> Result<(), ShelfError> {
         let (state, now) = (self.state(), self.clock.now());
         let (own, all) = (state.of(owner), state.all());
-        if self.check(announced, own, all).is_ok() {
-            return Ok(());
+        match self.check(announced, own, all) {
+            Err(ShelfError::Full { .. } | ShelfError::OverShare { .. }) => {}
+            // What is announced may be any number here.
+            known => return known,
         }
         let idle = |of: &Hash| -> u64 {
             let ids = state.idle.get(of).into_iter().flatten().map(|(_, id)| id).filter(|id| state.may_go(**id, now));
