@@ -174,6 +174,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         running: 1,
         queue: usize::MAX,
         retention: Duration::from_secs(1 << 30),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         tls: None,
         authorities: Default::default(),
         reach: Reach::public(),
@@ -187,6 +188,8 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         requests: REQUESTS,
         bodies: BodyLimits::SERVICE,
         cors: Vec::new(),
+        public_url: None,
+        trusted_proxies: Vec::new(),
         names: std::collections::BTreeSet::new(),
     };
     let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));

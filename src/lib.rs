@@ -313,6 +313,7 @@ pub mod server {
     pub mod auth;
     pub mod book;
     pub mod calls;
+    pub mod certainty;
     pub mod channels;
     pub mod committer;
     pub mod connections;
@@ -324,6 +325,7 @@ pub mod server {
     pub mod fetching;
     pub mod files;
     pub mod first;
+    pub mod forwarded;
     pub mod head;
     pub mod hearing;
     pub mod in_flight;
@@ -334,6 +336,7 @@ pub mod server {
     pub mod ledger;
     pub mod limits;
     pub mod line;
+    pub mod links;
     pub mod listening;
     pub mod lists;
     pub mod live;
@@ -473,6 +476,7 @@ pub mod wire {
     pub mod languages;
     pub mod live;
     pub mod modest;
+    pub mod network;
     pub mod old_result;
     pub mod page;
     pub mod params;

@@ -42,13 +42,19 @@ async fn serve(context: &Context, serve: &meant::Serve, keys: Vec<Key>) -> Resul
         }
     }
     serve.keys.remarks.iter().for_each(|words| tracing::warn!("{words}"));
-    let options = Options { tls: serve.tls.clone(), ..service_options(serve, serve.listen, serve.data.clone(), keys) };
+    let options = Options {
+        tls: serve.tls.clone(),
+        public_url: serve.public_url.clone(),
+        trusted_proxies: serve.trusted_proxies.clone(),
+        ..service_options(serve, serve.listen, serve.data.clone(), keys)
+    };
     let running =
         start(options, recogniser, Arc::new(SystemClock)).await.map_err(|error| Failure::Service(error.to_string()))?;
     let served = Served::listen(&context.common.config, serve)?;
     let (address, scheme) = (running.address, running.scheme);
     context.emit(&json!({
         "listening": address.to_string(), "origin": running.origin.to_string(), "url": format!("{scheme}://{address}"),
+        "public_url": serve.public_url.as_ref().map(ToString::to_string),
     }))?;
     context.say(&format!("listening on {scheme}://{address}"))?;
     if serve.keys.is_empty() {

@@ -81,9 +81,12 @@ const SERVE: &[Key] = &[
     value("running"),
     value("queue"),
     value("retention"),
+    value("uploads"),
     value("fetch_private"),
     table("webhook", &[value("url"), value("secret")]),
     value("cors"),
+    value("public_url"),
+    value("trusted_proxies"),
     TLS,
     value("ca"),
 ];

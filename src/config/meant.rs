@@ -21,6 +21,7 @@ use crate::tls::pair::PairFiles;
 use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
 use crate::wire::enrichment::Shapes;
+use crate::wire::network::Network;
 use crate::wire::params::CallbackMethod;
 use globset::{GlobMatcher, GlobSet};
 use reqwest::Url;
@@ -230,12 +231,19 @@ pub struct Serve {
     pub queue: usize,
     /// How long a transcription is kept after its end.
     pub retention: Duration,
+    /// How long an upload is kept after its last use; absent: a day, and in the embedded service until it is
+    /// transcribed.
+    pub uploads: Option<Duration>,
     /// Whether audio may be fetched from, and callbacks sent to, addresses inside private networks.
     pub fetch_private: bool,
     /// Who is told of every end.
     pub webhook: Option<Webhook>,
     /// Origins whose pages may ask, as browsers write them.
     pub cors: Vec<String>,
+    /// What the addresses that `scribed serve` gives out begin with.
+    pub public_url: Option<Url>,
+    /// The proxies whose word on how the client asked is taken.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Who is told of every end of a transcription.

@@ -3,10 +3,11 @@
 use super::meant::{Recogniser, Serve, Source, Webhook};
 use super::problem::Problem;
 use super::reading::Reader;
-use super::values::{address, boolean, header, or, userless, values, web_url};
-use super::written::{Refusal, Section, refusal, size, some_time, text, whole};
+use super::values::{address, base_url, boolean, header, or, userless, values, web_url};
+use super::written::{Refusal, Section, duration, refusal, size, some_time, text, whole};
 use crate::wire::address::is_this_machine;
 use crate::wire::enrichment::Shapes;
+use crate::wire::network::{Network, NetworkError};
 use reqwest::Url;
 use reqwest::header::HeaderName;
 use std::net::SocketAddr;
@@ -41,9 +42,12 @@ impl Reader<'_> {
             running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),
             queue: section.get("queue", whole(1)).map_or(300, |spot| spot.value as usize),
             retention: or(section.get("retention", some_time), Duration::from_secs(365 * 24 * 3600)),
+            uploads: section.get("uploads", duration).map(|spot| spot.value),
             fetch_private: or(section.get("fetch_private", boolean), false),
             webhook: self.webhook(&section.section("webhook")),
             cors: section.list("cors", origin).map_or(Vec::new(), |list| values(list.value)),
+            public_url: section.get("public_url", public_url).map(|spot| spot.value),
+            trusted_proxies: section.list("trusted_proxies", network).map_or(Vec::new(), |list| values(list.value)),
         }
     }
 
@@ -74,6 +78,15 @@ pub(super) fn told_elsewhere(file: &Section<'_>, sources: &[Source], serve: &Ser
 fn webhook_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
     let url = web_url(value, "write it like \"https://hook.example.org/scribed\"")?;
     userless(url, "receivers know the calls by their signature")
+}
+
+fn public_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
+    base_url(value, "https://stt.example.org", "keys come in the header that `key_header` names")
+}
+
+fn network(value: &DeValue<'_>) -> Result<Network, Refusal> {
+    let fix = "write it like \"127.0.0.1\" or \"10.0.0.0/8\"";
+    text(value)?.parse().map_err(|error: NetworkError| refusal(error.to_string(), fix))
 }
 
 /// An origin as browsers write it: the default port is left out, the host is in lower case.

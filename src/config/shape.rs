@@ -42,7 +42,7 @@ pub fn shape(path: &str) -> Option<Shape> {
     Some(match path {
         "state.store" | "service.key_header" | "budget.timezone" | "serve.data" => S::Text,
         "state.spool" | "serve.upload_limit" | "serve.disk" => S::Size,
-        "service.url" | "callback.public_url" | "serve.webhook.url" => S::Url,
+        "service.url" | "callback.public_url" | "serve.webhook.url" | "serve.public_url" => S::Url,
         "service.key" | "serve.webhook.secret" => S::Secret,
         "service.limits.uploads" | "service.limits.running" | "service.limits.requests_per_second" => S::Whole(1),
         "service.poll.min" | "service.poll.max" | "service.poll.give_up" | "service.lag" | "service.retention" => {
@@ -55,13 +55,13 @@ pub fn shape(path: &str) -> Option<Shape> {
         "callback.method" => S::Choice(&["POST", "PUT"]),
         "callback.webhook" | "serve.fetch_private" | "source.local_only" => S::Flag,
         "budget.day" | "budget.month" | "budget.run" | "budget.total" => S::Span,
-        "retry.first" | "retry.max" | "serve.retention" | "serve.length_limit" => S::Span,
+        "retry.first" | "retry.max" | "serve.retention" | "serve.uploads" | "serve.length_limit" => S::Span,
         "serve.keys" => S::Keys,
         "serve.cors" => S::List(0, &S::Url),
         "service.ca" | "serve.ca" | "serve.tls.cert" | "serve.tls.key" | "callback.tls.cert" | "callback.tls.key" => {
             S::Text
         }
-        "serve.key_header" => S::List(0, &S::Text),
+        "serve.key_header" | "serve.trusted_proxies" => S::List(0, &S::Text),
         "serve.recogniser" => S::Choice(&["pocketsphinx"]),
         "serve.shapes" => S::Choice(&["interface", "current"]),
         "source.manifest" => S::Text,

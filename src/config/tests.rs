@@ -335,7 +335,7 @@ fn a_misspelt_key() {
         7 | banana = 1
           | ^^^^^^
           |
-          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, fetch_private, webhook, cors, tls, ca
+          = help: known here: listen, keys, key_header, data, recogniser, upload_limit, length_limit, disk, shapes, running, queue, retention, uploads, fetch_private, webhook, cors, public_url, trusted_proxies, tls, ca
         "#);
 }
 

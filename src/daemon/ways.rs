@@ -16,6 +16,7 @@ use crate::server::pocketsphinx::{PocketSphinx, Settings};
 use crate::server::recognition::SLICE;
 use crate::server::request_body::BodyLimits;
 use crate::server::service::{self, Running};
+use crate::server::shelf::{A_DAY, Keeping};
 use crate::server::sign;
 use crate::tls::trust::Authorities;
 use crate::wire::address::PlainHttp;
@@ -118,6 +119,10 @@ async fn start(config: &Config, clock: &Arc<dyn Clock>, calls: Option<&Calls>) -
     let key = own_key(&data)?;
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let mut options = service_options(&config.serve, any_port, data, vec![ServerKey::new(key.as_str())]);
+    if config.serve.uploads.is_none() {
+        // Nobody else uploads here, and each recording is uploaded for one create.
+        options.uploads = Keeping::UNTIL_TRANSCRIBED;
+    }
     if let Some(calls) = calls.filter(|_| !config.serve.fetch_private) {
         let here = calls.here.ip();
         // Nobody else has the key, and we name no other private address than our own.
@@ -181,6 +186,7 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         running: serve.running,
         queue: serve.queue,
         retention: serve.retention,
+        uploads: Keeping::for_span(serve.uploads.unwrap_or(A_DAY)),
         reach: if serve.fetch_private { Reach::everywhere() } else { Reach::public() },
         webhook: serve.webhook.as_ref().map(webhook),
         patience: Patience::default(),
@@ -192,6 +198,8 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         requests: service::REQUESTS,
         bodies: BodyLimits::SERVICE,
         cors: serve.cors.clone(),
+        public_url: None,
+        trusted_proxies: Vec::new(),
     }
 }
 

@@ -1,19 +1,13 @@
-//! What the service answers with: records, addresses, pages.
+//! What the service answers with: records.
 
-use crate::domain::names::UploadId;
 use crate::server::desk::{Ended, Failure, Head, Standing};
 use crate::server::streamed::Streamed;
-use crate::wire::address;
-use crate::wire::page::ListQuery;
+use crate::wire::iso;
 use crate::wire::published;
 use crate::wire::record::{Record, Status};
-use crate::wire::{iso, upload};
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, header};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::io;
-use std::net::SocketAddr;
 use uuid::Uuid;
 
 /// A transcription as the interface shows it.
@@ -65,37 +59,4 @@ fn reason(failure: Failure) -> Map<String, Value> {
 pub fn request_id(id: Uuid) -> String {
     let id = id.to_string();
     format!("G-{}", &id[..8])
-}
-
-/// Where the service is, as the one who asks sees it.
-#[derive(Debug, Clone)]
-pub struct Base(String);
-
-impl Base {
-    /// From the request's `Host`; without a proper one (HTTP/1.0), where the service listens.
-    pub fn of(scheme: &str, headers: &HeaderMap, listening: SocketAddr) -> Self {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let is_proper = |host: &str| host.parse::<Authority>().is_ok() && !host.contains('@');
-        let host = host.filter(|host| address::is_plain_host(host) || is_proper(host));
-        Self(host.map_or_else(|| format!("{scheme}://{listening}"), |host| format!("{scheme}://{host}")))
-    }
-
-    /// An uploaded file's `audio_url`.
-    pub fn audio_url(&self, id: Uuid) -> String {
-        upload::address(&self.0, &UploadId::new(id.to_string()))
-    }
-
-    /// A transcription's `result_url`, below the path that it was created on.
-    pub fn result_url(&self, path: &str, id: Uuid) -> String {
-        format!("{}{}/{id}", self.0, path.trim_end_matches('/'))
-    }
-
-    /// The address of the page that answers `query` on `path`; `beside` are parameters of other names.
-    pub fn page_url(&self, path: &str, query: &ListQuery, beside: &[(String, String)]) -> String {
-        let path = format!("{}{path}", self.0);
-        match reqwest::Url::parse_with_params(&path, query.pairs().iter().chain(beside)) {
-            Ok(url) => url.into(),
-            Err(_) => path,
-        }
-    }
 }

@@ -5,12 +5,15 @@ use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::uri::Authority;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use reqwest::Url;
 
 /// Who may ask from a page.
 #[derive(Debug, Clone)]
 pub struct Cors {
     /// As browsers write them: `https://app.example.org`.
     origins: Vec<String>,
+    /// That of the service as it is reached from outside, where the operator says it.
+    own: Option<String>,
     /// What pages may send beside what they always may.
     headers: HeaderValue,
 }
@@ -27,11 +30,13 @@ pub enum Asking {
 }
 
 impl Cors {
-    /// For these origins; `key_headers` are the headers that a key may come in.
-    pub fn new(origins: Vec<String>, key_headers: &[String]) -> Self {
+    /// For these origins; `key_headers` are the headers that a key may come in, `public` where the service is for
+    /// those outside.
+    pub fn new(origins: Vec<String>, key_headers: &[String], public: Option<&Url>) -> Self {
         let names: Vec<&str> = ["content-type"].into_iter().chain(key_headers.iter().map(String::as_str)).collect();
         let headers = HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static("content-type"));
-        Self { origins, headers }
+        let own = public.map(|url| url.origin().ascii_serialization());
+        Self { origins, own, headers }
     }
 
     /// Whose page sends these headers.
@@ -41,6 +46,9 @@ impl Cors {
         let Some(text) = origin.to_str().ok().filter(|_| sent.next().is_none()) else { return Asking::Foreign };
         if self.origins.iter().any(|allowed| allowed == text) {
             return Asking::Allowed(origin.clone());
+        }
+        if self.own.as_deref() == Some(text) {
+            return Asking::Own;
         }
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = hosts.next().and_then(|host| host.to_str().ok()).filter(|_| hosts.next().is_none());
@@ -101,7 +109,8 @@ mod tests {
         for (name, value) in heads {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        Cors::new(vec!["https://app.example.org".to_owned()], &[]).asking(&headers)
+        let public = Url::parse("https://stt.example.net/speech").unwrap();
+        Cors::new(vec!["https://app.example.org".to_owned()], &[], Some(&public)).asking(&headers)
     }
 
     #[test]
@@ -114,6 +123,7 @@ mod tests {
         for own in ["https://stt.example.org", "http://stt.example.org:80"] {
             assert_eq!(asking(&[("host", "stt.example.org"), ("origin", own)]), Asking::Own, "{own}");
         }
+        assert_eq!(asking(&[host, ("origin", "https://stt.example.net")]), Asking::Own, "by public_url");
         assert!(matches!(asking(&[host, ("origin", "https://app.example.org")]), Asking::Allowed(_)));
         for foreign in [
             "null",

@@ -33,7 +33,7 @@ pub use crate::server::outbox::Letter;
 use crate::server::owners::{Assigned, Owners};
 pub use crate::server::records::Standing;
 pub use crate::server::removal::Removal;
-use crate::server::shelf::{Limits, Shelf};
+use crate::server::shelf::{Keeping, Limits, Shelf};
 use crate::server::starts::{Kills, MOST, Starts, Underway, Work};
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -58,6 +58,8 @@ pub struct Rules {
     pub queue: usize,
     /// How long a transcription is kept after its end.
     pub retention: Duration,
+    /// How long an upload is kept after its last use.
+    pub uploads: Keeping,
     /// Whether the webhook hears of ends.
     pub webhook: bool,
     /// How calls are tried again.
@@ -132,9 +134,9 @@ impl Desk {
         keys: (&[Key], &BTreeSet<String>),
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Assigned), DeskError> {
-        let opened = opening::open(root, &mut rules, keys)?;
+        let opened = opening::open(root, &mut rules, keys, &clock)?;
         let opening::Opened { id, lock, shelf, index, ledger, committer, starts, owners, assigned } = opened;
-        shelf.sweep(clock.now());
+        shelf.sweep();
         let desk = Self {
             root: root.to_owned(),
             id,

@@ -1,8 +1,8 @@
 //! What comes in: uploads and creates (interface, "POST /v2/upload" and "POST /v2/pre-recorded").
 
 use crate::domain::names::Hash;
-use crate::server::answer::Base;
 use crate::server::desk::{self, Acceptance, Audio};
+use crate::server::links::{Base, upload_below};
 use crate::server::multipart::{self, Multipart};
 use crate::server::refusal::Refusal;
 use crate::server::request;
@@ -26,15 +26,15 @@ pub async fn receive(
     Caller(owner): Caller,
     State(service): Shared,
     meter: BodyMeter,
+    base: Base,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
     let mut body = body.into_data_stream();
     let taken = match is_json(&headers) {
-        true => take_address(&service, owner, &headers, &mut body).await,
+        true => take_address(&service, owner, &base, &headers, &mut body).await,
         false => take_upload(&service, owner, &headers, &mut body, &meter).await,
     };
-    let base = Base::of(service.scheme, &headers, service.address);
     let (id, audio_metadata) = match taken? {
         Taken::Known(id, audio_metadata) => (id, *audio_metadata),
         Taken::Came(received) => {
@@ -75,11 +75,12 @@ async fn take_upload(
 async fn take_address(
     service: &Service,
     owner: Hash,
+    base: &Base,
     headers: &HeaderMap,
     body: &mut BodyDataStream,
 ) -> Result<Taken, Refusal> {
     let bytes = take_json(headers, body).await?;
-    match request::read_upload(&bytes)? {
+    match known(service, owner, base, request::read_upload(&bytes)?) {
         Audio::Elsewhere(url) => service.fetcher.fetch(&url, owner).await.map(Box::new).map(Taken::Came),
         Audio::Upload(id) => {
             let (file, size) = service.shelves.desk.shelf.owned(id, &owner).ok_or_else(no_upload)?;
@@ -90,10 +91,13 @@ async fn take_address(
 
 /// `POST /v2/pre-recorded`.
 pub async fn create(Caller(owner): Caller, State(service): Shared, request: Request) -> Result<Response, Refusal> {
-    let (Parts { uri, headers, .. }, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
+    let base = service.links.base(&parts);
+    let Parts { uri, headers, .. } = parts;
     let body = take_json(&headers, &mut body.into_data_stream()).await?;
     let accepting = Arc::clone(&service.accepting).read_owned().await;
-    let request = read(&service, owner, body).await?;
+    let mut request = read(&service, owner, body).await?;
+    request.audio = known(&service, owner, &base, request.audio);
     let accepted = service.shelves.desk.accept(request, accepting).await;
     let accepted = accepted.map_err(|error| Refusal::of_disk(&error))?;
     match accepted {
@@ -101,12 +105,21 @@ pub async fn create(Caller(owner): Caller, State(service): Shared, request: Requ
             if let Some(key) = service.door.name_of(&owner) {
                 tracing::info!(%id, %key, "a transcription was accepted");
             }
-            let result_url = Base::of(service.scheme, &headers, service.address).result_url(uri.path(), id);
+            let result_url = base.result_url(uri.path(), id);
             Ok((StatusCode::CREATED, Json(Created { id: id.to_string(), result_url })).into_response())
         }
         Acceptance::NoUpload => Err(no_upload()),
         Acceptance::Full(most) => Err(Refusal::too_many(most)),
     }
+}
+
+/// An upload of ours is known by the address that it has now, and by one that it had when the service was reached in
+/// another way: where a path stood before, only as long as this owner has such an upload.
+fn known(service: &Service, owner: Hash, base: &Base, audio: Audio) -> Audio {
+    let Audio::Elsewhere(url) = audio else { return audio };
+    let shelf = &service.shelves.desk.shelf;
+    let earlier = || upload_below(&url).filter(|id| shelf.owned(*id, &owner).is_some());
+    base.upload(&url).or_else(earlier).map_or_else(|| Audio::Elsewhere(url.clone()), Audio::Upload)
 }
 
 /// Longer bodies are read where others do not wait for them.
@@ -145,8 +158,9 @@ async fn take_json(headers: &HeaderMap, body: &mut BodyDataStream) -> Result<Vec
 
 fn no_upload() -> Refusal {
     Refusal::fields(vec![
-        "audio_url must name an upload that is still kept: it goes when the last transcription of it has ended, or a \
-         day after it came when there was none"
+        "audio_url must name an upload that is still kept: it is removed some time after its last use (`uploads` of \
+         [serve], a day where that is not set), earlier when the disk is short, and with the last of its \
+         transcriptions when that is deleted; upload the file again"
             .to_owned(),
     ])
 }

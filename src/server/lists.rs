@@ -6,8 +6,9 @@
 //! [`MAX_LIMIT`](crate::wire::page::MAX_LIMIT) items on a page.
 
 use crate::domain::names::{Hash, Timestamp};
-use crate::server::answer::{self, Base};
+use crate::server::answer;
 use crate::server::desk::Desk;
+use crate::server::links::Base;
 use crate::server::live::{LiveRecords, Place};
 use crate::server::refusal::Refusal;
 use crate::server::streamed::Streamed;

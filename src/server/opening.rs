@@ -1,5 +1,6 @@
 //! How a desk is opened: who it is, whose it is, and what is found on it.
 
+use crate::clock::Clock;
 use crate::domain::names::{Hash, Timestamp};
 use crate::server::auth::Key;
 use crate::server::committer::Committer;
@@ -88,7 +89,12 @@ struct Identity {
 ///
 /// # Errors
 /// See [`DeskError`].
-pub fn open(root: &Path, rules: &mut Rules, (keys, names): (&[Key], &BTreeSet<String>)) -> Result<Opened, DeskError> {
+pub fn open(
+    root: &Path,
+    rules: &mut Rules,
+    (keys, names): (&[Key], &BTreeSet<String>),
+    clock: &Arc<dyn Clock>,
+) -> Result<Opened, DeskError> {
     let failed = |error| DeskError::Io { path: root.to_owned(), error };
     files::make_folder(root).map_err(failed)?;
     let lock = lock(&root.join("lock")).map_err(failed)?;
@@ -106,7 +112,8 @@ pub fn open(root: &Path, rules: &mut Rules, (keys, names): (&[Key], &BTreeSet<St
     let rules = &*rules;
     let of = owners.of();
     let whose = |owner| if owner == NOBODY { rules.first_owner } else { of(owner) };
-    let shelf = Shelf::open(root.join("uploads"), rules.limits, &whose).map_err(failed)?;
+    let shelf = Shelf::open(root.join("uploads"), (rules.limits, rules.uploads), Arc::clone(clock), &whose);
+    let shelf = shelf.map_err(failed)?;
     let ledger = Arc::new(recovery::open(root.join(LEDGER), rules.volume)?);
     let starts = Arc::new(Starts::open(root).map_err(failed)?);
     let index = rebuild(root, &shelf, &whose, &ledger, &starts, failed)?;
@@ -226,7 +233,8 @@ fn restore(
         Some(Ended { failure: Some(_), .. }) => Status::Error,
     };
     let upload = files::parse_id(&head.upload).unwrap_or_default();
-    let has_audio = shelf.remember(upload, head.ended.is_none() || head.set_aside);
+    let last_use = head.ended.as_ref().map_or(head.created, |ended| ended.at);
+    let has_audio = shelf.remember(upload, head.ended.is_none() || head.set_aside, last_use);
     let waits = if head.source.is_some() && !has_audio { Waits::ToBeFetched } else { Waits::ToBeHeard };
     let owner = whose(head.owner);
     let ended: Option<Timestamp> = head.ended.map(|ended| ended.at);

@@ -4,6 +4,7 @@ use crate::clock::{Clock, Uptime};
 use crate::domain::names::Timestamp;
 use crate::domain::transcript::Transcript;
 use crate::output::subtitles::{Cue, Layout, cues, srt, vtt};
+use crate::server::certainty::{self, Doubtful, ENOUGH, UNDERSTOOD};
 use crate::server::hearing::{Hearing, Wishes};
 use crate::server::recogniser::Term;
 use crate::server::wording::Grown;
@@ -58,6 +59,9 @@ impl Outcome {
     pub fn of(params: Params, hearing: Hearing, facts: Facts) -> Self {
         let Hearing { mut transcript, channels, unknown } = hearing;
         let mut enrichments = undone::envelopes(&params, facts.shapes);
+        if let Some(recognition) = doubts(&mut transcript, &params) {
+            enrichments.other.insert(RECOGNITION.to_owned(), json!(recognition));
+        }
         let mut fail = |name: &str, error| {
             let envelope: Envelope<Value> = Envelope::failed(error);
             enrichments.other.insert(name.to_owned(), json!(envelope));
@@ -224,6 +228,56 @@ fn translated<'a>(original: &TranscriptionOut<'a>, target: &'a str, error: Optio
             sentences: None,
             subtitles: None,
         },
+    }
+}
+
+/// Where a result says what of the speech was not understood.
+pub const RECOGNITION: &str = "recognition";
+
+/// Stretches that are listed at most, and named in words.
+const LISTED: usize = 1_000;
+const IN_WORDS: usize = 5;
+
+/// What of the speech was not understood; `None`: all was. Its language is not known then, unless the client has said
+/// it, and is not named.
+fn doubts(transcript: &mut Transcript, params: &Params) -> Option<Envelope<Vec<Doubtful>>> {
+    // Of a few words it is uncertain; but a language that is to be detected is not named without it.
+    let is_detected = params.detect_language == Some(true) || params.code_switching();
+    let doubtful = certainty::not_understood(&transcript.utterances, if is_detected { 1 } else { ENOUGH });
+    let stretches = certainty::stretches(&transcript.utterances, &doubtful);
+    if stretches.is_empty() {
+        return None;
+    }
+    if params.languages().is_empty() {
+        let all = transcript.utterances.iter_mut().zip(&doubtful);
+        all.filter(|(_, is_doubtful)| **is_doubtful).for_each(|(utterance, _)| utterance.language.clear());
+        transcript.languages.retain(|language| transcript.utterances.iter().any(|one| one.language == *language));
+    }
+    let error = not_understood(&stretches);
+    let results = Some(stretches.into_iter().take(LISTED).collect());
+    Some(Envelope { is_empty: false, results, ..Envelope::failed(error) })
+}
+
+fn not_understood(stretches: &[Doubtful]) -> EnvelopeError {
+    let time = |seconds: f64| {
+        let whole = seconds.max(0.0) as u64;
+        format!("{:02}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
+    };
+    let named: Vec<String> = stretches
+        .iter()
+        .take(IN_WORDS)
+        .map(|one| format!("from {} to {} (confidence {:.2})", time(one.start), time(one.end), one.confidence))
+        .collect();
+    let more = stretches.len().saturating_sub(IN_WORDS);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    EnvelopeError {
+        status_code: 422,
+        exception: "LowConfidence".to_owned(),
+        message: format!(
+            "speech was not understood {}{more}: the mean confidence of its words is below {UNDERSTOOD}. It is in a \
+             language that this recogniser does not know, or hard to hear; most of its words are wrong",
+            named.join(", ")
+        ),
     }
 }
 

@@ -1,9 +1,10 @@
 //! What is read: records, lists, audio; and what is deleted.
 
 use crate::domain::names::Hash;
-use crate::server::answer::{self, Base};
+use crate::server::answer;
 use crate::server::desk::{Removal, Standing};
 use crate::server::files;
+use crate::server::links::Base;
 use crate::server::lists::{self, Kinds};
 use crate::server::refusal::Refusal;
 use crate::server::routes::{Caller, Id, Service, Shared, blocking};
@@ -12,7 +13,7 @@ use crate::wire::page::ListQuery;
 use crate::wire::record::OLD_PATH;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use std::io;
 use std::sync::Arc;
@@ -69,24 +70,24 @@ pub async fn read_live(Caller(owner): Caller, State(service): Shared, Id(id): Id
 }
 
 /// `GET /v2/pre-recorded`.
-pub async fn recorded(caller: Caller, service: Shared, headers: HeaderMap, uri: Uri) -> Result<Response, Refusal> {
-    list(caller, service, headers, uri, Some(Kinds { recorded: true, live: false })).await
+pub async fn recorded(caller: Caller, service: Shared, base: Base, uri: Uri) -> Result<Response, Refusal> {
+    list(caller, service, base, uri, Some(Kinds { recorded: true, live: false })).await
 }
 
 /// `GET /v2/live`.
-pub async fn live(caller: Caller, service: Shared, headers: HeaderMap, uri: Uri) -> Result<Response, Refusal> {
-    list(caller, service, headers, uri, Some(Kinds { recorded: false, live: true })).await
+pub async fn live(caller: Caller, service: Shared, base: Base, uri: Uri) -> Result<Response, Refusal> {
+    list(caller, service, base, uri, Some(Kinds { recorded: false, live: true })).await
 }
 
 /// `GET /v2/transcription`: both, unless `kind` says which.
-pub async fn both(caller: Caller, service: Shared, headers: HeaderMap, uri: Uri) -> Result<Response, Refusal> {
-    list(caller, service, headers, uri, None).await
+pub async fn both(caller: Caller, service: Shared, base: Base, uri: Uri) -> Result<Response, Refusal> {
+    list(caller, service, base, uri, None).await
 }
 
 async fn list(
     Caller(owner): Caller,
     State(service): Shared,
-    headers: HeaderMap,
+    base: Base,
     uri: Uri,
     kinds: Option<Kinds>,
 ) -> Result<Response, Refusal> {
@@ -106,7 +107,6 @@ async fn list(
     let (shelves, asked) = (service.shelves.clone(), query.clone());
     let listed = blocking(move || lists::find(&shelves, &owner, &asked, kinds)).await?;
     let listed = listed.map_err(|error| Refusal::of_disk(&error))?;
-    let base = Base::of(service.scheme, &headers, service.address);
     let page = lists::page(&service.shelves, owner, listed, &query, &base, uri.path(), &beside);
     Ok(([(header::CONTENT_TYPE, "application/json")], page).into_response())
 }
@@ -187,6 +187,8 @@ async fn audio(service: &Service, upload: Uuid, owner: &Hash) -> Result<Response
     };
     let heads =
         [(header::CONTENT_TYPE, "application/octet-stream".to_owned()), (header::CONTENT_LENGTH, size.to_string())];
+    let shelf = Arc::clone(shelf);
+    blocking(move || shelf.use_now(upload)).await?;
     Ok((heads, Body::from_stream(ReaderStream::with_capacity(file, 64 << 10))).into_response())
 }
 

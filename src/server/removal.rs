@@ -36,7 +36,7 @@ impl Desk {
             Some(None) => return Ok(Removal::Open),
             Some(Some(_)) => {}
         }
-        self.remove(id)?;
+        self.remove(id, true)?;
         Ok(Removal::Removed)
     }
 
@@ -70,8 +70,9 @@ impl Desk {
     }
 
     /// The head first: a result without one is removed at the next start. But before the head goes, the
-    /// ledger says so, where the create would be found again.
-    fn remove(&self, id: Uuid) -> io::Result<()> {
+    /// ledger says so, where the create would be found again. `by_order`: its audio goes too, unless another
+    /// transcription has it; else that stays for as long as `uploads` says.
+    fn remove(&self, id: Uuid, by_order: bool) -> io::Result<()> {
         let _settling = self.settling();
         if self.ledger.holds(id) {
             self.committer.write_and_wait(&Line::gone(id))?;
@@ -83,15 +84,15 @@ impl Desk {
         if let Some(entry) = &gone {
             self.shelf.subtract_records(&entry.owner, entry.bytes);
         }
-        if let Some(entry) = gone.filter(|entry| entry.set_aside) {
-            self.shelf.release(entry.upload);
+        if let Some(entry) = gone {
+            self.shelf.forget(entry.upload, entry.set_aside, by_order);
         }
         files::remove(&self.result_path(id))
     }
 
     /// Removes what has been kept for as long as it may be, and what nobody holds on the shelf.
     pub fn sweep(&self) {
-        self.shelf.sweep(self.clock.now());
+        self.shelf.sweep();
         self.retire();
         self.make_room();
         self.committer.tidy();
@@ -105,9 +106,14 @@ impl Desk {
         }
     }
 
-    /// The oldest results make room before the disk's limit stops the intake; those of the last day stay. Where a
-    /// key holds more than its share, only such keys make room: none has to for another one's sake.
+    /// Uploads that no transcription waits for make room first, then the oldest results, before the disk's limit stops
+    /// the intake; results of the last day stay. Where a key holds more than its share, only such keys make room: none
+    /// has to for another one's sake.
     pub(super) fn make_room(&self) {
+        let uploads = self.shelf.make_room();
+        if uploads > 0 {
+            tracing::debug!(uploads, "`disk` is short; the uploads whose last use is the oldest were removed");
+        }
         if !self.shelf.is_crowded() {
             return;
         }
@@ -122,7 +128,7 @@ impl Desk {
         while more() {
             let oldest = self.index().ended_before(moment, &may);
             let Some(id) = oldest else { break };
-            if let Err(error) = self.remove(id) {
+            if let Err(error) = self.remove(id, false) {
                 tracing::error!(%id, %error, "a transcription could not be removed; it is tried again in an hour");
                 break;
             }

@@ -17,6 +17,7 @@ use crate::server::first::{First, LongAnswers};
 use crate::server::in_flight::{Held, InFlight, until_sent};
 use crate::server::intake;
 use crate::server::lazy::LazyRecogniser;
+use crate::server::links::Links;
 use crate::server::lists::Shelves;
 use crate::server::reading;
 use crate::server::refusal::Refusal;
@@ -39,7 +40,6 @@ use axum::routing::{MethodFilter, on};
 use axum::{Extension, Json, Router};
 use futures_util::FutureExt as _;
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{RwLock, Semaphore};
@@ -60,10 +60,8 @@ pub struct Service {
     pub fetcher: Arc<Fetcher>,
     /// The time of errors and uploads.
     pub clock: Arc<dyn Clock>,
-    /// Where the service listens.
-    pub address: SocketAddr,
-    /// `https` where it shows a certificate, else `http`.
-    pub scheme: &'static str,
+    /// How addresses that are given out begin.
+    pub links: Links,
     /// Since when.
     pub born: Uptime,
     /// How much is where.

@@ -12,6 +12,7 @@ use crate::server::fetch::Fetcher;
 use crate::server::fetching::{self, Fetching};
 use crate::server::in_flight::InFlight;
 use crate::server::lazy::LazyRecogniser;
+use crate::server::links::Links;
 use crate::server::listening::{self, Manners};
 use crate::server::lists::Shelves;
 use crate::server::live::LiveRecords;
@@ -21,7 +22,7 @@ use crate::server::rendered::Rendered;
 use crate::server::request_body::BodyLimits;
 use crate::server::routes::{Front, Service};
 use crate::server::shares;
-use crate::server::shelf::{Limits, Sharing};
+use crate::server::shelf::{Keeping, Limits, Sharing};
 use crate::server::survey::Census;
 use crate::server::tls::{Looked, Plain, Tls};
 use crate::server::untold::Untold;
@@ -29,8 +30,10 @@ use crate::server::worker::Worker;
 use crate::tls::pair::{PairError, PairFiles};
 use crate::tls::trust::Authorities;
 use crate::wire::enrichment::Shapes;
+use crate::wire::network::Network;
 use crate::wire::page::ListQuery;
 use axum::extract::{ConnectInfo, Request};
+use reqwest::Url;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::net::SocketAddr;
@@ -64,7 +67,7 @@ pub struct Options {
     pub key_headers: Vec<String>,
     /// Bytes of one upload.
     pub upload_limit: u64,
-    /// Bytes of all uploads that are kept until they are transcribed, and of the records with their results.
+    /// Bytes of all uploads that are kept, and of the records with their results.
     pub disk: u64,
     /// Transcriptions of one key that are heard at once, at least 1.
     pub running: usize,
@@ -72,6 +75,8 @@ pub struct Options {
     pub queue: usize,
     /// How long a transcription is kept after its end.
     pub retention: Duration,
+    /// How long an upload is kept after its last use.
+    pub uploads: Keeping,
     /// Where audio may be fetched from, and who may be called.
     pub reach: Reach,
     /// Who is called about every end, beside the callback that a create names.
@@ -94,6 +99,10 @@ pub struct Options {
     pub bodies: BodyLimits,
     /// Origins whose pages may ask, as browsers write them.
     pub cors: Vec<String>,
+    /// What the addresses that are given out begin with; absent: what each request says.
+    pub public_url: Option<Url>,
+    /// Whose `Forwarded` and `X-Forwarded-…` say how the client asked.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// Requests of one key at once: 64 connections are left to others.
@@ -157,10 +166,11 @@ pub async fn start(
         tasks.spawn(Arc::clone(tls).watch(Arc::clone(&clock)));
     }
     let scheme = if tls.is_some() { "https" } else { "http" };
+    let public = options.public_url.as_ref().map(|url| url.as_str().trim_end_matches('/').to_owned());
     let service = Arc::new(Service {
         shelves: Shelves { desk, live },
         rendered: Rendered::default(),
-        cors: Cors::new(options.cors, &options.key_headers),
+        cors: Cors::new(options.cors, &options.key_headers, options.public_url.as_ref()),
         door: Door::new(&options.keys, &assigned.owners, options.key_headers),
         recogniser,
         fetcher,
@@ -168,8 +178,7 @@ pub async fn start(
         census: Census::default(),
         untold,
         clock: Arc::clone(&clock),
-        address,
-        scheme,
+        links: Links { scheme, address, public, trusted: options.trusted_proxies },
         accepting: Arc::new(RwLock::new(())),
         long_bodies: Semaphore::new(LONG_BODIES),
         bodies: options.bodies,
@@ -231,7 +240,7 @@ fn begin(
         own_desk.try_last();
     });
     let (own_desk, own_clock) = own();
-    tasks.spawn(sweep(own_desk, Arc::clone(live), own_clock));
+    tasks.spawn(sweep(own_desk, Arc::clone(live), own_clock, options.uploads.looks()));
     Ok(tasks)
 }
 
@@ -390,6 +399,7 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
         running: options.running.max(1),
         queue: options.queue,
         retention: options.retention,
+        uploads: options.uploads,
         webhook: options.webhook.is_some(),
         patience: options.patience,
         volume: VOLUME,
@@ -408,15 +418,14 @@ async fn open(options: &Options, clock: &Arc<dyn Clock>) -> Result<(Arc<Desk>, A
 }
 
 /// What has been kept long enough goes, also when nothing new comes.
-async fn sweep(desk: Arc<Desk>, live: Arc<LiveRecords>, clock: Arc<dyn Clock>) {
-    const HOUR: Duration = Duration::from_secs(3600);
+async fn sweep(desk: Arc<Desk>, live: Arc<LiveRecords>, clock: Arc<dyn Clock>, every: Duration) {
     loop {
-        clock.sleep(HOUR).await;
+        clock.sleep(every).await;
         let (desk, live) = (Arc::clone(&desk), Arc::clone(&live));
         let _ = tokio::task::spawn_blocking(move || {
             // What was imported meanwhile counts, also where nobody looks at a list.
             if let Err(error) = live.refresh() {
-                tracing::error!(%error, "imported live transcriptions cannot be read; trying again in an hour");
+                tracing::error!(%error, "imported live transcriptions cannot be read; trying again later");
             }
             desk.sweep();
         })

@@ -18,6 +18,22 @@ const client = (apiKey) => new GladiaClient({ apiKey, apiUrl: url })
 const own = client(key).preRecordedV2()
 const quick = { interval: 50 }
 
+/** The methods that clients offer and that were not called yet; live sessions are no part of the service. */
+const uncalled = new Set()
+for (const offers of [own, client(key).liveV2()]) {
+  const kind = Object.getPrototypeOf(offers)
+  const declared = readFileSync(new URL(`./v2/${kind.getFile && kind.poll ? 'prerecorded' : 'live'}/client.d.ts`, import.meta.resolve('@gladiaio/sdk')), 'utf8')
+  const names = [...declared.matchAll(/^  (\w+)\(/gm)].map((match) => match[1]).filter((name) => name !== 'constructor')
+  for (const name of names.filter((name) => !['startSession', 'connectSession'].includes(name))) {
+    const [entry, method] = [`${kind.poll ? '' : 'live '}${name}`, kind[name]]
+    uncalled.add(entry)
+    kind[name] = function (...given) {
+      uncalled.delete(entry)
+      return method.apply(this, given)
+    }
+  }
+}
+
 // Everything that the client has a type for, but what it types wrongly: the service refuses an array of
 // arrays for audio_to_llm_config.prompts, as the public one does. Metadata is always given: the client's
 // type allows it to be absent, where the public service answers null.
@@ -105,8 +121,17 @@ async function done(created, uploaded) {
   const [same, french] = record.result.translation.results
   assert.deepEqual([same.full_transcript, same.error], [said.full_transcript, null])
   assert.equal(french.error.status_code, 501)
-  // The service keeps audio no longer than it needs it.
-  await refused(404, own.getFile(created.id))
+  const audio = readFileSync(speech)
+  assert.ok(Buffer.from(await own.getFile(created.id)).equals(audio), 'the audio is there after the end too')
+  // One upload serves several creates.
+  for (const way of ['createAndPoll', 'createAndPollUntyped']) {
+    const other = job(await own[way]({ audio_url: uploaded.audio_url, custom_metadata: { way } }, quick))
+    assert.deepEqual([other.status, other.file.id], ['done', record.file.id])
+    assert.equal(await own.delete(other.id), true)
+  }
+  const untyped = await own.createUntyped({ audio_url: uploaded.audio_url, custom_metadata: {} })
+  assert.equal(job(await own.poll(untyped.id, quick)).status, 'done')
+  assert.ok(Buffer.from(await own.getFile(record.id)).equals(audio), 'another transcription has it')
   return record
 }
 
@@ -120,10 +145,11 @@ async function otherWays() {
   for (const audio of [speech, blob, address]) {
     records.push(job(await own.transcribe(audio, { custom_metadata: { way: typeof audio } }, quick)))
   }
+  records.push(job(await own.transcribeUntyped(speech, { custom_metadata: { way: 'untyped' } }, quick)))
   server.close()
   const texts = new Set(records.map((record) => record.result.transcription.full_transcript))
   assert.equal(texts.size, 1, [...texts].join(' / '))
-  assert.deepEqual(records.map((record) => record.file.source), [null, null, address])
+  assert.deepEqual(records.map((record) => record.file.source), [null, null, address, null])
   return records[0]
 }
 
@@ -175,6 +201,9 @@ async function live() {
   const [record, ...more] = as('LiveV2ListResponse', await live.list()).items
   assert.deepEqual([await live.get(record.id), more], [record, []])
   assert.equal(record.kind, 'live')
+  // What was imported has no audio, and stays.
+  await refused(404, live.getFile(record.id))
+  await refused(404, live.delete(record.id))
 }
 
 /** What is wrong with these answers as the client's declarations have it. */
@@ -219,4 +248,5 @@ await refusals(plain.id)
 await lists(await failure())
 await live()
 declarations(record)
+assert.deepEqual([...uncalled], [], 'everything that the clients offer was called')
 for (const one of [record, plain]) console.log(one.result.transcription.full_transcript)

@@ -20,6 +20,10 @@ import warnings
 
 from gladiaio_sdk import GladiaClient
 from gladiaio_sdk.network.http_client import HttpError
+from gladiaio_sdk.v2.live.async_client import LiveV2AsyncClient
+from gladiaio_sdk.v2.live.client import LiveV2Client
+from gladiaio_sdk.v2.prerecorded.async_client import PreRecordedV2AsyncClient
+from gladiaio_sdk.v2.prerecorded.client import PreRecordedV2Client
 from gladiaio_sdk.v2.prerecorded.generated_types import PreRecordedV2Response
 
 # The client warns where it is given null for what must be there.
@@ -53,6 +57,28 @@ ALL = {
     "language_config": {"languages": ["en"], "code_switching": False},
     "custom_metadata": {"shelf": "A 1", "number": 7},
 }
+
+
+# Live sessions are no part of the service.
+SESSIONS = {"start_session", "connect_session"}
+CALLED = set()
+
+
+def offered(kind):
+    """The methods that a client offers; from now on each call is remembered."""
+    names = [name for name, method in vars(kind).items() if callable(method) and not name.startswith("_")]
+    for name in names:
+        setattr(kind, name, remembered(f"{kind.__name__}.{name}", getattr(kind, name)))
+    return {f"{kind.__name__}.{name}" for name in names if name not in SESSIONS}
+
+
+def remembered(name, method):
+    @functools.wraps(method)
+    def call(*arguments, **options):
+        CALLED.add(name)
+        return method(*arguments, **options)
+
+    return call
 
 
 def check(value, kind, where):
@@ -191,8 +217,13 @@ def done(own, created, uploaded):
     for name in ("summarization", "named_entity_recognition", "sentiment_analysis", "diarization"):
         envelope = getattr(record.result, name)
         assert not envelope.success and envelope.error.status_code == 501, envelope
-    # The service keeps audio no longer than it needs it.
-    refused(404, own.get_file, created.id)
+    assert own.get_file(created.id) == SPEECH.read_bytes(), "the audio is there after the end too"
+    # One upload serves several creates.
+    options = {"audio_url": uploaded.audio_url, "custom_metadata": {"way": "again"}}
+    same = checked(own.create_and_poll(options, interval=0.05))
+    assert (same.status, same.file.id) == ("done", record.file.id)
+    assert own.delete(same.id) is True
+    assert own.get_file(record.id) == SPEECH.read_bytes(), "another transcription has it"
     return record
 
 
@@ -268,6 +299,10 @@ def live():
     (record,) = checked(own.list()).items
     assert checked(own.get(record.id)) == record
     assert record.kind == "live" and record.result.metadata.audio_duration == 1.5
+    # What was imported has no audio, and stays.
+    refused(404, own.get_file, record.id)
+    refused(404, own.delete, record.id)
+    return record
 
 
 async def asynchronous(transcript):
@@ -277,9 +312,32 @@ async def asynchronous(transcript):
     page = checked(await own.list({"custom_metadata": {"way": "async"}}))
     assert page.items == [checked(await own.get(record.id))]
     assert await own.delete(record.id) is True
+    # One upload, two creates, and its file when both have ended.
+    uploaded = checked(await own.upload_file(SPEECH))
+    created = checked(await own.create({"audio_url": uploaded.audio_url}))
+    one = checked(await own.poll(created.id, interval=0.05))
+    other = checked(await own.create_and_poll({"audio_url": uploaded.audio_url}, interval=0.05))
+    assert (one.file.id, other.status) == (other.file.id, "done")
+    for same in (one, other):
+        assert await own.get_file(same.id) == SPEECH.read_bytes()
+        assert await own.delete(same.id) is True
+
+
+async def live_asynchronous(record):
+    own = client().live_v2_async()
+    assert checked(await own.list()).items == [checked(await own.get(record.id))] == [record]
+    for call in (own.get_file, own.delete):
+        try:
+            await call(record.id)
+        except HttpError as error:
+            assert error.status == 404, error
+        else:
+            raise AssertionError("an imported record has no audio, and stays")
 
 
 def main():
+    kinds = (PreRecordedV2Client, PreRecordedV2AsyncClient, LiveV2Client, LiveV2AsyncClient)
+    everything = {name for kind in kinds for name in offered(kind)}
     own = client().pre_recorded_v2()
     uploaded = upload(own)
     created = waiting(own, uploaded)
@@ -288,7 +346,8 @@ def main():
     refusals(own, plain.id)
     asyncio.run(asynchronous(plain.result.transcription.full_transcript))
     lists(own, failure(own))
-    live()
+    asyncio.run(live_asynchronous(live()))
+    assert everything == CALLED, f"not called: {sorted(everything - CALLED)}"
     for one in (record, plain):
         print(one.result.transcription.full_transcript)
 

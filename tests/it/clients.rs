@@ -98,18 +98,16 @@ fn assert_read(said: &str) {
 /// The shapes that the official clients expect; and so that they meet one that waits, and fetches from this machine.
 const FOR_CLIENTS: &str = "shapes = \"current\"\nrunning = 1\nfetch_private = true";
 
+/// Each client calls every method that it offers, but for live sessions, and says so itself; one service after
+/// another, since a client looks at everything that its key has.
 #[test]
-fn the_official_python_client_finds_everything_as_it_expects_it() {
+fn the_official_clients_find_everything_that_they_offer_as_they_expect_it() {
     let clients = installed();
     let serving = Serving::start(FOR_CLIENTS);
     let mut python = serving.told(&clients.join("python/bin/python"));
     let output = python.arg(root().join("tests/clients/sdk.py")).output().unwrap();
     assert_read(&ended("the Python client", &output));
-}
 
-#[test]
-fn the_official_javascript_client_finds_everything_as_it_expects_it() {
-    let clients = installed();
     let serving = Serving::start(FOR_CLIENTS);
     let script = fs::read_to_string(root().join("tests/clients/sdk.mjs")).unwrap();
     // As text, so that it finds its packages from the folder that it runs in.

@@ -7,7 +7,7 @@ use scribed::server::calls::Patience;
 use scribed::server::desk::{Acceptance, Audio, Desk, DeskError, Ended, Failure, Removal, Request, Rules, Taken};
 use scribed::server::index::NextCall;
 use scribed::server::sealed;
-use scribed::server::shelf::{Limits, Sharing, ShelfError, UNUSED};
+use scribed::server::shelf::{Limits, Sharing, ShelfError};
 use scribed::wire::result::File;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -49,6 +49,7 @@ fn rules() -> Rules {
         running: 10,
         queue: 10,
         retention: Duration::from_secs(30 * 24 * 3600),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         webhook: false,
         patience: Patience::default(),
         volume: 4 << 20,
@@ -68,12 +69,16 @@ async fn kept(desk: &Desk, bytes: usize) -> Uuid {
 }
 
 async fn kept_for(desk: &Desk, bytes: usize, owner: Hash) -> Uuid {
+    kept_since(desk, bytes, owner, Timestamp(0)).await
+}
+
+async fn kept_since(desk: &Desk, bytes: usize, owner: Hash, since: Timestamp) -> Uuid {
     let mut incoming = desk.shelf.begin(owner, 0).unwrap();
     incoming.write(&vec![0; bytes]).await.unwrap();
     incoming.finish().await.unwrap();
     let id = Uuid::new_v4();
     let file = File { id: Some(id.to_string()), ..File::default() };
-    desk.shelf.keep(incoming, Timestamp(0), file).unwrap();
+    desk.shelf.keep(incoming, since, file).unwrap();
     id
 }
 
@@ -212,9 +217,9 @@ async fn an_upload_that_nobody_used_goes_after_a_day() {
     let desk = open(root.path(), 0).unwrap();
     let [unused, used] = [kept(&desk, 10).await, kept(&desk, 10).await];
     accepted(&desk, used).await.unwrap();
-    desk.shelf.sweep(Timestamp(0).after(UNUSED));
-    assert_eq!(desk.shelf.bytes(), 20);
-    desk.shelf.sweep(Timestamp(1).after(UNUSED));
+    drop(desk);
+    assert_eq!(open(root.path(), DAY).unwrap().shelf.bytes(), 20);
+    let desk = open(root.path(), DAY + 1).unwrap();
     assert_eq!(desk.shelf.bytes(), 10);
     assert_eq!(accepted(&desk, unused).await, None);
     assert!(accepted(&desk, used).await.is_some());
@@ -356,9 +361,9 @@ async fn only_keys_over_their_share_make_room() {
     assert!(desk.status(others, &OTHER).is_some(), "the oldest of all, and less than a share");
     let left = listed(&desk);
     assert!((1..6).contains(&left.len()) && left[0] == ids[5], "{left:?}");
-    // Nearly full again, by uploads of one key.
+    // Nearly full again, by uploads of one key whose creates are on their way.
     while desk.shelf.begin(OWNER, 100).is_ok() {
-        kept_for(&desk, 100, OWNER).await;
+        kept_since(&desk, 100, OWNER, Timestamp(2 * DAY)).await;
     }
     assert!(matches!(desk.shelf.begin(OWNER, 100), Err(ShelfError::OverShare { share: 8_000, limit: 16_000 })));
     assert!(desk.shelf.begin(OTHER, 1_000).is_ok());

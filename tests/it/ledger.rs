@@ -47,6 +47,7 @@ fn open_with(root: &Path, volume: u64) -> Arc<Desk> {
         running: 1_000_000,
         queue: 1_000_000,
         retention: Duration::from_secs(1 << 30),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         webhook: false,
         patience: Patience::default(),
         volume,

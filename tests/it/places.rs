@@ -72,6 +72,7 @@ fn open(root: &Path, clock: Arc<Still>) -> Arc<Desk> {
         running: 100,
         queue: 100,
         retention: Duration::from_secs(24 * 3600),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         webhook: false,
         patience: Patience::default(),
         volume: 1 << 20,

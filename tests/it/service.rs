@@ -95,6 +95,7 @@ pub fn options(data: &Path) -> Options {
         running: 25,
         queue: 300,
         retention: Duration::from_secs(365 * 24 * 3600),
+        uploads: scribed::server::shelf::Keeping::UNTIL_TRANSCRIBED,
         tls: None,
         authorities: Default::default(),
         reach: Reach::public(),
@@ -108,6 +109,8 @@ pub fn options(data: &Path) -> Options {
         requests: REQUESTS,
         bodies: BodyLimits::SERVICE,
         cors: Vec::new(),
+        public_url: None,
+        trusted_proxies: Vec::new(),
     }
 }
 
