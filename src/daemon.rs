@@ -19,6 +19,7 @@ use crate::output::placing;
 use crate::output::results::Results;
 use crate::output::spool::Spool;
 use crate::output::syncing::Syncs;
+use crate::permission::{refused_to_root, typed_command};
 use crate::pipeline::callbacks::Callbacks;
 use crate::pipeline::engine::Passing;
 use crate::pipeline::engine::{Engine, Parts};
@@ -571,6 +572,9 @@ async fn sweep(folders: BTreeSet<RootedPath>) {
 /// # Errors
 /// [`StoreError::Locked`] where another scribed has it.
 pub fn open_store(config: &Config, clock: &dyn Clock, rebuild: bool) -> Result<impl Store + use<>, StoreError> {
+    if let Some(words) = refused_to_root(&config.state, &typed_command()) {
+        return Err(StoreError::Unwritable(words));
+    }
     if rebuild {
         sled::open_rebuilt(&config.state, clock.now())
     } else {

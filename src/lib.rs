@@ -18,6 +18,7 @@
 //! tls/            floor 1    certificates: a listener's own, and those that are trusted
 //! crash.rs        floor 1    named places at which a debug build can be told to die
 //! beneath.rs      floor 1    paths below a configured root, where no link is followed
+//! permission.rs   floor 1    what to say where a right is missing
 //! domain/         floor 0    no I/O, no clock, no async
 //! ```
 //!
@@ -51,6 +52,8 @@ pub mod cli {
     pub mod bump;
     pub mod cancel;
     pub mod check;
+    pub mod check_disk;
+    pub mod check_lists;
     pub mod cost;
     pub mod drain;
     pub mod each;
@@ -98,6 +101,9 @@ pub mod crash;
 /// Paths below a root, resolved without following links.
 pub mod beneath;
 
+/// What to say where a right is missing.
+pub mod permission;
+
 /// Speaking to a transcription service.
 pub mod client {
     pub mod again;
@@ -121,14 +127,18 @@ pub mod config {
     pub mod keys;
     pub mod lists;
     pub mod meant;
+    #[cfg(test)]
+    mod mistakes_tests;
     pub mod name_as;
     pub mod overlay;
     mod parameters;
+    mod path_checks;
     pub mod path_rules;
     pub mod patterns;
     mod picking;
     pub mod places;
     pub mod problem;
+    mod quantities;
     pub mod reading;
     pub mod schedule;
     pub mod schema;
@@ -143,6 +153,8 @@ pub mod config {
     mod spending;
     mod standings;
     pub mod starter;
+    mod syntax;
+    mod table_forms;
     pub mod template;
     #[cfg(test)]
     mod tests;
@@ -214,11 +226,13 @@ pub mod domain {
     pub mod slots;
     pub mod stage;
     pub mod standing;
+    pub mod time_of_day;
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
     pub mod window;
     pub mod zone;
+    pub mod zone_suggestion;
 }
 
 /// What a service's lists hold, gathered into a folder.
@@ -412,7 +426,7 @@ pub mod source {
         mod quotes;
         pub mod record;
         pub mod table;
-        mod text;
+        pub mod text;
     }
     mod kept;
     pub mod marker;

@@ -1,21 +1,25 @@
 //! `scribed check`: whether everything is there, each with a verdict and a mend.
 
+use crate::cli::check_disk::{own_folder, own_folders, room, writable};
+use crate::cli::check_lists;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, Kind, ListFault};
 use crate::clock::{Clock, SystemClock};
-use crate::config::meant::{Config, Source, Upload};
+use crate::config::meant::{Config, Service, Source, Upload};
 use crate::control::request::Daemon;
 use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
 use crate::domain::names::ServiceName;
 use crate::media::extract::missing_programs;
+use crate::permission::{denied, this_user};
 use crate::server::service::health;
 use crate::source::bucket::Bucket;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
 use crate::wire::page::ListQuery;
+use crate::wire::record;
 use rustix::fs::{Access, access};
 use serde_json::json;
 use std::path::Path;
@@ -39,12 +43,25 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
     let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
+    verdicts
+        .push(good("user", &format!("this check runs as {}; start it as the user that scribed runs as", this_user())));
     for mount in mounts_of(&config).values() {
         verdicts.push(folder(mount).await);
         verdicts.extend(roots(mount.source()));
+        let lists = check_lists::reports(mount).await;
+        verdicts.extend(lists.into_iter().map(|list| Verdict {
+            what: list.what,
+            good: list.is_good,
+            words: list.words,
+        }));
     }
-    if needs_recogniser(&config) {
+    let serves = needs_recogniser(&config);
+    if serves {
         verdicts.extend(tools(&config));
+    }
+    for (what, folder, most) in own_folders(&config, serves) {
+        let (good, words) = own_folder(&folder, most);
+        verdicts.push(Verdict { what: what.to_owned(), good, words });
     }
     verdicts.extend(extraction(&config));
     verdicts.extend(house(&config).await);
@@ -55,7 +72,11 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     for verdict in &verdicts {
         context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
         let sign = if verdict.good { "ok " } else { "BAD" };
-        context.say(&format!("{sign}  {:<14} {}", verdict.what, verdict.words))?;
+        let mut lines = verdict.words.split('\n');
+        context.say(&format!("{sign}  {:<14} {}", verdict.what, lines.next().unwrap_or_default()))?;
+        for line in lines {
+            context.say(&format!("     {line}"))?;
+        }
     }
     // Whoever has it can call us: it is for the person before the screen, and in no --json.
     if let Ok(Some(address)) = webhook_address(&config) {
@@ -82,7 +103,7 @@ async fn folder(mount: &Mount) -> Verdict {
         return bad(&name, format!("{folder} is not there: make it, or mount it; until then nothing of it changes"));
     }
     if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
-        return bad(&name, format!("{folder} cannot be read: give this user the right to"));
+        return bad(&name, denied(&source.folder));
     }
     if let Err(away) = mount.there_now().await {
         return bad(&name, format!("frozen: {away}"));
@@ -90,10 +111,10 @@ async fn folder(mount: &Mount) -> Verdict {
     if let Some(place) = &source.place {
         return placed(&name, place, source.folder.display().to_string());
     }
-    if access(&source.folder, Access::WRITE_OK).is_err() {
-        return bad(&name, format!("{folder} cannot be written: outputs would wait until it can"));
+    if let Err(why) = writable(&source.folder) {
+        return bad(&name, format!("{why}; outputs would wait until then"));
     }
-    good(&name, &format!("{folder} can be read and written"))
+    good(&name, &format!("{folder} can be read and written{}", room(&source.folder)))
 }
 
 /// Folders that a source's rows may name and that are not there.
@@ -120,21 +141,20 @@ async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
 /// The folder of outputs: there, or about to be made.
 fn placed(name: &str, place: &Path, folder: String) -> Verdict {
     let parent = place.parent().unwrap_or(place);
-    match (place.is_dir(), parent.is_dir()) {
-        (true, _) if access(place, Access::WRITE_OK).is_ok() => {
-            good(name, &format!("{folder} can be read, and {} can be written", place.display()))
+    let room = room(place);
+    match (place.is_dir(), parent.is_dir(), writable(place)) {
+        (true, _, Ok(())) => good(name, &format!("{folder} can be read, and {} can be written{room}", place.display())),
+        (false, true, Ok(())) => {
+            good(name, &format!("{folder} can be read, and {} is made when it is needed{room}", place.display()))
         }
-        (false, true) if access(parent, Access::WRITE_OK).is_ok() => {
-            good(name, &format!("{folder} can be read, and {} is made when it is needed", place.display()))
-        }
-        (false, false) => bad(
+        (false, false, _) => bad(
             name,
             format!(
                 "{} is not there, nor is the folder that it is to be made in: make it, or mount it",
                 place.display()
             ),
         ),
-        _ => bad(name, format!("{} cannot be written: outputs would wait until it can", place.display())),
+        (.., Err(why)) => bad(name, format!("{why}; outputs would wait until then")),
     }
 }
 
@@ -183,7 +203,7 @@ async fn house(config: &Config) -> Vec<Verdict> {
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
     for client in &house.setup().clients() {
-        verdicts.push(service(&**client).await);
+        verdicts.push(service(config, &**client).await);
         verdicts.extend(token(&**client, &*house.store).await);
         verdicts.extend(clocks(&**client));
     }
@@ -207,7 +227,7 @@ async fn elsewhere(config: &Config) -> Vec<Verdict> {
     match visitors(config) {
         Ok(clients) => {
             for client in clients {
-                verdicts.push(service(&*client).await);
+                verdicts.push(service(config, &*client).await);
                 verdicts.extend(clocks(&*client));
             }
         }
@@ -232,15 +252,30 @@ async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
     verdicts
 }
 
-async fn service(client: &dyn Client) -> Verdict {
-    let (what, origin) = (format!("service {}", client.identity().service), client.identity().origin.clone());
-    match client.list(&ListQuery { limit: 1, ..ListQuery::default() }).await {
-        Ok(_) => good(&what, &format!("{origin} answers and takes the key")),
+async fn service(config: &Config, client: &dyn Client) -> Verdict {
+    let what = format!("service {}", client.identity().service);
+    let query = ListQuery { limit: 1, ..ListQuery::default() };
+    let tried = tried(config, client, &query);
+    match client.list(&query).await {
+        Ok(_) => good(&what, &format!("{tried} answers and takes the key")),
         Err(ListFault::None(fault)) => bad(
             &what,
-            format!("{origin} has no list, so an unknown create can only be solved by a person: {}", fault.words),
+            format!("{tried}: it has no list, so an unknown create can only be solved by a person: {}", fault.words),
         ),
-        Err(ListFault::Now(fault)) => bad(&what, fault.words),
+        Err(ListFault::Now(fault)) => bad(&what, format!("{tried}: {}", fault.words)),
+    }
+}
+
+/// The address that is asked; the key goes in a header, and is no part of it.
+fn tried(config: &Config, client: &dyn Client, query: &ListQuery) -> String {
+    let identity = client.identity();
+    match config.services.get(&identity.service) {
+        Some(Service::Hosted(hosted)) => {
+            let base = hosted.url.as_str().trim_end_matches('/');
+            let pairs = query.pairs().into_iter().map(|(name, value)| format!("{name}={value}"));
+            format!("GET {base}{}?{}", record::PATH, pairs.collect::<Vec<_>>().join("&"))
+        }
+        _ => "the embedded service".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::entry::Context;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::source::manifest::text::Encoding;
 use serde_json::{Value, json};
 use std::io;
 
@@ -21,6 +22,8 @@ pub struct Listed {
     pub manifest: RelPath,
     /// Why nothing, or not all, of it is believed.
     pub problem: Option<String>,
+    /// How it is written.
+    pub encoding: Encoding,
     /// All rows.
     pub rows: u64,
     /// Those that order nothing, for what is wrong with them.
@@ -45,7 +48,22 @@ impl Listed {
     /// Of which nothing is read yet.
     pub fn new(source: SourceName, manifest: RelPath) -> Self {
         let (rows, wrong, failing, held, repeated, awaited, done, sent, copies) = Default::default();
-        Self { source, manifest, problem: None, rows, wrong, failing, held, repeated, awaited, done, sent, copies }
+        let encoding = Encoding::Utf8;
+        Self {
+            source,
+            manifest,
+            problem: None,
+            encoding,
+            rows,
+            wrong,
+            failing,
+            held,
+            repeated,
+            awaited,
+            done,
+            sent,
+            copies,
+        }
     }
 
     /// Those that are skipped, held, or at the service.
@@ -58,6 +76,7 @@ impl Listed {
     fn object(&self) -> Value {
         json!({
             "source": self.source, "manifest": self.manifest.lossy(), "problem": self.problem, "rows": self.rows,
+            "encoding": self.encoding.name(),
             "sent": self.sent, "copies": self.copies, "other": self.other(), "done": self.done, "awaited": self.awaited, "repeated": self.repeated,
             "wrong": self.wrong, "failing": self.failing, "not_allowed": self.held,
         })
@@ -81,7 +100,8 @@ impl Listed {
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
         let all = std::iter::once(format!("{} rows", self.rows)).chain(parts);
-        format!("{manifest} ({source}): {}", all.collect::<Vec<_>>().join(", "))
+        let note = if self.encoding == Encoding::Utf8 { "" } else { "; it is read as windows-1252" };
+        format!("{manifest} ({source}): {}{note}", all.collect::<Vec<_>>().join(", "))
     }
 }
 

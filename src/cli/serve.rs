@@ -10,11 +10,13 @@ use crate::config::meant;
 use crate::config::reading::load_to_serve;
 use crate::daemon::{recogniser, service_options};
 use crate::domain::escape;
+use crate::permission::{refused_to_root, typed_command};
 use crate::server::auth::Key;
 use crate::server::live::{ImportError, Imported, LiveRecords};
 use crate::server::owners::Owners;
 use crate::server::room::Room;
 use crate::server::service::{Options, health, start};
+use crate::store::contract::StoreError;
 use serde_json::json;
 use std::fs::File;
 use std::io::BufReader;
@@ -34,6 +36,9 @@ pub async fn run(context: &Context, args: &Serve) -> Result<u8, Failure> {
 }
 
 async fn serve(context: &Context, serve: &meant::Serve, keys: Vec<Key>) -> Result<u8, Failure> {
+    if let Some(words) = refused_to_root(&serve.data, &typed_command()) {
+        return Err(Failure::Store(StoreError::Unwritable(words)));
+    }
     let stop = on_signal()?;
     let recogniser = recogniser(serve);
     if let Err(missing) = health(&recogniser) {

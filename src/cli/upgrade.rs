@@ -33,7 +33,9 @@ pub fn run(context: &Context, args: &Upgrade) -> Result<u8, Failure> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     if path.as_os_str() != "-" {
-        return std::fs::read(path).map_err(|error| Failure::Usage(format!("cannot read {}: {error}", path.display())));
+        return std::fs::read(path).map_err(|error| {
+            Failure::Usage(format!("cannot read {}: {}", path.display(), crate::permission::said(&error, path)))
+        });
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes)?;

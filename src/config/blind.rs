@@ -11,6 +11,17 @@ pub fn blind(text: &str) -> String {
             mask.value(at + 1);
         }
     }
+    // As other formats write it: the file does not parse, and is shown all the same.
+    for (at, _) in text.match_indices(':') {
+        let line = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        if !text[line..at].contains('=') && (is_secret_name(word_before(text, at)) || is_of_keys(text, at)) {
+            mask.value(at + 1);
+        }
+    }
+    // An address without its scheme may hold a user and a password, too.
+    for (at, _) in text.match_indices('@') {
+        mask.user(at);
+    }
     for (at, _) in text.match_indices("://") {
         mask.url(at + 3);
     }
@@ -57,6 +68,15 @@ impl Mask<'_> {
                 _ => self.hide(at..next),
             }
             at = next;
+        }
+    }
+
+    /// Hides the `user:password` that stands before an `@`.
+    fn user(&mut self, at: usize) {
+        let start = self.text[..at].rfind(|c: char| c == '"' || c == '\'' || c == '/' || c.is_whitespace());
+        let start = start.map_or(0, |start| start + 1);
+        if self.text[start..at].contains(':') {
+            self.hide(start..at);
         }
     }
 
@@ -161,6 +181,7 @@ poll = "2s"
 keys = { a = "hunter2", b = ["file:b", "hunter2"] }
 keys.bob = "hunter2"
 plain = "x"
+key: hunter2
 keys . bob = "hunter2"
 "keys" . 'bob' = "hunter2"
 serve = { keys . bob = "hunter2", "keys".carol = "hunter2" }
@@ -194,6 +215,7 @@ store = "sled:x"
         keys = { * * *********, * * ["file:b", *********] }
         keys.bob = *********
         plain = "x"
+        key: *******
         keys . bob = *********
         "keys" . 'bob' = *********
         serve = { keys . bob = *********, "keys".carol = ********* }

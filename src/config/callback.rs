@@ -3,7 +3,7 @@
 use super::meant::Callback;
 use super::problem::Problem;
 use super::reading::Reader;
-use super::values::{base_url, boolean, or};
+use super::values::{base_url, boolean, listener_advice, or};
 use super::written::{Refusal, Section, refusal, text};
 use crate::wire::params::CallbackMethod;
 use reqwest::Url;
@@ -40,8 +40,9 @@ fn public_url(value: &DeValue<'_>) -> Result<Url, Refusal> {
 /// As [`address`], with a port that a service can be told.
 fn listen(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
     let mend = "write it like \"127.0.0.1:8471\" or \"[::1]:8471\"";
-    let written = text(value)?.parse::<SocketAddr>();
-    let address = written.map_err(|_| refusal("must be an IP address and a port", mend))?;
+    let written = text(value)?;
+    let address = written.parse::<SocketAddr>();
+    let address = address.map_err(|_| refusal("must be an IP address and a port", listener_advice(&written, 8471)))?;
     if address.port() == 0 { Err(refusal("must name a port", mend)) } else { Ok(address) }
 }
 

@@ -1,8 +1,9 @@
 //! `tls = { cert = …, key = … }` of a listener, and `ca` of who calls one.
 
+use super::path_checks::path_text;
 use super::reading::Reader;
 use super::secret;
-use super::written::{Refusal, Section, refusal, text};
+use super::written::{Refusal, Section, refusal};
 use crate::tls::pair::PairFiles;
 use crate::tls::trust::Authorities;
 use std::path::PathBuf;
@@ -50,7 +51,7 @@ impl Reader<'_> {
 
     /// The path of a file that systemd may hand over.
     fn credential(&self, value: &DeValue<'_>) -> Result<PathBuf, Refusal> {
-        let written = text(value)?;
+        let written = path_text(value)?;
         let Some(env) = self.wants.env else { return Ok(self.path(&written)) };
         let path = secret::from_credentials(&written, env);
         let path = path.map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))?;

@@ -33,6 +33,24 @@ fn resolved_by(folders: &[&Path], resolve: fn(&Path) -> Option<PathBuf>, within:
     places
 }
 
+/// Whether a regular file, or anything else that is no folder, stands there. No where that is not known in time.
+pub fn is_file(path: &Path) -> bool {
+    metadata(path).is_some_and(|meta| !meta.is_dir())
+}
+
+/// Whether a folder stands there. No where that is not known in time.
+pub fn is_folder(path: &Path) -> bool {
+    metadata(path).is_some_and(|meta| meta.is_dir())
+}
+
+fn metadata(path: &Path) -> Option<std::fs::Metadata> {
+    let (to, answer) = mpsc::channel();
+    let path = path.to_owned();
+    let asked = std::thread::Builder::new().spawn(move || to.send(std::fs::metadata(path).ok()));
+    asked.ok()?;
+    answer.recv_timeout(ANSWERS_WITHIN).ok().flatten()
+}
+
 /// Resolves the same folders again and again. One that hangs is not asked again before it has answered: each question
 /// holds a thread.
 #[derive(Debug, Default)]

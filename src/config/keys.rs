@@ -2,6 +2,7 @@
 //! honour yet. A key that is neither is a mistake, and told with the nearest known one.
 
 use super::problem::{Problem, nearest};
+use super::table_forms;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -199,7 +200,7 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
             for element in list {
                 match element.get_ref() {
                     DeValue::Table(inner) => check_table(inner, keys, &path, problems),
-                    other => problems.push(no_table(key, element.span(), other)),
+                    other => problems.push(no_table(key, &path, element.span(), other)),
                 }
             }
         }
@@ -220,26 +221,39 @@ fn check_value(key: &Key, at: Range<usize>, value: &Spanned<DeValue<'_>>, path: 
             Holds::Table(_) | Holds::Tables(_) | Holds::TableOrTables(_) | Holds::Named | Holds::NamedTables(_),
             other,
         ) => {
-            problems.push(no_table(key, at, other));
+            problems.push(no_table(key, &path, at, other));
         }
     }
 }
 
-fn no_table(key: &Key, at: Range<usize>, found: &DeValue<'_>) -> Problem {
+fn no_table(key: &Key, path: &str, at: Range<usize>, found: &DeValue<'_>) -> Problem {
+    if let Some((found, advice)) = table_forms::advice(key, path, found) {
+        let what = format!("`{path}` must be a table, found {found}");
+        return Problem::at(at, what).mend(advice);
+    }
     if let Holds::TableOrTables(keys) = key.holds {
         let settings: Vec<String> = keys.iter().map(|key| format!("{} = …", key.name)).collect();
-        return Problem::at(at, format!("`{}` has the wrong form", key.name))
-            .label(format!("found {}", article(found)))
-            .mend(format!("write {} = {{ {} }}, or an array of these", key.name, settings.join(", ")));
+        return Problem::at(at, format!("`{path}` must be a table, found {}", article(found))).mend(format!(
+            "write {} = {{ {} }}, or a list of these",
+            key.name,
+            settings.join(", ")
+        ));
     }
-    let header = match key.holds {
-        Holds::Tables(_) => format!("[[{}]]", key.name),
-        Holds::Named | Holds::NamedTables(_) => format!("[{}.NAME]", key.name),
-        _ => format!("[{}]", key.name),
+    let first = |keys: &[Key]| keys.first().map_or("", |key| key.name);
+    let form = match key.holds {
+        Holds::Tables(_) => format!("write [[{path}]] and its settings below"),
+        Holds::Named => format!("write [{path}.NAME] and its settings below"),
+        Holds::NamedTables(keys) => {
+            format!("write [{path}.NAME] and its settings below, as in {} = \u{2026}", first(keys))
+        }
+        // Below [[source]] a header of its own would be easy to misplace.
+        Holds::Table(keys) if path.contains('.') => {
+            let settings = keys.iter().take(2).map(|key| format!("{} = \u{2026}", key.name));
+            format!("write {} = {{ {} }}", key.name, settings.collect::<Vec<_>>().join(", "))
+        }
+        _ => format!("write [{path}] and its settings below"),
     };
-    Problem::at(at, format!("`{}` has the wrong form", key.name))
-        .label(format!("found {}", article(found)))
-        .mend(format!("write {header} and its settings below"))
+    Problem::at(at, format!("`{path}` must be a table, found {}", article(found))).mend(form)
 }
 
 fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[Key], path: &str) -> Problem {

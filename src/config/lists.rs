@@ -1,6 +1,7 @@
 //! `manifest`: which lists a source is made of.
 
 use super::meant::{EarlierLists, Manifests, Source};
+use super::path_checks::{file_for_lists, folder_for_lists, path_text};
 use super::path_rules::flat;
 use super::patterns::glob;
 use super::problem::Problem;
@@ -13,7 +14,7 @@ use toml::de::DeValue;
 impl Reader<'_> {
     /// The folder of a source's lists, as it is written, and which of its files they are.
     pub(super) fn lists(&self, section: &Section<'_>, has_folder: bool) -> Option<Spot<(String, Manifests)>> {
-        let lists = section.get("manifest", lists)?;
+        let lists = section.get("manifest", |value| self.manifest(value))?;
         if has_folder {
             let why = "stands beside `folder`: a source is made of a folder's files or of lists";
             section.refuse("manifest", lists.span.clone(), refusal(why, "make two sources of it"));
@@ -25,9 +26,18 @@ impl Reader<'_> {
         Some(lists)
     }
 
+    fn manifest(&self, value: &DeValue<'_>) -> Result<(String, Manifests), Refusal> {
+        let written = path_text(value)?;
+        let has_kind = kind(Path::new(&written)).is_some();
+        let wrong =
+            if has_pattern(&written) || has_kind { None } else { folder_for_lists(&self.path(&written), &written) };
+        let read = wrong.map_or_else(|| lists(value), Err)?;
+        file_for_lists(&self.path(&read.0)).map_or(Ok(read), Err)
+    }
+
     /// `roots`: where rows may name files, and outputs may go; `None` where the source does not say it.
     pub(super) fn roots(&self, section: &Section<'_>, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
-        let list = section.list("roots", text)?;
+        let list = section.list("roots", path_text)?;
         if !section.table().is_some_and(|table| table.contains_key("manifest")) {
             let why = "is for a `manifest`: a folder's files lie in it";
             section.refuse("roots", list.span.clone(), refusal(why, "take it out"));
@@ -76,6 +86,11 @@ fn lists(value: &DeValue<'_>) -> Result<(String, Manifests), Refusal> {
     let depth = if pattern.contains("**") { usize::MAX } else { last - first + 1 };
     let pattern = glob(&pattern)?.compile_matcher();
     Ok((folder, Manifests { pattern, depth, place: PathBuf::new(), earlier: Vec::new() }))
+}
+
+/// Whether a file of this name may be a list of recordings.
+pub(super) fn is_list(name: &str) -> bool {
+    kind(Path::new(name)).is_some()
 }
 
 fn has_pattern(part: &str) -> bool {

@@ -1,11 +1,13 @@
 //! Patterns of files: `include`, `exclude`, and what is media where nothing is said.
 
+use super::quantities::quoted;
 use super::values::values;
 use super::written::{Refusal, Section, refusal, text};
 use crate::domain::names::Hash;
 use crate::domain::pattern::excess;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::path::Path;
+use toml::de::DeValue;
 
 /// Extensions of what the service takes (service-notes 8), as `include` where none is given.
 pub const MEDIA_EXTENSIONS: [&str; 20] = [
@@ -18,7 +20,11 @@ pub(super) fn media_glob() -> String {
 }
 
 pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec<Glob> {
-    match section.list(key, |value| glob(&text(value)?)) {
+    let read = |value: &DeValue<'_>| {
+        let pattern = text(value)?;
+        mistake(key, &pattern).map_or_else(|| glob(&pattern), Err)
+    };
+    match section.list(key, read) {
         Some(list) => {
             if list.value.is_empty() && !default.is_empty() {
                 section.refuse(
@@ -33,10 +39,58 @@ pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec
     }
 }
 
+/// What matches nothing that anybody can mean, and what to write instead.
+fn mistake(key: &str, pattern: &str) -> Option<Refusal> {
+    let found = quoted(pattern);
+    let write = |right: &str| format!("write \"{right}\"");
+    if pattern.trim() != pattern {
+        let why = format!("must be a pattern, found {found} with a blank at its start or its end");
+        return Some(refusal(why, write(pattern.trim())));
+    }
+    if pattern.contains('\\') && !pattern.contains(['/', '[']) {
+        return Some(refusal(
+            format!("must have / between folders, found {found}"),
+            write(&pattern.replace('\\', "/")),
+        ));
+    }
+    if let Some(rest) = pattern.strip_prefix('!').filter(|_| key == "include") {
+        let why = format!("must be a pattern of what is taken, found {found}");
+        return Some(refusal(why, format!("write exclude = [\"{rest}\"]")));
+    }
+    if pattern.ends_with('/') {
+        return Some(refusal(format!("must match files, found the folder {found}"), write(&format!("{pattern}**"))));
+    }
+    let parts: Vec<&str> = pattern.split([',', ';', '|']).map(str::trim).filter(|part| !part.is_empty()).collect();
+    if parts.len() > 1 && !pattern.contains(['{', '/']) && parts.iter().all(|part| ending(part).is_some()) {
+        let all: Vec<String> =
+            parts.iter().filter_map(|part| ending(part)).map(|end| format!("\"**/*.{end}\"")).collect();
+        return Some(refusal(
+            format!("must be one pattern each, found {found}"),
+            format!("write {key} = [{}]", all.join(", ")),
+        ));
+    }
+    let is_name = !pattern.contains(['*', '?', '[', '{', '/']);
+    let end = ending(pattern).filter(|_| is_name)?;
+    let why = format!("must be a pattern, found the ending {found}, which matches no file");
+    Some(refusal(why, write(&format!("**/*.{end}"))))
+}
+
+/// The ending of names that `.mp4`, `mp4` or `*.mp4` says.
+fn ending(word: &str) -> Option<&str> {
+    let is_ending = |end: &&str| !end.is_empty() && end.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_media = |end: &&str| MEDIA_EXTENSIONS.contains(&end.to_ascii_lowercase().as_str());
+    let marked = word.strip_prefix("*.").or_else(|| word.strip_prefix('.'));
+    marked.filter(is_ending).or_else(|| Some(word).filter(is_media))
+}
+
 /// A pattern against relative paths: `*` stays in a folder, `**` goes through them, case is the same.
 pub(super) fn glob(pattern: &str) -> Result<Glob, Refusal> {
     if pattern.starts_with('/') || pattern.starts_with("./") || pattern.starts_with("../") {
-        return Err(refusal("must be relative to the source's folder", "write it like \"**/*.mp4\" or \"2024/**\""));
+        let mend = match pattern.strip_prefix("./") {
+            Some(rest) => format!("write \"{rest}\""),
+            None => "write it like \"**/*.mp4\" or \"2024/**\"".to_owned(),
+        };
+        return Err(refusal(format!("must be relative to the source's folder, found {}", quoted(pattern)), mend));
     }
     if let Some(why) = excess(pattern) {
         return Err(refusal(why, "write several shorter patterns"));

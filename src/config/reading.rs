@@ -5,17 +5,21 @@ use super::callback::callback;
 use super::folders;
 use super::keys;
 use super::meant::{Config, Serve, Shared};
+use super::path_checks;
 use super::problem::{Problem, Problems};
+use super::quantities::quoted;
 use super::secret::{self, Env, Secret};
 use super::services::{drop_unwanted, prices};
 use super::serving::told_elsewhere;
 use super::sources::{Known, told_of_places};
 use super::spending::{budget, zone};
+use super::syntax;
 use super::template::{Template, Templates};
 use super::values::{or, ordered};
 use super::variables::Scope;
 use super::written::{Found, Refusal, Section, refusal, size, text, whole, wrong_type};
 use crate::domain::retry::Policy;
+use crate::permission::said;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
@@ -71,10 +75,14 @@ fn read(path: &Path, wants: Wants<'_>) -> Result<Config, Problems> {
     let alone = |problem| Problems::new(path, "", vec![problem]);
     let bytes = std::fs::read(path).map_err(|error| {
         alone(
-            Problem::of_file(format!("cannot read the configuration: {error}"))
+            Problem::of_file(format!("cannot read the configuration: {}", said(&error, path)))
                 .mend("`scribed init` writes one; --config FILE names another"),
         )
     })?;
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        let problem = Problem::of_file("the file is UTF-16, and must be UTF-8");
+        return Err(alone(problem.mend("save it as UTF-8: in Notepad choose the encoding UTF-8 below \"Save as\"")));
+    }
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -95,7 +103,7 @@ pub fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, Problems> 
 fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Problems> {
     let (top, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        return Err(Problems::new(path, text, errors.iter().map(syntax).collect()));
+        return Err(Problems::new(path, text, syntax::problems(text, &errors)));
     }
     let found = Found::new(keys::check(top.get_ref()));
     let reader = Reader { text, base: base_of(path), wants };
@@ -104,11 +112,6 @@ fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Probl
         problems if problems.is_empty() => Ok(config),
         problems => Err(Problems::new(path, text, problems)),
     }
-}
-
-fn syntax(error: &toml::de::Error) -> Problem {
-    let what = format!("this is no TOML: {}", error.message().replace('\n', ", "));
-    Problem { span: error.span(), ..Problem::of_file(what) }.mend("see https://toml.io")
 }
 
 /// The folder that relative paths are taken from.
@@ -177,11 +180,18 @@ impl Reader<'_> {
         let store = section.get("store", |value| {
             let text = text(value)?;
             match text.split_once(':') {
-                Some(("sled", folder)) if !folder.is_empty() => Ok(folder.to_owned()),
+                Some(("sled", folder)) if !folder.is_empty() => {
+                    let wrong = path_checks::mistake(folder).or_else(|| path_checks::file_for_own(&self.path(folder)));
+                    wrong.map_or_else(|| Ok(folder.to_owned()), Err)
+                }
                 Some(("postgres" | "postgresql", _)) => Err(refusal(
                     "names a PostgreSQL store, which is not honoured by this build yet",
                     "write \"sled:state\"",
                 )),
+                None if path_checks::mistake(&text).is_none() => {
+                    let why = format!("must be \"sled:FOLDER\", found {}", quoted(&text));
+                    Err(refusal(why, format!("write \"sled:{text}\"")))
+                }
                 _ => Err(refusal("must be \"sled:FOLDER\"", "the default is \"sled:state\"")),
             }
         });

@@ -1,6 +1,9 @@
 //! When something is to be done again and again: a length of time, or a cron line.
 
+use super::quantities::parse_duration;
+use super::written::refusal;
 use crate::domain::cron_line::{CronLine, Wrong};
+use crate::domain::time_of_day::{TimeOfDay, range};
 use crate::domain::zone::Zone;
 use std::time::Duration;
 
@@ -26,11 +29,11 @@ impl Schedule {
     pub fn parse(text: &str) -> Result<Self, Wrong> {
         match humantime::parse_duration(text) {
             Ok(every) if every >= SHORTEST => Ok(Self::Every(every)),
-            Ok(_) => Err(("must be a second or more".to_owned(), MEND)),
-            Err(_) if text.trim().starts_with('@') || text.split_whitespace().count() >= 5 => {
+            Ok(_) => Err(("must be a second or more".to_owned(), MEND.to_owned())),
+            Err(_) if text.trim().starts_with('@') || text.contains('*') || text.split_whitespace().count() >= 5 => {
                 CronLine::parse(text, Zone::default()).map(Self::At)
             }
-            Err(error) => Err((format!("must be a length of time or a cron line: {error}"), MEND)),
+            Err(_) => Err(neither(text)),
         }
     }
 
@@ -41,6 +44,39 @@ impl Schedule {
             Self::At(line) => Some(line),
         }
     }
+}
+
+/// What is no length of time and no cron line, with what was meant.
+fn neither(text: &str) -> Wrong {
+    let is_daily = TimeOfDay::parse(text).is_some() || ["daily", "hourly", "weekly", "monthly"].contains(&text.trim());
+    if is_daily && let Err(wrong) = CronLine::parse(text, Zone::default()) {
+        return wrong;
+    }
+    if let Some((from, _)) = range(text) {
+        let why = format!("must be a duration or a cron line, found the times of day \"{text}\"");
+        return (
+            why,
+            format!(
+                "write \"{}\" to scan each day at the first of them; `submit` is the setting for a window",
+                from.cron()
+            ),
+        );
+    }
+    let wrong = parse_duration(text, "m").err().unwrap_or_else(|| refusal("", ""));
+    (or_cron_line(&wrong.why), format!("{}; a cron line is written like \"0 22 * * Mon-Fri\"", wrong.mend))
+}
+
+/// Words of a wrong duration, where a cron line would be right too.
+pub(super) fn or_cron_line(why: &str) -> String {
+    [
+        "must be a duration with a unit",
+        "must be a duration in quotes with a unit",
+        "must be a duration in quotes",
+        "must be a duration",
+    ]
+    .iter()
+    .find_map(|start| Some(format!("{start} or a cron line{}", why.strip_prefix(start)?)))
+    .unwrap_or_else(|| why.to_owned())
 }
 
 impl std::fmt::Display for Schedule {
@@ -86,7 +122,7 @@ mod tests {
         let why = |text: &str| Schedule::parse(text).unwrap_err().0;
         assert!(why("0 0 30 2 *").contains("never"));
         assert!(why("0 0 99 * *").contains("no cron line"));
-        assert!(why("soon").contains("length of time"));
+        assert!(why("soon").contains("a duration or a cron line"));
         assert!(why("0s").contains("a second or more"));
         assert!(why("10ms").contains("a second or more"));
     }

@@ -1,10 +1,11 @@
 //! A secret: never in the configuration file, never shown.
 
 use super::blind::says_where;
+use crate::permission::said;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// A key. Has no `Display` and no `Serialize`, and its `Debug` is blind.
@@ -101,12 +102,27 @@ fn from_env(name: &str, env: Env<'_>) -> Result<String, (String, String)> {
 }
 
 fn from_file(path: &Path) -> Result<String, (String, String)> {
+    let shown = path.display();
     let told = |why: String| {
-        (format!("cannot read the key file `{}`: {why}", path.display()), "make it readable for this user".to_owned())
+        (format!("cannot read the key file `{shown}`: {why}"), "write one line into it that is the key".to_owned())
     };
+    let failed = |error: &std::io::Error| {
+        let (what, _) = told(said(error, path));
+        let mend = match error.kind() {
+            ErrorKind::NotFound => {
+                format!("write the key into it: install -m 600 /dev/stdin {shown}, then paste the key and press Ctrl-D")
+            }
+            ErrorKind::IsADirectory => "name the file, not its folder: \"file:PATH\"".to_owned(),
+            _ => "let the user of scribed read it".to_owned(),
+        };
+        (what, mend)
+    };
+    if path.is_dir() {
+        return Err(failed(&ErrorKind::IsADirectory.into()));
+    }
     let mut text = String::new();
-    let file = File::open(path).map_err(|error| told(error.to_string()))?;
-    let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| told(error.to_string()))?;
+    let file = File::open(path).map_err(|error| failed(&error))?;
+    let length = file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| failed(&error))?;
     if length as u64 > LONGEST {
         return Err(told("it is too long to be a key".to_owned()));
     }

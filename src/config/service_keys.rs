@@ -7,6 +7,7 @@
 use super::reading::Reader;
 use super::secret::{self, Env, Secret};
 use super::written::{Refusal, Section, refusal, wrong_type};
+use crate::permission::said;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -163,7 +164,9 @@ fn in_file(path: &Path) -> SlotState {
             std::io::ErrorKind::NotFound
             | std::io::ErrorKind::PermissionDenied
             | std::io::ErrorKind::IsADirectory
-            | std::io::ErrorKind::NotADirectory => SlotState::Refused(format!("the file cannot be read: {error}")),
+            | std::io::ErrorKind::NotADirectory => {
+                SlotState::Refused(format!("the file cannot be read: {}", said(&error, path)))
+            }
             _ => SlotState::Unknown(error.to_string()),
         },
     }
@@ -186,7 +189,7 @@ fn in_folder(folder: &Path) -> Vec<Slot> {
     let failed = |error: std::io::Error| {
         let state = match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {
-                SlotState::Refused(format!("the folder cannot be read: {error}"))
+                SlotState::Refused(format!("the folder cannot be read: {}", said(&error, folder)))
             }
             _ => SlotState::Unknown(error.to_string()),
         };

@@ -4,7 +4,7 @@ use super::meant::{Hosted, Limits, Poll, Service, Source, Terms, Upload};
 use super::problem::Problem;
 use super::reading::Reader;
 use super::values::{base_url, header, or, ordered, plain_http};
-use super::written::{Refusal, Section, Spot, duration, refusal, some_time, text, whole, wrong_type};
+use super::written::{Refusal, Section, Spot, duration, refusal, some_time_in, text, whole, wrong_type};
 use crate::domain::names::ServiceName;
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -116,7 +116,7 @@ fn terms(section: &Section<'_>, default: Terms) -> Terms {
         poll: poll(&section.section("poll"), default.poll),
         lag: or(section.get("lag", duration), default.lag),
         walk_limit: or(section.get("walk_limit", whole(1)), default.walk_limit),
-        retention: or(section.get("retention", some_time), default.retention),
+        retention: or(section.get("retention", some_time_in("d")), default.retention),
         upload: or(section.get("upload", upload), default.upload),
     }
 }
@@ -132,7 +132,7 @@ fn limits(section: &Section<'_>, default: Limits) -> Limits {
 
 fn poll(section: &Section<'_>, default: Poll) -> Poll {
     let (min, max) = ordered(section, ("min", default.min), ("max", default.max));
-    Poll { min, max, give_up: or(section.get("give_up", some_time), default.give_up) }
+    Poll { min, max, give_up: or(section.get("give_up", some_time_in("h")), default.give_up) }
 }
 
 /// `[service]` is `[services.default]`.
@@ -148,6 +148,10 @@ fn price(value: &DeValue<'_>) -> Result<f64, Refusal> {
     let written = match value {
         DeValue::Float(number) => number.as_str().replace('_', ""),
         DeValue::Integer(number) if number.radix() == 10 => number.as_str().replace('_', ""),
+        DeValue::String(text) if text.trim().replace(',', ".").parse::<f64>().is_ok_and(|price| price >= 0.0) => {
+            let right = text.trim().replace(',', ".");
+            return Err(wrong_type("a number", value, &format!("write {right}, without quotes")));
+        }
         other => return Err(wrong_type("a number", other, mend)),
     };
     let number = written.parse::<f64>().ok().filter(|price| price.is_finite() && *price >= 0.0);

@@ -4,7 +4,7 @@ use super::meant::{Recogniser, Serve, Source, Webhook};
 use super::problem::Problem;
 use super::reading::Reader;
 use super::values::{address, base_url, boolean, header, or, userless, values, web_url};
-use super::written::{Refusal, Section, duration, refusal, size, some_time, text, whole};
+use super::written::{Refusal, Section, duration_in, refusal, size, some_time_in, text, whole};
 use crate::wire::address::is_this_machine;
 use crate::wire::enrichment::Shapes;
 use crate::wire::network::{Network, NetworkError};
@@ -33,16 +33,16 @@ impl Reader<'_> {
             key_header: headers
                 .filter(|list| !list.is_empty())
                 .unwrap_or_else(|| vec![HeaderName::from_static("x-service-key")]),
-            data: self.path(&or(section.get("data", text), "service".to_owned())),
+            data: self.path(&or(section.get("data", |value| self.own_folder(value)), "service".to_owned())),
             recogniser: or(section.get("recogniser", recogniser), Recogniser::Pocketsphinx),
             upload_limit,
-            length_limit: or(section.get("length_limit", some_time), Duration::from_secs(24 * 3600)),
+            length_limit: or(section.get("length_limit", some_time_in("h")), Duration::from_secs(24 * 3600)),
             disk,
             shapes: or(section.get("shapes", shapes), Shapes::Interface),
             running: section.get("running", whole(1)).map_or(25, |spot| spot.value as usize),
             queue: section.get("queue", whole(1)).map_or(300, |spot| spot.value as usize),
-            retention: or(section.get("retention", some_time), Duration::from_secs(365 * 24 * 3600)),
-            uploads: section.get("uploads", duration).map(|spot| spot.value),
+            retention: or(section.get("retention", some_time_in("d")), Duration::from_secs(365 * 24 * 3600)),
+            uploads: section.get("uploads", duration_in("d")).map(|spot| spot.value),
             fetch_private: or(section.get("fetch_private", boolean), false),
             webhook: self.webhook(&section.section("webhook")),
             cors: section.list("cors", origin).map_or(Vec::new(), |list| values(list.value)),

@@ -5,10 +5,12 @@ use super::folders;
 use super::lists::{same_lists, told_of_earlier};
 use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
+use super::path_checks::{file_for_folder, file_for_own, path_text, pattern_for_folder};
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::picking::{channels, track};
 use super::places::{Places, SourceFolder};
 use super::problem::{Problem, nearest};
+use super::quantities::quoted;
 use super::reading::Reader;
 use super::scoping::user_of;
 use super::spending::allowance;
@@ -17,7 +19,7 @@ use super::template::{self, Template};
 use super::timing;
 use super::values::{boolean, or, values};
 use super::variables::Scope;
-use super::written::{Refusal, Section, Spot, duration, refusal, text};
+use super::written::{Refusal, Section, Spot, duration_in, refusal, text};
 use crate::domain::format::Format;
 use crate::domain::names::{ServiceName, SourceName};
 use crate::wire::languages::LANGUAGES;
@@ -69,19 +71,35 @@ impl Reader<'_> {
         drafts.into_iter().map(|draft| without_outputs(draft.source, &all)).collect()
     }
 
+    /// `folder`, where no file and no pattern stands for one.
+    fn folder(&self, section: &Section<'_>) -> Option<Spot<String>> {
+        section.get("folder", |value| {
+            let written = path_text(value)?;
+            let folder = self.path(&written);
+            let wrong = file_for_folder(&folder, &written).or_else(|| pattern_for_folder(&folder, &written));
+            wrong.map_or_else(|| Ok(written), Err)
+        })
+    }
+
+    /// The text of a folder in which files are written.
+    pub(super) fn own_folder(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
+        let written = path_text(value)?;
+        file_for_own(&self.path(&written)).map_or_else(|| Ok(written), Err)
+    }
+
     fn source(&self, section: &Section<'_>, known: &Known<'_>) -> Option<Draft> {
         let Known { shared, own, .. } = *known;
         let table = section.table()?;
         let (written, manifests) = match self.lists(section, table.contains_key("folder")) {
             Some(lists) => (Some(Spot { value: lists.value.0, span: lists.span }), Some(lists.value.1)),
-            None => (section.get("folder", text), None),
+            None => (self.folder(section), None),
         };
         let name = section.get("name", source_name);
         let include = globs(section, "include", &[media_glob()]);
         let exclude = globs(section, "exclude", &[]);
         let existing = or(section.get("existing", existing), Existing::Skip);
-        let settle = section.get("settle", duration).map(|settle| settle.value);
-        let hold = or(section.get("hold", duration), Duration::from_secs(24 * 3600));
+        let settle = section.get("settle", duration_in("s")).map(|settle| settle.value);
+        let hold = or(section.get("hold", duration_in("h")), Duration::from_secs(24 * 3600));
         let template = section.get("template", |value| template::find(&shared.templates, &text(value)?));
         let (service, local_only) = service_of(section, known.services);
         let outputs = outputs(section);
@@ -90,7 +108,7 @@ impl Reader<'_> {
         let (track, channels) = (section.get("track", track).map(|spot| spot.value), channels(section));
         let name_as = name_as(section, known.scope)?;
         let bucket = self.bucket(section);
-        let outputs_to = section.get("place", text).filter(|place| place.value != BESIDE);
+        let outputs_to = section.get("place", |value| self.own_folder(value)).filter(|place| place.value != BESIDE);
         if !["folder", "bucket", "manifest"].iter().any(|key| table.contains_key(*key)) {
             let problem = Problem::at(section.span.clone(), "this source has no `folder` and no `manifest`");
             section.tell(problem.mend("folder = \"inbox\"; or bucket = \"s3://name/prefix\""));
@@ -227,8 +245,15 @@ fn outputs(section: &Section<'_>) -> Vec<Format> {
 
 pub(super) fn format(value: &DeValue<'_>) -> Result<Format, Refusal> {
     let written = text(value)?;
-    let known = || refusal("must be one of: txt, srt, vtt, json", "other formats are not honoured by this build yet");
-    Format::ALL.into_iter().find(|format| format.ext() == written).ok_or_else(known)
+    let meant = written.trim_start_matches(['.', '*']).to_ascii_lowercase();
+    let known = |name: &str| Format::ALL.into_iter().find(|format| format.ext() == name);
+    known(&written).ok_or_else(|| {
+        let mend = match known(&meant) {
+            Some(format) => format!("write \"{}\"", format.ext()),
+            None => "take it out: this build writes no other formats".to_owned(),
+        };
+        refusal(format!("must be one of: txt, srt, vtt, json, found {}", quoted(&written)), mend)
+    })
 }
 
 fn name_as(section: &Section<'_>, scope: &Scope) -> Option<NameTemplate> {
@@ -243,8 +268,12 @@ pub(super) fn language(value: &DeValue<'_>) -> Result<String, Refusal> {
     if LANGUAGES.contains(&code.as_str()) {
         return Ok(code);
     }
-    let mend = format!("one of: {}", LANGUAGES.join(", "));
-    Err(refusal("must be the code of a language, as \"en\"", mend))
+    let short = code.split(['-', '_']).next().unwrap_or_default().to_lowercase();
+    let mend = match LANGUAGES.contains(&short.as_str()) {
+        true => format!("write \"{short}\""),
+        false => format!("write one of: {}", LANGUAGES.join(", ")),
+    };
+    Err(refusal(format!("must be the code of a language, as \"en\", found {}", quoted(&code)), mend))
 }
 
 /// Tells where two sources are in each other's way.

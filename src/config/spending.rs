@@ -1,8 +1,9 @@
 //! Budgets, and the time zone of their days and months.
 
 use super::meant::Source;
+use super::quantities::quoted;
 use super::values::or;
-use super::written::{Section, refusal, some_time, text};
+use super::written::{Section, refusal, some_time_in, text};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::zone::Zone;
 use std::time::Duration;
@@ -16,17 +17,19 @@ pub(super) fn budget(section: &Section<'_>, sources: &[Source]) -> Budget {
 pub(super) fn allowance(section: &Section<'_>) -> Allowance {
     let hours = |key| {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        section.get(key, some_time).map(|spot| millis(spot.value))
+        section.get(key, some_time_in("h")).map(|spot| millis(spot.value))
     };
     Allowance { day: hours("day"), month: hours("month"), run: hours("run"), total: hours("total") }
 }
 
 pub(super) fn zone(section: &Section<'_>) -> Zone {
     let zone = section.get("timezone", |value| {
-        Zone::parse(&text(value)?).map_err(|near| {
-            let mend = "write it like \"Europe/Paris\"; take it out for UTC".to_owned();
-            let mend = near.map_or(mend, |near| format!("did you mean \"{near}\"?"));
-            refusal("is no time zone of the IANA database", mend)
+        let name = text(value)?;
+        Zone::parse(&name).map_err(|near| {
+            let mend = "write its region and its largest city, as in \"Europe/Paris\" (`timedatectl list-timezones` \
+                        has all); take it out for UTC";
+            let mend = near.map_or(mend.to_owned(), |near| format!("write \"{near}\""));
+            refusal(format!("must be a time zone of the IANA database, found {}", quoted(&name)), mend)
         })
     });
     or(zone, Zone::default())

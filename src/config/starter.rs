@@ -4,3 +4,8 @@
 pub fn starter() -> &'static str {
     include_str!("starter.toml")
 }
+
+/// The manual of all settings.
+pub fn example() -> &'static str {
+    include_str!("../../jobs.example.toml")
+}

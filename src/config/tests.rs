@@ -157,9 +157,10 @@ fn what_is_sent_is_chosen() {
     let Service::Embedded(terms) = default_of(&config) else { panic!("no url was given") };
     assert_eq!((terms.upload, config.spool), (Upload::Audio, 2 << 30));
     let wrong = with_source("[service]\nupload = \"video\"\n[state]\nspool = 5\n");
-    for words in
-        ["`service.upload` must be \"original\" or \"audio\"", "`state.spool` must be a size, found an integer"]
-    {
+    for words in [
+        "`service.upload` must be \"original\" or \"audio\"",
+        "`state.spool` must be a size in quotes with a unit, found the number 5",
+    ] {
         assert!(wrong.contains(words), "{wrong}");
     }
 }
@@ -213,13 +214,13 @@ fn plain_http_to_another_machine_has_to_be_allowed() {
     let text = far("http://10.0.0.1", "")
         + "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:SCRIBED_K\"\nallow_http_proxy = true\n";
     insta::assert_snapshot!(with_source(&text), @r#"
-    error: `services.far.url` is plain http to another machine: whoever is on the way reads the key and the recordings
+    error: `services.far.url` must be https to another machine, found http: the key and the recordings would be sent unencrypted
      --> jobs.toml:4:7
       |
     4 | url = "http://10.0.0.1"
       |       ^^^^^^^^^^^^^^^^^
       |
-      = help: use https; or, in a network that you trust, add beside it: allow_http = true
+      = help: write "https://10.0.0.1"; or, in a network that you trust, add allow_http = true
 
     error: `service.allow_http_proxy` is for plain http, which is not allowed
       --> jobs.toml:10:20
@@ -342,13 +343,13 @@ fn a_misspelt_key() {
 #[test]
 fn a_wrong_type() {
     insta::assert_snapshot!(with_source("settle = 5\noutputs = \"txt\"\n[retry]\nattempts = \"5\"\n[serve]\nupload_limit = 7\n"), @r#"
-        error: `source.settle` must be a length of time, found an integer
+        error: `source.settle` must be a duration in quotes with a unit, found the number 5
          --> jobs.toml:3:10
           |
         3 | settle = 5
           |          ^
           |
-          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+          = help: write "5s" for seconds, "5m" for minutes, "5h" for hours
 
         error: `source.outputs` must be an array, found a string
          --> jobs.toml:4:11
@@ -356,7 +357,7 @@ fn a_wrong_type() {
         4 | outputs = "txt"
           |           ^^^^^
           |
-          = help: write [ … ]
+          = help: write outputs = ["txt"]
 
         error: `retry.attempts` must be a whole number, found a string
          --> jobs.toml:6:12
@@ -364,34 +365,34 @@ fn a_wrong_type() {
         6 | attempts = "5"
           |            ^^^
           |
-          = help: write it without quotes and without a point
+          = help: write 5, without quotes
 
-        error: `serve.upload_limit` must be a size, found an integer
+        error: `serve.upload_limit` must be a size in quotes with a unit, found the number 7
          --> jobs.toml:8:16
           |
         8 | upload_limit = 7
           |                ^
           |
-          = help: a size is written like "500MB", "1GB", "512MiB"
+          = help: write "7GB" for gigabytes, "7MB" for megabytes
         "#);
 }
 
 #[test]
 fn a_wrong_form() {
     insta::assert_snapshot!(told("state = \"sled:x\"\n[source]\nfolder = \"inbox\"\n[template]\na = 1\n"), @r#"
-        error: `state` has the wrong form
+        error: `state` must be a table, found "sled:x"
          --> jobs.toml:1:1
           |
         1 | state = "sled:x"
-          | ^^^^^ found a string
+          | ^^^^^
           |
-          = help: write [state] and its settings below
+          = help: write [state] and below it store = "sled:x"
 
-        error: `source` has the wrong form
+        error: `source` must be a table, found a table
          --> jobs.toml:2:2
           |
         2 | [source]
-          |  ^^^^^^ found a table
+          |  ^^^^^^
           |
           = help: write [[source]] and its settings below
 
@@ -416,7 +417,7 @@ fn a_bad_pattern() {
           |
           = help: write it like "**/*.mp4"
 
-        error: `source.include` must be relative to the source's folder
+        error: `source.include` must be relative to the source's folder, found "/srv/*.wav"
          --> jobs.toml:3:25
           |
         3 | include = ["**/*.{mp4", "/srv/*.wav"]
@@ -429,13 +430,13 @@ fn a_bad_pattern() {
 #[test]
 fn a_bad_length_of_time() {
     insta::assert_snapshot!(with_source("settle = \"ten seconds\"\n[retry]\nfirst = \"20m\"\nmax = \"0s\"\n[service]\npoll = { min = \"3m\" }\n"), @r#"
-        error: `source.settle` must be a length of time: expected number at 0
+        error: `source.settle` must be a duration, found "ten seconds"
          --> jobs.toml:3:10
           |
         3 | settle = "ten seconds"
           |          ^^^^^^^^^^^^^
           |
-          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+          = help: write it like "10s", "15m", "6h" or "30d"
 
         error: `retry.first` is longer than `retry.max`: 20m against 10m
          --> jobs.toml:5:9
@@ -445,7 +446,7 @@ fn a_bad_length_of_time() {
           |
           = help: make `max` the longer one
 
-        error: `retry.max` must be more than no time
+        error: `retry.max` must be more than no time, found zero
          --> jobs.toml:6:7
           |
         6 | max = "0s"
@@ -700,29 +701,31 @@ fn no_file_at_all() {
 #[test]
 fn no_toml() {
     insta::assert_snapshot!(told("[[source]\nfolder = \"inbox\"\n[service]\nkey = \"hunter2\nlag = \"2m\"\nlag = \"3m\"\n"), @r#"
-        error: this is no TOML: unclosed array table, expected `]`
-         --> jobs.toml:1:10
+        error: the brackets of `[[source]` do not match
+         --> jobs.toml:1:1
           |
         1 | [[source]
-          |          ^
+          | ^^^^^^^^^
           |
-          = help: see https://toml.io
+          = help: write [[source]]
 
-        error: this is no TOML: invalid basic string, expected `"`
-         --> jobs.toml:4:15
+        error: the value of `key` has no closing quote
+         --> jobs.toml:4:7
           |
         4 | key = ********
-          |               ^
+          |       ^^^^^^^^
           |
-          = help: see https://toml.io
+          = help: close the quote in the same line
 
-        error: this is no TOML: duplicate key
+        error: `lag` is given twice
          --> jobs.toml:6:1
           |
+        5 | lag = "2m"
+          | ---------- the first
         6 | lag = "3m"
           | ^^^
           |
-          = help: see https://toml.io
+          = help: take one of the two out: scribed does not choose
         "#);
 }
 
@@ -796,7 +799,7 @@ upload_limit = "30GB"
         10 | listen = "localhost"
            |          ^^^^^^^^^^^
            |
-           = help: write it like "127.0.0.1:8472" or "[::1]:8472"
+           = help: write "127.0.0.1:8472" for this machine alone, "0.0.0.0:8472" for others too
 
         error: `serve.disk` must be at least `serve.upload_limit`
           --> jobs.toml:11:16
@@ -822,13 +825,13 @@ fn a_webhook_without_its_other_half_and_limits_that_are_none() {
           |
           = help: write 1 or more
 
-        error: `serve.retention` must be more than no time
+        error: `serve.retention` must be more than no time, found zero
          --> jobs.toml:5:13
           |
         5 | retention = "0s"
           |             ^^^^
           |
-          = help: write "1s" or more
+          = help: write "1d" or more
 
         error: `serve.fetch_private` must be true or false, found a string
          --> jobs.toml:6:17
@@ -836,7 +839,7 @@ fn a_webhook_without_its_other_half_and_limits_that_are_none() {
         6 | fetch_private = "yes"
           |                 ^^^^^
           |
-          = help: write it without quotes
+          = help: write true, without quotes
 
         error: `serve.webhook.secret` is missing: a webhook needs both
          --> jobs.toml:7:11
@@ -1076,13 +1079,13 @@ fn an_intake_that_cannot_be_meant() {
       |
       = help: the default is "skip", which never costs anything
 
-    error: `source.hold` must be a length of time, found an integer
+    error: `source.hold` must be a duration in quotes with a unit, found the number 24
      --> jobs.toml:4:8
       |
     4 | hold = 24
       |        ^^
       |
-      = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+      = help: write "24h" for hours, "24m" for minutes
 
     error: `source.scan` is no cron line: `8` is no weekday
      --> jobs.toml:5:8
@@ -1165,13 +1168,13 @@ fn money_that_cannot_be_meant() {
     let text = "budget = { day = \"0h\", run = \"1h\" }\n[budget]\nday = 40\nweek = \"40h\"\ntimezone = \"Europe/Pariss\"\n\
                 [service]\nprice_per_hour = \"0.61 EUR\"\n[services.other]\nprice_per_hour = -1\n";
     insta::assert_snapshot!(with_source(text), @r#"
-        error: `source.budget.day` must be more than no time
+        error: `source.budget.day` must be more than no time, found zero
          --> jobs.toml:3:18
           |
         3 | budget = { day = "0h", run = "1h" }
           |                  ^^^^
           |
-          = help: write "1s" or more
+          = help: write "1h" or more
 
         error: unknown key `run` in `source.budget`
          --> jobs.toml:3:24
@@ -1181,13 +1184,13 @@ fn money_that_cannot_be_meant() {
           |
           = help: known here: day, month, total
 
-        error: `budget.day` must be a length of time, found an integer
+        error: `budget.day` must be a duration in quotes with a unit, found the number 40
          --> jobs.toml:5:7
           |
         5 | day = 40
           |       ^^
           |
-          = help: a length of time is written like "500ms", "10s", "15m", "6h", "30d"
+          = help: write "40h" for hours, "40m" for minutes
 
         error: unknown key `week` in `budget`
          --> jobs.toml:6:1
@@ -1197,13 +1200,13 @@ fn money_that_cannot_be_meant() {
           |
           = help: known here: day, month, run, total, timezone
 
-        error: `budget.timezone` is no time zone of the IANA database
+        error: `budget.timezone` must be a time zone of the IANA database, found "Europe/Pariss"
          --> jobs.toml:7:12
           |
         7 | timezone = "Europe/Pariss"
           |            ^^^^^^^^^^^^^^^
           |
-          = help: did you mean "Europe/Paris"?
+          = help: write "Europe/Paris"
 
         error: `service.price_per_hour` must be a number, found a string
          --> jobs.toml:9:18
@@ -1386,13 +1389,13 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
           |
           = help: did you mean `capture.shelf`?
 
-        error: `source.language` must be the code of a language, as "en"
+        error: `source.language` must be the code of a language, as "en", found "german"
          --> jobs.toml:7:12
           |
         7 | language = "german"
           |            ^^^^^^^^
           |
-          = help: one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
+          = help: write one of: af, am, ar, as, az, ba, be, bg, bn, bo, br, bs, ca, cs, cy, da, de, el, en, es, et, eu, fa, fi, fo, fr, gl, gu, ha, haw, he, hi, hr, ht, hu, hy, id, is, it, ja, jw, ka, kk, km, kn, ko, la, lb, ln, lo, lt, lv, mg, mi, mk, ml, mn, mr, ms, mt, my, ne, nl, nn, no, oc, pa, pl, ps, pt, ro, ru, sa, sd, si, sk, sl, sn, so, sq, sr, su, sv, sw, ta, te, tg, th, tk, tl, tr, tt, uk, ur, uz, vi, yi, yo, zh
 
         error: `source.capture` is no regular expression: unclosed group
           --> jobs.toml:11:11

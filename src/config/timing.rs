@@ -1,9 +1,10 @@
 //! When a source is looked through, and when its jobs may be sent.
 
-use super::schedule::Schedule;
+use super::quantities::{no_duration, shown_duration};
+use super::schedule::{Schedule, or_cron_line};
 use super::spending::zone;
 use super::values::or;
-use super::written::{Refusal, Section, duration, refusal, text};
+use super::written::{Refusal, Section, duration_in, refusal, text};
 use crate::domain::cron_line::CronLine;
 use crate::domain::slots::Missed;
 use crate::domain::window::{Window, Windows};
@@ -52,7 +53,11 @@ fn missed_slots(value: &DeValue<'_>) -> Result<Missed, Refusal> {
 }
 
 fn plain_scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
-    Schedule::parse(&text(value)?).map_err(|(why, mend)| refusal(why, mend))
+    let Some(written) = value.as_str() else {
+        let wrong = no_duration(value, "m");
+        return Err(refusal(or_cron_line(&wrong.why), wrong.mend));
+    };
+    Schedule::parse(written).map_err(|(why, mend)| refusal(why, mend))
 }
 
 /// `submit = { from = …, for = …, timezone = … }`, or a list of such windows; `None`: at any time.
@@ -66,11 +71,20 @@ fn window(section: &Section<'_>) -> Option<Window> {
     if section.table().is_some_and(|table| !table.contains_key("for")) {
         section.lacks("for = \"8h\"");
     }
-    Some(Window { from: from?, length: length?.value })
+    let (from, length) = (from?, length?);
+    if from.always_within(length.value) {
+        let shown = shown_duration(length.value);
+        let why = format!("must be shorter than the time from one opening to the next, found {shown}: it never closes");
+        let mend =
+            "write how long it is open each time, as in for = \"8h\", or take `submit` out to submit at any time";
+        section.refuse("for", length.span, refusal(why, mend));
+        return None;
+    }
+    Some(Window { from, length: length.value })
 }
 
 fn window_length(value: &DeValue<'_>) -> Result<Duration, Refusal> {
-    let length = duration(value)?;
+    let length = duration_in("h")(value)?;
     if length < SHORTEST {
         return Err(refusal("must be a minute or more", "write how long the window is, like \"8h\""));
     }

@@ -1,6 +1,6 @@
 //! Values of more than one table: addresses, lengths of time in order, yes and no.
 
-use super::written::{Refusal, Section, Spot, refusal, some_time, text, wrong_type};
+use super::written::{Refusal, Section, Spot, refusal, some_time_in, text, wrong_type};
 use crate::wire::address::{PlainHttp, is_plain_to_others};
 use reqwest::Url;
 use reqwest::header::HeaderName;
@@ -18,7 +18,7 @@ pub(super) fn values<T>(list: Vec<Spot<T>>) -> Vec<T> {
 
 /// Two lengths of time of which the first may not be longer than the second.
 pub(super) fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str, Duration)) -> (Duration, Duration) {
-    let [low, high] = [less, more].map(|(key, _)| section.get(key, some_time));
+    let [low, high] = [less, more].map(|(key, _)| section.get(key, some_time_in("s")));
     let place = low.as_ref().or(high.as_ref()).map(|spot| spot.span.clone());
     let (low, high) = (or(low, less.1), or(high, more.1));
     if let Some(span) = place.filter(|_| low > high) {
@@ -30,7 +30,14 @@ pub(super) fn ordered(section: &Section<'_>, less: (&str, Duration), more: (&str
 }
 
 pub(super) fn boolean(value: &DeValue<'_>) -> Result<bool, Refusal> {
-    value.as_bool().ok_or_else(|| wrong_type("true or false", value, "write it without quotes"))
+    let meant = value.as_str().and_then(|text| match text.trim().to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some("write true, without quotes"),
+        "false" | "no" | "off" | "0" => Some("write false, without quotes"),
+        _ => None,
+    });
+    value
+        .as_bool()
+        .ok_or_else(|| wrong_type("true or false", value, meant.unwrap_or("write true or false, without quotes")))
 }
 
 pub(super) fn header(value: &DeValue<'_>) -> Result<HeaderName, Refusal> {
@@ -39,17 +46,44 @@ pub(super) fn header(value: &DeValue<'_>) -> Result<HeaderName, Refusal> {
 }
 
 pub(super) fn address(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
-    text(value)?
-        .parse()
-        .map_err(|_| refusal("must be an IP address and a port", "write it like \"127.0.0.1:8472\" or \"[::1]:8472\""))
+    let written = text(value)?;
+    written.parse().map_err(|_| refusal("must be an IP address and a port", listener_advice(&written, 8472)))
+}
+
+/// What to write for a listener. `port`: that of the default.
+pub(super) fn listener_advice(written: &str, port: u16) -> String {
+    let (host, number) = written.rsplit_once(':').unwrap_or((written, ""));
+    let (host, number) =
+        if host.bytes().all(|byte| byte.is_ascii_digit()) && number.is_empty() { ("", host) } else { (host, number) };
+    let port = number.parse().ok().filter(|number| *number > 0).unwrap_or(port);
+    match host {
+        "" | "localhost" => {
+            format!("write \"127.0.0.1:{port}\" for this machine alone, \"0.0.0.0:{port}\" for others too")
+        }
+        _ if host.parse::<std::net::IpAddr>().is_ok() => format!("write \"{host}:{port}\""),
+        _ => format!("write it like \"127.0.0.1:{port}\" or \"[::1]:{port}\""),
+    }
 }
 
 pub(super) fn web_url(value: &DeValue<'_>, mend: &str) -> Result<Url, Refusal> {
-    let url = Url::parse(&text(value)?).map_err(|error| refusal(format!("must be a URL: {error}"), mend))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(refusal("must be an http or https URL", mend));
+    let written = text(value)?;
+    let parsed = Url::parse(&written);
+    match &parsed {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => parsed.map_err(|error| refusal(error.to_string(), mend)),
+        // A host without its scheme, where no user and no password can stand in it.
+        _ if is_host(&written) => Err(refusal(
+            format!("must be an http or https URL, found \"{written}\""),
+            format!("write \"https://{written}\""),
+        )),
+        Err(error) => Err(refusal(format!("must be a URL: {error}"), mend)),
+        Ok(_) => Err(refusal("must be an http or https URL", mend)),
     }
-    Ok(url)
+}
+
+fn is_host(written: &str) -> bool {
+    let host = written.split(['/', ':']).next().unwrap_or_default();
+    let is_plain = written.chars().all(|c| c.is_ascii_alphanumeric() || ".-:/".contains(c));
+    is_plain && !written.contains("//") && (host.contains('.') || host == "localhost")
 }
 
 /// An address that paths are put behind. `secret`: where what a user and a password are for belongs.
@@ -75,8 +109,12 @@ pub(super) fn plain_http(section: &Section<'_>, key: &str, url: Option<&Spot<Url
     let is_allowed = or(section.get("allow_http", boolean), false);
     let by_proxy = section.get("allow_http_proxy", boolean).filter(|spot| spot.value);
     if let Some(spot) = url.filter(|spot| !is_allowed && is_plain(&spot.value)) {
-        let why = "is plain http to another machine: whoever is on the way reads the key and the recordings";
-        let fix = "use https; or, in a network that you trust, add beside it: allow_http = true";
+        let why = "must be https to another machine, found http: the key and the recordings would be sent unencrypted";
+        let https = spot.value.as_str().replacen("http", "https", 1);
+        let fix = format!(
+            "write \"{}\"; or, in a network that you trust, add allow_http = true",
+            https.trim_end_matches('/')
+        );
         section.refuse(key, spot.span.clone(), refusal(why, fix));
     }
     match (is_allowed, by_proxy) {

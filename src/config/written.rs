@@ -2,6 +2,7 @@
 
 use super::keys::article;
 use super::problem::Problem;
+use super::quantities::{no_duration, no_size, parse_duration, parse_size};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
@@ -125,7 +126,13 @@ impl<'a> Section<'a> {
         let written = self.raw(key)?;
         let Some(list) = written.get_ref().as_array() else {
             let found = article(written.get_ref());
-            self.refuse(key, written.span(), refusal(format!("must be an array, found {found}"), "write [ … ]"));
+            // Of a secret not even its wrong form is repeated.
+            let word = written.get_ref().as_str().filter(|word| is_plain_word(word));
+            let mend = match written.get_ref() {
+                DeValue::Integer(number) => format!("write {key} = [{}]", number.as_str()),
+                _ => word.map_or("write [ … ]".to_owned(), |word| format!("write {key} = [\"{word}\"]")),
+            };
+            self.refuse(key, written.span(), refusal(format!("must be an array, found {found}"), mend));
             return None;
         };
         let mut values = Vec::new();
@@ -171,6 +178,13 @@ impl<'a> Section<'a> {
     }
 }
 
+/// What may be repeated in a message: neither a key nor an address with one.
+fn is_plain_word(text: &str) -> bool {
+    const MOST: usize = 40;
+    let is_secret = text.contains("://") || text.contains('@');
+    !is_secret && text.len() <= MOST && text.chars().all(|c| c.is_ascii_alphanumeric() || "*.,/{}[]?_- ".contains(c))
+}
+
 /// A string that is not empty.
 ///
 /// # Errors
@@ -190,7 +204,10 @@ pub fn text(value: &DeValue<'_>) -> Result<String, Refusal> {
 pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Refusal> {
     move |value| {
         let Some(digits) = value.as_integer() else {
-            return Err(wrong_type("a whole number", value, "write it without quotes and without a point"));
+            let digits = value.as_str().map(str::trim).filter(|text| text.parse::<u32>().is_ok());
+            let mend = digits.map(|digits| format!("write {digits}, without quotes"));
+            let mend = mend.unwrap_or_else(|| "write it without quotes and without a point".to_owned());
+            return Err(wrong_type("a whole number", value, &mend));
         };
         let number = i128::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
         let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= least);
@@ -200,25 +217,34 @@ pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Refusal> {
     }
 }
 
-/// A length of time such as `"90s"`, `"15m"`, `"1h 30m"`.
+/// A duration such as `"90s"`, `"15m"`, `"1h 30m"`.
 ///
 /// # Errors
-/// Another type, or no length of time.
+/// Another type, or no duration.
 pub fn duration(value: &DeValue<'_>) -> Result<Duration, Refusal> {
-    let mend = "a length of time is written like \"500ms\", \"10s\", \"15m\", \"6h\", \"30d\"";
-    let Some(text) = value.as_str() else {
-        return Err(wrong_type("a length of time", value, mend));
-    };
-    humantime::parse_duration(text).map_err(|error| refusal(format!("must be a length of time: {error}"), mend))
+    duration_in("m")(value)
 }
 
-/// A length of time that is not zero.
+/// As [`duration`]; `unit` is that of most values of the setting, which is advised where none is written.
+pub fn duration_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, Refusal> {
+    move |value| match value.as_str() {
+        Some(text) => parse_duration(text, unit),
+        None => Err(no_duration(value, unit)),
+    }
+}
+
+/// A duration that is not zero.
 ///
 /// # Errors
 /// As [`duration`], and zero.
 pub fn some_time(value: &DeValue<'_>) -> Result<Duration, Refusal> {
-    match duration(value)? {
-        Duration::ZERO => Err(refusal("must be more than no time", "write \"1s\" or more")),
+    some_time_in("m")(value)
+}
+
+/// As [`some_time`], with the unit as [`duration_in`] has it.
+pub fn some_time_in(unit: &'static str) -> impl Fn(&DeValue<'_>) -> Result<Duration, Refusal> {
+    move |value| match duration_in(unit)(value)? {
+        Duration::ZERO => Err(refusal("must be more than no time, found zero", format!("write \"1{unit}\" or more"))),
         time => Ok(time),
     }
 }
@@ -228,47 +254,13 @@ pub fn some_time(value: &DeValue<'_>) -> Result<Duration, Refusal> {
 /// # Errors
 /// Another type, no such number, zero, or more than 2^63.
 pub fn size(value: &DeValue<'_>) -> Result<u64, Refusal> {
-    let mend = "a size is written like \"500MB\", \"1GB\", \"512MiB\"";
-    let Some(text) = value.as_str() else {
-        return Err(wrong_type("a size", value, mend));
-    };
-    parse_size(text).ok_or_else(|| refusal("must be a size of 1 byte or more", mend))
-}
-
-fn parse_size(text: &str) -> Option<u64> {
-    let digits_end = text.find(|c: char| !c.is_ascii_digit() && c != '_').unwrap_or(text.len());
-    let (digits, unit) = text.split_at(digits_end);
-    let power = |base: u64, exponent: u32| base.checked_pow(exponent);
-    let factor = match unit.trim().to_ascii_lowercase().as_str() {
-        "b" => Some(1),
-        "kb" => power(1000, 1),
-        "mb" => power(1000, 2),
-        "gb" => power(1000, 3),
-        "tb" => power(1000, 4),
-        "kib" => power(1024, 1),
-        "mib" => power(1024, 2),
-        "gib" => power(1024, 3),
-        "tib" => power(1024, 4),
-        _ => None,
-    }?;
-    let number: u64 = digits.replace('_', "").parse().ok()?;
-    number.checked_mul(factor).filter(|bytes| (1..=1 << 63).contains(bytes))
+    match value.as_str() {
+        Some(text) => parse_size(text),
+        None => Err(no_size(value)),
+    }
 }
 
 /// "must be …, found …".
 pub fn wrong_type(wanted: &str, found: &DeValue<'_>, mend: &str) -> Refusal {
     refusal(format!("must be {wanted}, found {}", article(found)), mend)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        let read = |text: &str| parse_size(text);
-        assert_eq!(read("1GB"), Some(1_000_000_000));
-        assert_eq!(read("512 MiB"), Some(536_870_912));
-        assert_eq!([read("0B"), read("1"), read("GB"), read("1.5GB"), read("99999999TB")], [None; 5]);
-    }
 }

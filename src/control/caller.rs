@@ -34,8 +34,8 @@ fn patience(request: &Request) -> Duration {
 pub enum CallError {
     /// The socket is there and cannot be used.
     #[error(
-        "a daemon may listen at {}, and this user cannot speak to it: {error}. Run the command as the daemon's user",
-        place.display()
+        "a daemon may listen at {}, and this user cannot speak to it: {}. Run the command as the daemon's user",
+        place.display(), crate::permission::said(error, place)
     )]
     Closed {
         /// The socket.

@@ -10,12 +10,13 @@
 //! anything made up.
 
 use crate::domain::names::Timestamp;
+use crate::domain::time_of_day::TimeOfDay;
 use crate::domain::zone::Zone;
 use chrono::{LocalResult, NaiveDateTime};
 use std::str::FromStr;
 
-/// Why a line is none, and the mend.
-pub type Wrong = (String, &'static str);
+/// Why a line is none, and what to write instead.
+pub type Wrong = (String, String);
 
 /// Moments that a line of a crontab names.
 #[derive(Debug, Clone)]
@@ -61,6 +62,7 @@ impl CronLine {
             return Err(miscounted(text));
         }
         stepping(&fields)?;
+        in_range(&[seconds, minutes, hours, day, month])?;
         let days_of_week = weekdays(weekday, text.contains('?'))?;
         let year = year.first().unwrap_or(&"*");
         let built = |day: &str, weekday: &str| {
@@ -77,7 +79,7 @@ impl CronLine {
         let hourly = cron::TimeUnitSpec::is_all(days.hours());
         let line = Self { text: text.to_owned(), zone, days, weekdays, hourly };
         match line.next(Timestamp(0)) {
-            NEVER => Err(("never comes: there is no such date".to_owned(), MEND)),
+            NEVER => Err(("never comes: there is no such date".to_owned(), MEND.to_owned())),
             _ => Ok(line),
         }
     }
@@ -85,6 +87,27 @@ impl CronLine {
     /// As it was written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it comes again, each time, before so much time has passed. Lines that come more than 2,000 times
+    /// before they pause are not followed to their pause.
+    pub fn always_within(&self, length: std::time::Duration) -> bool {
+        const FOLLOWED: usize = 2_000;
+        // Of a clock that nobody changes: one longer night a year is no pause.
+        let Ok(line) = Self::parse(&self.text, Zone::default()) else { return false };
+        let first = line.next(Timestamp(0));
+        let mut last = first;
+        for _ in 0..FOLLOWED {
+            let next = line.next(last);
+            if next == NEVER || next.since(last) > length {
+                return false;
+            }
+            if next.since(first) > std::time::Duration::from_secs(370 * 24 * 3600) {
+                return true;
+            }
+            last = next;
+        }
+        true
     }
 
     /// By whose clock.
@@ -150,13 +173,48 @@ fn spelled_out(text: &str) -> Result<&str, Wrong> {
     }
     let known = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     known.map(|(_, line)| *line).ok_or_else(|| {
-        (format!("is no cron line: nothing is called {text}"), "there are @hourly, @daily, @weekly, @monthly, @yearly")
+        let mend = "write @hourly, @daily, @weekly, @monthly or @yearly, or the five fields";
+        (format!("is no cron line: nothing is called {text}"), mend.to_owned())
     })
 }
 
 fn miscounted(text: &str) -> Wrong {
-    let fields = text.split_whitespace().count();
-    (format!("is no cron line: it has {fields} fields, not 5, 6 with the seconds first, or 7 with the year last"), MEND)
+    if let Some(time) = TimeOfDay::parse(text) {
+        let line = time.cron();
+        return (
+            format!("must be a cron line, found the time of day \"{text}\""),
+            format!("write \"{line}\": each day at that time"),
+        );
+    }
+    let nickname = format!("@{}", text.to_lowercase());
+    if NICKNAMES.iter().any(|(name, _)| *name == nickname) {
+        return (format!("must be a cron line, found \"{text}\""), format!("write \"{nickname}\""));
+    }
+    let count = match text.split_whitespace().count() {
+        1 => "1 field".to_owned(),
+        fields => format!("{fields} fields"),
+    };
+    let why =
+        format!("must be a cron line of 5 fields, 6 with the seconds first, or 7 with the year last, found {count}");
+    (why, MEND.to_owned())
+}
+
+/// What the fields before the weekday may hold.
+const RANGES: [(&str, u32, u32); 5] =
+    [("second", 0, 59), ("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12)];
+
+/// Numbers that no clock and no calendar shows. Words and signs are left to the crate below.
+fn in_range(fields: &[&str; 5]) -> Result<(), Wrong> {
+    for (field, (name, least, most)) in fields.iter().zip(RANGES) {
+        let parts = field.split(',').map(|part| part.split_once('/').map_or(part, |(range, _)| range));
+        let numbers = parts.flat_map(|range| range.split('-')).filter_map(|number| number.parse::<u32>().ok());
+        if let Some(number) = numbers.into_iter().find(|number| !(least..=most).contains(number)) {
+            let midnight = if (name, number) == ("hour", 24) { "; midnight is hour 0" } else { "" };
+            let why = format!("is no cron line: its {name} is {number}, and the {name} goes from {least} to {most}");
+            return Err((why, format!("{MEND}{midnight}")));
+        }
+    }
+    Ok(())
 }
 
 fn no_line(text: &str, error: &cron::error::Error) -> Wrong {
@@ -164,14 +222,14 @@ fn no_line(text: &str, error: &cron::error::Error) -> Wrong {
     let words = error.to_string();
     let told = words.lines().next_back().map(str::trim).filter(|words| words.starts_with(|c: char| c.is_uppercase()));
     let told = told.map_or_else(|| format!("`{text}` cannot be read"), str::to_owned);
-    (format!("is no cron line: {told}"), MEND)
+    (format!("is no cron line: {told}"), MEND.to_owned())
 }
 
 /// The crate below lets a step of nothing through.
 fn stepping(fields: &[&str]) -> Result<(), Wrong> {
     let steps = fields.iter().flat_map(|field| field.split(',')).filter_map(|part| part.split_once('/'));
     let bad = steps.map(|(_, step)| step).find(|step| !step.parse::<u32>().is_ok_and(|step| step > 0));
-    bad.map_or(Ok(()), |step| Err((format!("is no cron line: it steps by `{step}`"), MEND)))
+    bad.map_or(Ok(()), |step| Err((format!("is no cron line: it steps by `{step}`"), MEND.to_owned())))
 }
 
 /// As crontab takes it: a star with a step is a star.
@@ -186,12 +244,12 @@ fn weekdays(field: &str, quartz: bool) -> Result<String, Wrong> {
     }
     if quartz && field.contains(|c: char| c.is_ascii_digit()) {
         let why = "may mean two things: with a `?`, programs count Sunday as 1; in a crontab it is 0 or 7";
-        return Err((why.to_owned(), "write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri"));
+        return Err((why.to_owned(), "write Mon, Tue, Wed, Thu, Fri, Sat, Sun, or Mon-Fri".to_owned()));
     }
     let mut on = [false; 7];
     for part in field.split(',') {
         let days = weekday_part(part);
-        let days = days.ok_or_else(|| (format!("is no cron line: `{part}` is no weekday"), MEND))?;
+        let days = days.ok_or_else(|| (format!("is no cron line: `{part}` is no weekday"), MEND.to_owned()))?;
         days.for_each(|day| on[day % 7] = true);
     }
     let names: Vec<&str> = WEEKDAYS.iter().zip(on).filter_map(|(name, on)| on.then_some(*name)).collect();

@@ -192,6 +192,8 @@ pub enum Skip {
     Holes,
     /// A line of a `.scribedignore` takes it out.
     Ignored,
+    /// The row that named it was taken out of its list before its file came.
+    Unlisted,
 }
 
 impl Skip {
@@ -213,6 +215,9 @@ impl Skip {
             Self::OurOutput => "an output that scribed itself wrote",
             Self::Ignored => {
                 "a line of a .scribedignore passes it over (`scribed explain` says which); it is taken up when that is gone"
+            }
+            Self::Unlisted => {
+                "its row was taken out of its list before its file came; it is taken up when a row names it again"
             }
             Self::NoSound => "the file has no audio track: nothing to transcribe",
             Self::Holes => {

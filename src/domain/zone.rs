@@ -2,12 +2,12 @@
 
 use crate::domain::budget::Span;
 use crate::domain::names::Timestamp;
-use crate::domain::nearest::nearest;
+use crate::domain::zone_suggestion::suggested;
 use chrono::{
     DateTime, Datelike, Days, LocalResult, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Timelike,
     Utc,
 };
-use chrono_tz::{TZ_VARIANTS, Tz};
+use chrono_tz::Tz;
 
 /// A time zone of the IANA database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Zone {
     /// # Errors
     /// The nearest name there is, where any is near.
     pub fn parse(name: &str) -> Result<Self, Option<&'static str>> {
-        name.parse().map(Self).map_err(|_| nearest(name, TZ_VARIANTS.iter().map(|zone| zone.name())))
+        name.parse().map(Self).map_err(|_| suggested(name))
     }
 
     /// Its name.
@@ -117,6 +117,7 @@ fn utc(at: Timestamp) -> DateTime<Utc> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chrono_tz::TZ_VARIANTS;
     use proptest::prelude::*;
 
     fn at(text: &str) -> Timestamp {

@@ -13,6 +13,7 @@ use crate::output::placing::{Destination, KEPT, Names, Ours, PlaceError, Wanted,
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
+use crate::permission::said;
 use crate::wire::modest::Modest;
 use crate::wire::record::{Record, Status};
 use crate::wire::result::Spoken;
@@ -74,7 +75,7 @@ impl PutError {
     }
 
     fn disk(what: &Path, error: &io::Error) -> Self {
-        Self::Disk(format!("cannot write to {}: {error}", what.display()))
+        Self::Disk(format!("cannot write to {}: {}", what.display(), said(error, what)))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::access::Access;
 use crate::domain::names::Hash;
+use crate::permission::said;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -97,7 +98,7 @@ pub enum PlaceError {
         file: PathBuf,
     },
     /// Anything else that the system said.
-    #[error("cannot write {}: {source}; {KEPT}", file.display())]
+    #[error("cannot write {}: {}; {KEPT}", file.display(), said(source, file))]
     Io {
         /// The output, or the folder when it concerns all.
         file: PathBuf,

@@ -6,6 +6,7 @@ use super::temporary::{Folder, Temporary};
 use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
+use crate::permission::said;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -46,7 +47,7 @@ pub enum OpenError {
         limit: u64,
     },
     /// The system could not read it.
-    #[error("cannot read the kept result {}: {source}", file.display())]
+    #[error("cannot read the kept result {}: {}", file.display(), said(source, file))]
     Io {
         /// The file.
         file: PathBuf,

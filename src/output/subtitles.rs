@@ -78,9 +78,16 @@ pub fn cues(transcript: &Transcript, layout: &Layout) -> Vec<Cue> {
     captions.into_iter().map(Caption::into_cue).collect()
 }
 
+/// The SubRip file of a recording in which nothing is said.
+const SILENT_SRT: &str = "1\n00:00:00,000 --> 00:00:01,000\n\n";
+
 /// The cues as SubRip. SubRip has no escapes: an arrow in the text is written as `→`, and markup
-/// stays as it is. Empty when there is no cue.
+/// stays as it is. Where nothing was said there is one cue without text: ffmpeg, and players that are built on it,
+/// refuse a file without any cue as damaged.
 pub fn srt(cues: &[Cue]) -> String {
+    if cues.is_empty() {
+        return SILENT_SRT.to_owned();
+    }
     let mut file = String::new();
     for (i, cue) in cues.iter().enumerate() {
         let gap = if i == 0 { "" } else { "\n" };
@@ -359,9 +366,9 @@ mod tests {
     }
 
     #[test]
-    fn silence_gives_valid_empty_files() {
-        assert_eq!(srt_of(vec![]), "");
-        assert_eq!(srt_of(vec![utterance(" \n", 1.0, 2.0)]), "");
+    fn silence_gives_valid_files_that_show_nothing() {
+        assert_eq!(srt_of(vec![]), "1\n00:00:00,000 --> 00:00:01,000\n\n");
+        assert_eq!(srt_of(vec![utterance(" \n", 1.0, 2.0)]), SILENT_SRT);
         assert_eq!(vtt(&[], None), "WEBVTT\n");
     }
 

@@ -2,6 +2,7 @@
 
 use super::temporary::{Folder, Temporary};
 use crate::beneath::RootedPath;
+use crate::permission::{denied, said};
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ pub enum Unwritable {
         folder: PathBuf,
     },
     /// This user may not write there.
-    #[error("no permission to write outputs in {}; give this user the right to write there", folder.display())]
+    #[error("outputs cannot be written: {}", denied(folder))]
     NoPermission {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
@@ -45,7 +46,7 @@ pub enum Unwritable {
         left: Option<(u64, u64)>,
     },
     /// Anything else that the system said.
-    #[error("cannot write outputs to {}: {source}", folder.display())]
+    #[error("cannot write outputs to {}: {}", folder.display(), said(source, folder))]
     Io {
         /// It, or the folder that it would be made in.
         folder: PathBuf,
@@ -83,6 +84,14 @@ pub fn try_folder(folder: &RootedPath, may_be_made: bool) -> Result<(), Unwritab
         Some((left, least)) if left < least => Err(Unwritable::NoSpace { folder: at, left: Some((left, least)) }),
         _ => Ok(()),
     }
+}
+
+/// Bytes that this user may still write to the disk of a folder, or of the nearest one above it that is there. `None`:
+/// the file system does not say. Blocks.
+pub fn free(folder: &Path) -> Option<u64> {
+    let there = folder.ancestors().find(|above| above.is_dir())?;
+    let disk = rustix::fs::statvfs(there).ok()?;
+    (disk.f_blocks > 0).then(|| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 fn try_write(open: &Folder) -> io::Result<()> {

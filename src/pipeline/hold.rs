@@ -8,6 +8,7 @@ use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::{Event, Skip};
 use crate::media::header::{Promise, promise};
+use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::outcome::Outcome;
 use crate::pipeline::settle::{grew, missing};
@@ -151,11 +152,12 @@ async fn unreadable(
     error: &io::Error,
     now: Timestamp,
 ) -> Result<Outcome, Fault> {
+    let words = format!("cannot read the file: {}", said(error, &path.full()));
     let (disk, path) = (mount.disk_of(job), path.clone());
     match blocking(move || look(&path, disk)).await {
         Ok(Look::File(_)) => {
             mount.there_now().await.map_err(|away| super::settle::folder_away(&away, now))?;
-            Err(Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))
+            Err(Fault::new(FaultKind::Unreadable, words, now))
         }
         other => missing(mount, job, other, now).await,
     }

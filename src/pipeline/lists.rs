@@ -25,6 +25,7 @@ mod memory;
 pub mod naming;
 mod pass;
 mod receipt;
+mod removed;
 pub mod repeats;
 pub mod rows;
 
@@ -46,6 +47,8 @@ pub struct Lists {
     /// What an hour of billed audio costs, where that is known.
     price: Option<f64>,
     known: Mutex<BTreeMap<RelPath, Known>>,
+    /// The lists that there were at the last look at all of them; `None` before the first.
+    there: Mutex<Option<BTreeSet<RelPath>>>,
 }
 
 /// What works with them.
@@ -135,7 +138,14 @@ impl Lists {
     /// Of a source that has manifests. Nothing is looked at yet.
     pub fn new(mount: Arc<Mount>, state: &Path, price: Option<f64>) -> Option<Self> {
         let manifests = mount.source().manifests.clone()?;
-        Some(Self { mount, manifests, state: state.join("receipts"), price, known: Mutex::default() })
+        Some(Self {
+            mount,
+            manifests,
+            state: state.join("receipts"),
+            price,
+            known: Mutex::default(),
+            there: Mutex::default(),
+        })
     }
 
     /// The source.
@@ -203,7 +213,11 @@ impl Lists {
         if self.mount.there_now().await.is_err() {
             return Ok(Looked { there: false, ..looked });
         }
-        self.note(found, doors.clock.now()).await;
+        let is_whole = found.troubles.is_empty();
+        let there = self.note(found, doors.clock.now()).await;
+        if is_whole && doors.chosen.is_none() && self.has_lost_a_list(&there) {
+            self.end_removed_lists(doors, &there).await?;
+        }
         let (due, unsettled) = self.due(doors).await?;
         looked.unsettled = unsettled;
         for manifest in due {
@@ -229,7 +243,14 @@ impl Lists {
         Ok(())
     }
 
-    async fn note(&self, found: Found, now: Timestamp) {
+    /// Whether a list was taken away since the last look; at the first one nobody knows.
+    fn has_lost_a_list(&self, there: &BTreeSet<RelPath>) -> bool {
+        let before = self.there.lock().unwrap_or_else(PoisonError::into_inner).replace(there.clone());
+        before.is_none_or(|before| !before.is_subset(there))
+    }
+
+    /// Takes down which lists there are, and says so.
+    async fn note(&self, found: Found, now: Timestamp) -> BTreeSet<RelPath> {
         if !found.manifests.is_empty() {
             let mount = Arc::clone(&self.mount);
             blocking(move || mount.mark()).await;
@@ -257,6 +278,7 @@ impl Lists {
             }
             *one = Known { stamp, problem: Some(problem), ..Known::new(stamp, one.since) };
         }
+        there
     }
 
     /// What is to be gone through now, and when the next is quiet.

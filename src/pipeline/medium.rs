@@ -5,6 +5,7 @@ use crate::beneath::RootedPath;
 use crate::domain::job::{Job, Stamp};
 use crate::domain::names::Hash;
 use crate::domain::path::RelPath;
+use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::source::bucket::Bucket;
 use crate::source::disk::Disk;
@@ -65,6 +66,14 @@ impl Medium {
             Self::File { .. } => None,
             Self::Object { bucket, path } => bucket.is_by_url().then(|| bucket.identity(path, state)),
             Self::Remote(content) => Some(*content),
+        }
+    }
+
+    /// What a look at it or a read of it failed with, in words.
+    pub fn said(&self, error: &io::Error) -> String {
+        match self {
+            Self::File { path, .. } => said(error, &path.full()),
+            Self::Object { .. } | Self::Remote(_) => error.to_string(),
         }
     }
 

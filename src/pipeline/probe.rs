@@ -66,8 +66,9 @@ pub async fn run(
     if let Some(outcome) = unfit(mount, &medium, job, looked, now).await? {
         return Ok(outcome);
     }
-    let found =
-        found.map_err(|error| Fault::new(FaultKind::Unreadable, format!("cannot read the file: {error}"), now))?;
+    let found = found.map_err(|error| {
+        Fault::new(FaultKind::Unreadable, format!("cannot read the file: {}", medium.said(&error)), now)
+    })?;
     let content = unread.or(found.content(now)?);
     let (params, making) = match made(params, mount, clock, job, content, &around).await? {
         Ok(made) => made,

@@ -106,7 +106,11 @@ pub async fn missing(mount: &Mount, job: &Job, seen: std::io::Result<Look>, now:
             let words = format!("the file is not read: {error}; scribed goes on with it then");
             Err(Fault::new(FaultKind::FolderAway, words, now))
         }
-        Err(error) => Err(Fault::new(FaultKind::Unreadable, format!("cannot look at the file: {error}"), now)),
+        Err(error) => Err(Fault::new(
+            FaultKind::Unreadable,
+            format!("cannot look at the file: {}", Medium::of(mount, job).said(&error)),
+            now,
+        )),
     }
 }
 

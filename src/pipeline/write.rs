@@ -20,6 +20,7 @@ use crate::output::results::{OpenError, Results};
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
+use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::deposit;
 use crate::pipeline::outcome::{Outcome, Stop};
@@ -374,7 +375,13 @@ fn placed_folder(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestamp) 
     let failed = |words: String| Fault::new(FaultKind::Unwritable, format!("{words}; {KEPT}"), now);
     mount.place_ready().map_err(failed)?;
     let made = make_folder(mount.source(), file(mount, job).as_ref(), folder);
-    made.map_err(|error| failed(format!("cannot make the folder {} for outputs: {error}", folder.full().display())))
+    made.map_err(|error| {
+        failed(format!(
+            "cannot make the folder {} for outputs: {}",
+            folder.full().display(),
+            said(&error, &folder.full())
+        ))
+    })
 }
 
 /// A folder of outputs that need not be the recording's own is there: made, or known to be no bare mount point.
@@ -393,8 +400,9 @@ fn folder_elsewhere(mount: &Mount, job: &Job, folder: &RootedPath, now: Timestam
         mount.place_ready().map_err(|words| failed(format!("{words}; {KEPT}")))?;
     }
     let shown = full.display();
-    make_folder(mount.source(), file.as_ref(), folder)
-        .map_err(|error| failed(format!("cannot make the folder {shown} for outputs: {error}; {KEPT}")))?;
+    make_folder(mount.source(), file.as_ref(), folder).map_err(|error| {
+        failed(format!("cannot make the folder {shown} for outputs: {}; {KEPT}", said(&error, &full)))
+    })?;
     let Some(path) = file else { return Ok(()) };
     let beside = path.parent() == *folder && !full.starts_with(&mount.source().folder);
     let is_bare = || folder.names().is_ok_and(|mut names| names.next().is_none());

@@ -5,6 +5,7 @@
 use crate::clock::{Uptime, boot};
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
+use crate::permission::said;
 use crate::source::ignore::MARKER;
 use crate::source::installation::Installation;
 use crate::source::kept;
@@ -176,8 +177,9 @@ impl Claim {
         let found = match lease::found(&self.folder) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                let why = said(&error, &self.folder.join(MARKER));
                 return Err(refused(
-                    format!("has a marker that cannot be read ({error}), so another installation may work in it"),
+                    format!("has a marker that cannot be read ({why}), so another installation may work in it"),
                     format!("nothing of it is done until this user may read and write the file {MARKER} in it"),
                 ));
             }
@@ -419,7 +421,7 @@ impl Claim {
             }
             Err(error) => {
                 inner.accepted = Some(key);
-                self.tell_unguarded(inner, &unwritable(&error));
+                self.tell_unguarded(inner, &unwritable(&error, &self.folder.join(MARKER)));
             }
         }
         if doubtful {
@@ -512,10 +514,10 @@ fn key(found: &Found, life: Life) -> String {
     }
 }
 
-fn unwritable(error: &io::Error) -> String {
+fn unwritable(error: &io::Error, marker: &Path) -> String {
     match error.kind() {
         io::ErrorKind::InvalidData => format!("the file {MARKER} in it is not as scribed writes it; empty it"),
-        _ => format!("the file {MARKER} in it cannot be written: {error}"),
+        _ => format!("the file {MARKER} in it cannot be written: {}", said(error, marker)),
     }
 }
 

@@ -217,7 +217,8 @@ impl Mount {
     pub fn place_ready(&self) -> Result<(), String> {
         let (Some(memory), Some(place)) = (&self.placed, &self.source.place) else { return Ok(()) };
         let shown = place.display();
-        let failed = |error: io::Error| format!("outputs cannot go to {shown}: {error}");
+        let failed =
+            |error: io::Error| format!("outputs cannot go to {shown}: {}", crate::permission::said(&error, place));
         if let Some(known) = memory.load().map_err(failed)? {
             return marker::recognise(place, Some(&known)).map_err(|stranger| format!("the folder {shown} {stranger}"));
         }
@@ -549,7 +550,8 @@ fn hangs() -> Stranger {
 
 fn look(folder: &Path, known: Option<&Known>) -> Result<Disk, Stranger> {
     marker::recognise(folder, known)?;
-    Disk::of(folder).map_err(|error| Stranger::Away(format!("does not answer: {error}")))
+    Disk::of(folder)
+        .map_err(|error| Stranger::Away(format!("does not answer: {}", crate::permission::said(&error, folder))))
 }
 
 fn is_bare(folder: &Path) -> bool {

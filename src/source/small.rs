@@ -2,6 +2,7 @@
 
 use crate::beneath::RootedPath;
 use crate::domain::names::Timestamp;
+use crate::permission::said;
 use crate::source::stamp::open;
 use rustix::io::Errno;
 use std::io::{self, Read};
@@ -37,7 +38,7 @@ pub fn read(path: &RootedPath) -> Result<Option<SmallFile>, String> {
         Err(error) if Errno::from_io_error(&error) == Some(Errno::LOOP) => {
             Err("is a link, and links are not followed: put the file itself there".to_owned())
         }
-        Err(error) => Err(format!("cannot be read: {error}")),
+        Err(error) => Err(format!("cannot be read: {}", said(&error, &path.full()))),
     }
 }
 

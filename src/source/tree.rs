@@ -7,6 +7,7 @@ use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::names::Timestamp;
 use crate::domain::path::RelPath;
+use crate::permission::said;
 use crate::source::choice::{Choice, Kind, MOVE_UP, Rule, choose_anywhere, choose_here};
 use crate::source::disk::{Disk, Disks};
 use crate::source::ignore::is_leftover;
@@ -282,6 +283,7 @@ impl Walk<'_> {
 }
 
 fn words(path: &Path, error: &io::Error) -> Option<String> {
+    let whole = path;
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound => None,
@@ -290,7 +292,7 @@ fn words(path: &Path, error: &io::Error) -> Option<String> {
         io::ErrorKind::InvalidFilename => Some(format!(
             "{path}: nothing below is looked at: the paths there are longer than the system opens; {MOVE_UP}"
         )),
-        _ => Some(format!("{path}: {error}")),
+        _ => Some(format!("{path}: {}", said(error, whole))),
     }
 }
 

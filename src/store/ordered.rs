@@ -4,7 +4,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::row::{Row, Sight};
-use crate::domain::stage::Event;
+use crate::domain::stage::{Event, Skip, Stage};
 
 /// What a row means for its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub enum Weighed {
 
 /// Weighs a row against its job. `seen`: as its file is now; the next look is at `due`.
 pub fn weigh(old: &Job, row: &Row, seen: Sight, now: Timestamp, due: Timestamp) -> Weighed {
-    match old.row.as_deref() {
+    let was_taken_out = matches!(old.stage, Stage::Skipped { why: Skip::Unlisted });
+    match old.row.as_deref().filter(|_| !was_taken_out) {
         Some(known) if known == row => Weighed::Same,
         Some(known) if known.orders_as(row) && !is_answered(old, known, row) => {
             Weighed::Noted(Box::new(Job { row: Some(Box::new(row.clone())), ..old.clone() }))
@@ -53,7 +54,7 @@ mod tests {
     use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
     use crate::domain::row::RowMedia;
-    use crate::domain::stage::{Audio, Stage, StageKind};
+    use crate::domain::stage::{Audio, StageKind};
     use crate::domain::token::Order;
 
     const NOW: Timestamp = Timestamp(5);
@@ -95,6 +96,17 @@ mod tests {
         let Stage::Written { order, transcription, .. } = written() else { unreachable!() };
         let running = job(Stage::Submitted { order, transcription });
         assert_eq!(weigh(&running, Row { languages: Vec::new(), ..row() }), Weighed::Later);
+    }
+
+    #[test]
+    fn a_row_that_is_back_starts_its_job_again() {
+        let taken_out = job(Stage::Skipped { why: Skip::Unlisted });
+        let Weighed::Reordered(new) = weigh(&taken_out, &row(), Sight::Nothing, NOW, Timestamp(9)) else {
+            panic!("the row is there again")
+        };
+        assert!(new.stage.kind() == StageKind::Found && new.is_missed());
+        let empty = job(Stage::Skipped { why: Skip::Empty });
+        assert_eq!(weigh(&empty, &row(), Sight::Unknown, NOW, NOW), Weighed::Same);
     }
 
     #[test]

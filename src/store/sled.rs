@@ -23,6 +23,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
+use crate::permission::said;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::decode::in_order;
@@ -413,11 +414,12 @@ fn is_worlds(kind: io::ErrorKind) -> bool {
 fn unwritable(path: &Path, error: &io::Error) -> StoreError {
     let mend = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on that disk",
-        io::ErrorKind::PermissionDenied => "Give scribed's user the right to write there",
         io::ErrorKind::ReadOnlyFilesystem => "Mount that disk for writing",
         _ => "Look at that disk and at the system's log",
     };
-    let dir = path.display();
+    let (dir, error) = (path.display(), said(error, path));
+    let denied = error.starts_with("permission denied");
+    let mend = if denied { "Mend that" } else { mend };
     StoreError::Unwritable(format!(
         "the queue in {dir} cannot be written: {error}. {mend}, then start scribed again. Nothing that was \
          acknowledged is lost."

@@ -84,7 +84,8 @@ fn init_writes_what_once_takes_and_overwrites_nothing() {
     let bed = Bed::new("");
     fs::remove_file(bed.path("jobs.toml")).unwrap();
     let written = bed.run(["init", "--json"]);
-    assert_eq!((written.code, written.last_object()), (0, json!({"written": "jobs.toml"})));
+    let made = json!({"written": "jobs.toml", "folder": "inbox", "example": "jobs.example.toml"});
+    assert_eq!((written.code, written.last_object()), (0, made));
     assert_eq!(bed.once(0)["done"], 0);
     let again = bed.run(["init"]);
     assert_eq!(again.code, 2, "{again:?}");

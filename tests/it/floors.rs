@@ -85,7 +85,8 @@ fn floor(name: &str) -> Option<u32> {
         (_, "server" | "web" | "harvest") => 4,
         (_, "pipeline") if name.starts_with("pipeline/engine") => 4,
         (_, "pipeline") => 3,
-        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath", _) | (_, "wire" | "tls") => 1,
+        ("store/contract" | "client/contract" | "clock" | "crash" | "beneath" | "permission", _)
+        | (_, "wire" | "tls") => 1,
         (_, "store" | "client" | "source" | "media" | "output" | "config") => 2,
         (_, "domain") => 0,
         _ => panic!("{name} has no floor: give it one here and in src/lib.rs"),
@@ -102,7 +103,7 @@ fn uses(file: &File) -> BTreeSet<String> {
         let mut parts = rest[..end].split("::").filter(|part| !part.is_empty());
         let room = parts.next().unwrap_or_default().to_owned();
         match parts.next() {
-            Some(part) if !["clock", "daemon", "beneath"].contains(&&*room) => format!("{room}/{part}"),
+            Some(part) if !["clock", "daemon", "beneath", "permission"].contains(&&*room) => format!("{room}/{part}"),
             _ => room,
         }
     };

@@ -109,8 +109,9 @@ impl Planner<'_> {
                 owners.entry(recording).or_insert(number);
             }
         }
-        if let Err(problem) = reading.await.map_err(std::io::Error::other)? {
-            listed.problem = Some(problem);
+        match reading.await.map_err(std::io::Error::other)? {
+            Ok(form) => listed.encoding = form.encoding,
+            Err(problem) => listed.problem = Some(problem),
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::keys::{Given, Name, Plain, candidates, plain};
 use super::receipt::{Answer, Draft};
+use super::removed::Named;
 use super::repeats::Repeats;
 use super::rows::{Item, gather, items, sight};
 use super::{Doors, Known, Lists, Sum, Taken};
@@ -57,7 +58,7 @@ impl Lists {
             }
         };
         let source = &self.mount.source().name;
-        let (sum, draft) = match self.rows(doors, manifest, stamp, &form, &repeats, is_first, admitted).await? {
+        let (sum, draft, named) = match self.rows(doors, manifest, stamp, &form, &repeats, is_first, admitted).await? {
             Ok(gone_through) => gone_through,
             Err(problem) => {
                 self.disbelieve(manifest, stamp, problem);
@@ -66,8 +67,12 @@ impl Lists {
         };
         self.answered(manifest, draft.end().await);
         if is_first {
+            if doors.chosen.is_none() {
+                self.end_removed_rows(doors, manifest, &named).await?;
+            }
             let Sum { rows, wrong, repeated, awaited, .. } = sum;
-            tracing::info!(%source, %manifest, rows, wrong, repeated, awaited, "a manifest is taken in");
+            let encoding = form.encoding.name();
+            tracing::info!(%source, %manifest, rows, wrong, repeated, awaited, encoding, "a manifest is taken in");
         }
         let counts = doors.store.counts_of(&|group| group.source == *source).await?;
         let (at, wall, took) = (doors.clock.uptime(), doors.clock.wall(), doors.clock.uptime().since(begun));
@@ -123,17 +128,20 @@ impl Lists {
         repeats: &Repeats,
         tells: bool,
         admitted: &mut u64,
-    ) -> Result<Result<(Sum, Draft), String>, StoreError> {
+    ) -> Result<Result<(Sum, Draft, Named), String>, StoreError> {
         let (to, mut items) = mpsc::channel(4 * PORTION);
         let (lists, of) = (Arc::clone(self), manifest.clone());
         let reading = tokio::task::spawn_blocking(move || lists.read_rows(&of, stamp, &to));
         let mut draft = Draft::begin(self, manifest, form);
         let (mut sum, mut given, mut portion) = (Sum::default(), Given::default(), Vec::new());
-        let mut held = 0;
+        let (mut held, mut named) = (0, Named::default());
         while items.recv_many(&mut portion, PORTION).await > 0 {
             for item in portion.drain(..) {
-                let answer = self.take(doors, &item, repeats, &mut given, admitted).await?;
+                let answer = self.take(doors, &item, repeats, (&mut given, &mut named), admitted).await?;
                 sum.add(&answer);
+                if let Some(media) = &item.names {
+                    named.add_recording(&self.mount.source().name, manifest, media);
+                }
                 if let Answer::Wrong(wrong) = &answer
                     && tells
                     && sum.wrong <= TOLD
@@ -151,7 +159,7 @@ impl Lists {
             draft.flush().await;
         }
         Ok(match joined(reading).await {
-            Ok(_) => Ok((sum, draft)),
+            Ok(_) => Ok((sum, draft, named)),
             Err(problem) => {
                 draft.give_up().await;
                 Err(problem)
@@ -184,7 +192,7 @@ impl Lists {
         doors: Doors<'_>,
         item: &'i Item,
         repeats: &Repeats,
-        given: &mut Given,
+        (given, named): (&mut Given, &mut Named),
         admitted: &mut u64,
     ) -> Result<Answer<'i>, StoreError> {
         let row = match &item.order {
@@ -200,6 +208,7 @@ impl Lists {
         };
         let seen = item.seen();
         let key = doors.chosen.and_then(|chosen| as_planned(chosen, source, row, seen)).unwrap_or(key);
+        named.add(&key);
         if let Some(chosen) = doors.chosen.filter(|chosen| !chosen.has(&key, &seen.unwrap_or_default(), Some(row))) {
             match doors.store.find(&key).await? {
                 None => return Ok(Answer::LeftOut),

@@ -13,6 +13,7 @@ use crate::output::table::{Keeper, Piece, write_table};
 use crate::pipeline::blocking::joined;
 use crate::source::manifest::find::RECEIPT;
 use crate::source::manifest::record::{Form, OURS, Record, RowError, all_wrong, plain};
+use crate::source::manifest::text::Encoding;
 use crate::source::place::{below, full_path, outputs_beside};
 use crate::wire::iso;
 use std::ffi::OsString;
@@ -62,6 +63,8 @@ pub struct Draft {
     columns: Vec<Arc<str>>,
     rows: csv::Writer<Vec<u8>>,
     delimiter: u8,
+    /// What is to be told of the list itself, in each of its rows.
+    note: Option<String>,
     to: mpsc::Sender<Piece>,
     writing: JoinHandle<Result<Option<OsString>, PlaceError>>,
 }
@@ -82,11 +85,14 @@ impl Draft {
             columns,
             rows,
             delimiter: form.delimiter,
+            note: (form.encoding != Encoding::Utf8).then(|| format!("the list is read as {}", form.encoding.name())),
             to,
             writing,
         };
         let ours = COLUMNS.iter().map(|name| format!("{OURS}{name}").into_bytes());
-        let header: Vec<Vec<u8>> = draft.columns.iter().map(|name| name.as_bytes().to_vec()).chain(ours).collect();
+        let note = draft.note.as_ref().map(|_| format!("{OURS}note").into_bytes());
+        let theirs = draft.columns.iter().map(|name| name.as_bytes().to_vec());
+        let header: Vec<Vec<u8>> = theirs.chain(ours).chain(note).collect();
         draft.write(header);
         draft
     }
@@ -100,7 +106,8 @@ impl Draft {
         let theirs = self.columns.iter().map(cell);
         // The others are theirs, byte for byte: a receipt can be edited and read as a list again.
         let ours = self.ours(record.number, answer).map(|cell| escape::cell(&cell).into_owned().into_bytes());
-        let row: Vec<Vec<u8>> = theirs.chain(ours).collect();
+        let note = self.note.as_ref().map(|note| note.clone().into_bytes());
+        let row: Vec<Vec<u8>> = theirs.chain(ours).chain(note).collect();
         self.write(row);
     }
 

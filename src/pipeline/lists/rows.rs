@@ -5,7 +5,7 @@ use super::repeats::{Gathering, Repeats};
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia, Sight};
-use crate::source::manifest::columns::{Terms, of_media, of_old, order};
+use crate::source::manifest::columns::{Terms, names, of_media, of_old, order};
 use crate::source::manifest::find::read;
 use crate::source::manifest::record::{Form, Record, RowError};
 use crate::source::mount::Mount;
@@ -29,6 +29,8 @@ pub struct Item {
     /// What it orders, where all that is wrong with it is the ending of its recording: an older release may have taken
     /// it in, and bought it.
     pub of_old: Option<Row>,
+    /// The recording that it names, where something is wrong with it.
+    pub names: Option<RowMedia>,
 }
 
 impl Item {
@@ -93,14 +95,18 @@ pub fn items(
             (Err(more), wrong) => Err(wrong.into_iter().chain(more).collect()),
         };
         on_item(match order.map(|row| (looked_by(&policy, mount, &row), row)) {
-            Ok((Ok(looked), row)) => Item { record, order: Ok(row), looked, denied: None, of_old: None },
-            Ok((Err(Denied::Refused(words)), _)) => {
-                Item { order: Err(vec![of_media(&record, words)]), record, looked: None, denied: None, of_old: None }
+            Ok((Ok(looked), row)) => Item { record, order: Ok(row), looked, denied: None, of_old: None, names: None },
+            Ok((Err(Denied::Refused(words)), row)) => {
+                let (wrong, names) = (vec![of_media(&record, words)], Some(row.media));
+                Item { order: Err(wrong), record, looked: None, denied: None, of_old: None, names }
             }
-            Ok((Err(denied), row)) => Item { record, order: Ok(row), looked: None, denied: Some(denied), of_old: None },
+            Ok((Err(denied), row)) => {
+                Item { record, order: Ok(row), looked: None, denied: Some(denied), of_old: None, names: None }
+            }
             Err(wrong) => {
                 let of_old = if is_cut { None } else { of_old(&record, &terms) };
-                Item { record, order: Err(wrong), looked: None, denied: None, of_old }
+                let names = names(&record, &terms);
+                Item { record, order: Err(wrong), looked: None, denied: None, of_old, names }
             }
         })
     })

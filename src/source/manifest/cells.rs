@@ -145,9 +145,11 @@ pub fn checksum(algorithm: Algorithm, text: &str) -> Read<Checksum> {
     Checksum::parse(algorithm, text).ok_or_else(|| format!("must be the hexadecimal digits of {}", algorithm.name()))
 }
 
-/// Milliseconds, more than 0: `95`, `1:35`, `0:01:35.5`, `1m 35s`.
+/// Milliseconds, more than 0: `95`, `1:35`, `0:01:35.5`, `95,5`, `1m 35s`.
 pub fn duration(text: &str) -> Read<u64> {
-    let by_colons = text.split(':').try_fold(0.0, |sum: f64, part| {
+    // German and French spreadsheets write the fraction behind a comma.
+    let point = text.replace(',', ".");
+    let by_colons = point.split(':').try_fold(0.0, |sum: f64, part| {
         let number = part.trim().parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0)?;
         Some(sum * 60.0 + number)
     });
@@ -212,5 +214,6 @@ mod tests {
         let millis = |text: &str| duration(text).ok();
         let expected = [Some(95_000), Some(95_000), Some(95_500), Some(95_000), None, None, None];
         assert_eq!(["95", "1:35", "0:01:35.5", "1m 35s", "soon", "0", "-1"].map(millis), expected);
+        assert_eq!(millis("95,5"), Some(95_500));
     }
 }

@@ -2,12 +2,14 @@
 
 use super::cells::{Named, channels, checksum, duration, file, languages, named, output, priority, url, words};
 use super::record::{OURS, Record, RowError, plain};
+use super::text::Encoding;
 use crate::config::meant::Source;
 use crate::domain::checksum::Algorithm;
 use crate::domain::path::RelPath;
 use crate::domain::row::{Row, RowMedia};
 use crate::domain::stage::Audio;
 use crate::source::path_policy::{Denied, Policy};
+use crate::source::place::full_path;
 use std::collections::BTreeMap;
 
 /// What the rows of one manifest are read for.
@@ -126,7 +128,19 @@ impl<'r> Reader<'r> {
     }
 
     fn local(&self, cell: &[u8]) -> Result<RowMedia, String> {
-        file(cell, &self.terms.source.folder, self.terms.manifest).map(RowMedia::File)
+        let root = &self.terms.source.folder;
+        let path = file(cell, root, self.terms.manifest)?;
+        let as_on_disk = self.in_old_letters(cell).and_then(|cell| file(&cell, root, self.terms.manifest).ok());
+        let is_there = |path: &RelPath| full_path(root, path).symlink_metadata().is_ok();
+        let old = as_on_disk.filter(|old| !is_there(&path) && is_there(old));
+        Ok(RowMedia::File(old.unwrap_or(path)))
+    }
+
+    /// A name as an old disk may have it: written like its list, and not in UTF-8.
+    fn in_old_letters(&self, cell: &[u8]) -> Option<Vec<u8>> {
+        let text = std::str::from_utf8(cell).ok().filter(|text| !text.is_ascii())?;
+        let encoding = self.record.encoding;
+        (encoding != Encoding::Utf8).then(|| encoding.bytes_of(text))
     }
 
     fn remote(&self, cell: &[u8]) -> Result<RowMedia, String> {
@@ -250,7 +264,7 @@ mod tests {
         let cells = cells.iter().map(|(name, cell)| (Arc::from(*name), cell.as_bytes().to_vec())).collect();
         let terms = Terms { source, manifest: &RelPath::new("2024/may.csv"), policy: &Policy::new(source) };
         let wrong = |wrong: Vec<RowError>| wrong.iter().map(ToString::to_string).collect();
-        order(&Record { number: 7, cells }, &terms).map_err(wrong)
+        order(&Record { number: 7, cells, encoding: Encoding::Utf8 }, &terms).map_err(wrong)
     }
 
     #[test]

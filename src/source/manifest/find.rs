@@ -9,6 +9,7 @@ use crate::config::meant::{Manifests, Source};
 use crate::domain::job::Stamp;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::permission::said;
 use crate::source::disk::Disk;
 use crate::source::ignore::{ignored, is_leftover};
 use crate::source::ours::json_is_ours;
@@ -116,7 +117,7 @@ pub fn read(
 ) -> Result<Form, String> {
     let path = below(&source.folder, manifest);
     let same = || "it changed while it was read; it is read again when it is quiet".to_owned();
-    let broken = |error: std::io::Error| format!("it cannot be read: {error}");
+    let broken = |error: std::io::Error| format!("it cannot be read: {}", said(&error, &path.full()));
     let file = open(&path).map_err(broken)?;
     if disk.stamp(&file.metadata().map_err(broken)?) != expected {
         return Err(same());

@@ -2,7 +2,7 @@
 
 use super::record::{Form, Record, RowError};
 use super::table::OnRow;
-use super::text::{Gauge, Gauged, LONGEST_ROW, text};
+use super::text::{Encoding, Gauge, Gauged, LONGEST_ROW, text};
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const MOST_COLUMNS: usize = 256;
 pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
     let gauge = Gauge::default();
     let mut rows = Rows { number: 0, names: BTreeSet::new(), gauge: gauge.clone(), on_row };
-    let text = Gauged::new(text(file), gauge);
+    let text = Gauged::new(text(file, Encoding::Utf8), gauge);
     let mut deserializer = serde_json::Deserializer::from_reader(BufReader::new(text));
     let read = deserializer.deserialize_seq(&mut rows).and_then(|ended| match ended {
         ControlFlow::Continue(()) => deserializer.end(),
@@ -40,7 +40,7 @@ pub fn read_list(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
 /// What the file system says, in words.
 pub fn read_lines(file: File, on_row: OnRow<'_>) -> Result<Form, String> {
     let mut rows = Rows { number: 0, names: BTreeSet::new(), gauge: Gauge::default(), on_row };
-    let mut lines = BufReader::new(text(file));
+    let mut lines = BufReader::new(text(file, Encoding::Utf8));
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -94,12 +94,12 @@ impl Rows<'_> {
                 }
             }
         }
-        (self.on_row)(Record { number: self.number, cells }, wrong)
+        (self.on_row)(Record { number: self.number, cells, encoding: Encoding::Utf8 }, wrong)
     }
 
     fn tell_wrong(&mut self, what: String) -> ControlFlow<()> {
         let wrong = RowError { row: self.number, column: None, what };
-        (self.on_row)(Record { number: self.number, cells: Vec::new() }, Some(wrong))
+        (self.on_row)(Record { number: self.number, cells: Vec::new(), encoding: Encoding::Utf8 }, Some(wrong))
     }
 
     fn form(&self) -> Form {
@@ -107,6 +107,7 @@ impl Rows<'_> {
             columns: self.names.iter().map(|name| Arc::from(name.as_str())).collect(),
             delimiter: b',',
             marked: false,
+            encoding: Encoding::Utf8,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A row of a manifest as it is written, in whatever format.
 
+use super::text::Encoding;
 use std::sync::Arc;
 
 /// A row as it is written: its cells with the names of their columns.
@@ -9,6 +10,8 @@ pub struct Record {
     pub number: u64,
     /// In the order of the columns. Bytes: only text that names a file may be no UTF-8.
     pub cells: Vec<(Arc<str>, Vec<u8>)>,
+    /// How the manifest is written; its cells are UTF-8 all the same.
+    pub encoding: Encoding,
 }
 
 /// Something wrong with one row, at one column where it is one.
@@ -45,6 +48,8 @@ pub struct Form {
     pub delimiter: u8,
     /// Whether it begins with the mark of UTF-8.
     pub marked: bool,
+    /// How the manifest itself is written.
+    pub encoding: Encoding,
 }
 
 /// The name of a column as settings and templates name it: lower case, with `_` for whatever is no letter or digit.

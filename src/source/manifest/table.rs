@@ -2,7 +2,7 @@
 
 use super::quotes::{OpenQuote, Quotes};
 use super::record::{Form, Record, RowError, plain};
-use super::text::{Gauge, Gauged, Mark, mark, text};
+use super::text::{Encoding, Gauge, Gauged, Mark, encoding, mark, text};
 use csv::{ByteRecord, ReaderBuilder};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,9 +18,12 @@ pub type OnRow<'a> = &'a mut dyn FnMut(Record, Option<RowError>) -> ControlFlow<
 /// # Errors
 /// In words, why nothing of it can be believed.
 pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
-    let marked = mark(&file).map_err(|error| error.to_string())? == Mark::Spreadsheet;
+    let encoding = encoding(&file).map_err(|error| error.to_string())?;
+    // A receipt of one in windows-1252 is for the same spreadsheet, and holds more than that can write.
+    let is_marked = mark(&file).map_err(|error| error.to_string())? == Mark::Spreadsheet;
+    let marked = is_marked || encoding == Encoding::Windows1252;
     let (gauge, broken) = (Gauge::default(), |error: &dyn std::fmt::Display| format!("it cannot be read: {error}"));
-    let (head, rest) = head(Gauged::new(text(file), gauge.clone())).map_err(|error| broken(&error))?;
+    let (head, rest) = head(Gauged::new(text(file, encoding), gauge.clone())).map_err(|error| broken(&error))?;
     let (skipped, delimiter) = delimiter(&head, tabs);
     let all = Cursor::new(head[skipped..].to_vec()).chain(rest);
     let open = OpenQuote::default();
@@ -45,7 +48,7 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
             _ if is_blank => {}
             None => columns = Some(header(&record)?),
             Some(columns) => {
-                let (record, wrong) = row(columns, &record, number);
+                let (record, wrong) = row(columns, &record, number, encoding);
                 if on_row(record, wrong).is_break() {
                     break;
                 }
@@ -53,7 +56,7 @@ pub fn read(file: File, tabs: bool, on_row: OnRow<'_>) -> Result<Form, String> {
         }
     }
     let columns = columns.ok_or("it is empty: its first row must name the columns, one of them `file` or `url`")?;
-    Ok(Form { columns, delimiter, marked })
+    Ok(Form { columns, delimiter, marked, encoding })
 }
 
 fn unclosed(line: u64) -> String {
@@ -130,7 +133,7 @@ fn header(record: &ByteRecord) -> Result<Vec<Arc<str>>, String> {
     Ok(columns)
 }
 
-fn row(columns: &[Arc<str>], record: &ByteRecord, number: u64) -> (Record, Option<RowError>) {
+fn row(columns: &[Arc<str>], record: &ByteRecord, number: u64, encoding: Encoding) -> (Record, Option<RowError>) {
     let more = record.iter().skip(columns.len()).any(|cell| !cell.trim_ascii().is_empty());
     let wrong = more.then(|| RowError {
         row: number,
@@ -143,7 +146,7 @@ fn row(columns: &[Arc<str>], record: &ByteRecord, number: u64) -> (Record, Optio
     });
     let cell = |at: usize| record.get(at).unwrap_or_default().to_vec();
     let cells = columns.iter().enumerate().map(|(at, name)| (Arc::clone(name), cell(at))).collect();
-    (Record { number, cells }, wrong)
+    (Record { number, cells, encoding }, wrong)
 }
 
 #[cfg(test)]
@@ -194,6 +197,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_utf8_is_windows_1252_unless_some_of_it_is() {
+        let (rows, form) = read_all(b"Datei;file\r\nM\xfcller \x84x\x93;M\xfcller.wav\r\n").unwrap();
+        assert_eq!(rows, ["2: Datei=M\u{fc}ller \u{201e}x\u{201c} file=M\u{fc}ller.wav"]);
+        assert_eq!((form.encoding, form.marked, form.delimiter), (Encoding::Windows1252, true, b';'));
+        let (_, form) = read_all(b"file;M\xfcller\n").unwrap();
+        assert_eq!(&*form.columns[1], "M\u{fc}ller", "also in the header");
+        let mixed = [b"file;note\nM\xfcller.wav;".as_slice(), "M\u{fc}ller\n".as_bytes()].concat();
+        assert_eq!(read_all(&mixed).unwrap().1.encoding, Encoding::Utf8, "the name of a file may be no text");
+        // The letters lie where one read of the file ends.
+        for letter in ["\u{fc}".as_bytes(), b"\xfc", "\u{20ac}".as_bytes()] {
+            let head = b"file\n".to_vec();
+            for before in (1 << 16) - head.len() - 4..(1 << 16) - head.len() {
+                let text = [head.clone(), vec![b'a'; before], letter.to_vec(), b".wav\n".to_vec()].concat();
+                let is_utf8 = letter.len() > 1;
+                assert_eq!(read_all(&text).unwrap().1.encoding == Encoding::Utf8, is_utf8, "{before}");
+            }
+        }
+    }
+
+    #[test]
     fn a_line_may_say_the_delimiter_and_quotes_hold_anything() {
         let (rows, _) = read_all(b"sep=;\r\nfile;note\r\na,b.wav;\"x;\"\"y\"\"\r\nz\"\r\n").unwrap();
         assert_eq!(rows, ["3: file=a,b.wav note=x;\"y\"\r\nz"]);
@@ -212,7 +235,7 @@ mod tests {
     fn what_cannot_be_believed_is_told() {
         assert!(read_all(b"").unwrap_err().contains("empty"));
         assert!(read_all(b"File,x, file\n").unwrap_err().contains("columns 1 and 3 are both named `file`"));
-        assert!(read_all(b"\xe9t\xe9,x\n").unwrap_err().contains("CSV UTF-8"));
+        assert!(read_all(b"\xe9t\xe9,\xc3\xa9\n").unwrap_err().contains("CSV UTF-8"));
         let endless = [b"file,note\na,\"".to_vec(), b"x\n".repeat(1 << 21)].concat();
         assert!(read_all(&endless).unwrap_err().contains("quote"));
     }

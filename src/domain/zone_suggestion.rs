@@ -1,0 +1,143 @@
+//! The time zone that a name which is none was meant to be.
+
+use crate::domain::nearest::nearest;
+use chrono_tz::TZ_VARIANTS;
+
+/// Names that people use and the IANA database does not have.
+const KNOWN_AS: [(&str, &str); 60] = [
+    ("germany", "Europe/Berlin"),
+    ("deutschland", "Europe/Berlin"),
+    ("munich", "Europe/Berlin"),
+    ("hamburg", "Europe/Berlin"),
+    ("frankfurt", "Europe/Berlin"),
+    ("cologne", "Europe/Berlin"),
+    ("france", "Europe/Paris"),
+    ("lyon", "Europe/Paris"),
+    ("spain", "Europe/Madrid"),
+    ("barcelona", "Europe/Madrid"),
+    ("italy", "Europe/Rome"),
+    ("milan", "Europe/Rome"),
+    ("austria", "Europe/Vienna"),
+    ("switzerland", "Europe/Zurich"),
+    ("geneva", "Europe/Zurich"),
+    ("netherlands", "Europe/Amsterdam"),
+    ("belgium", "Europe/Brussels"),
+    ("sweden", "Europe/Stockholm"),
+    ("norway", "Europe/Oslo"),
+    ("denmark", "Europe/Copenhagen"),
+    ("finland", "Europe/Helsinki"),
+    ("england", "Europe/London"),
+    ("uk", "Europe/London"),
+    ("manchester", "Europe/London"),
+    ("ireland", "Europe/Dublin"),
+    ("greece", "Europe/Athens"),
+    ("ukraine", "Europe/Kyiv"),
+    ("india", "Asia/Kolkata"),
+    ("delhi", "Asia/Kolkata"),
+    ("mumbai", "Asia/Kolkata"),
+    ("bangalore", "Asia/Kolkata"),
+    ("china", "Asia/Shanghai"),
+    ("beijing", "Asia/Shanghai"),
+    ("osaka", "Asia/Tokyo"),
+    ("korea", "Asia/Seoul"),
+    ("melbourne", "Australia/Melbourne"),
+    ("canberra", "Australia/Sydney"),
+    ("san_francisco", "America/Los_Angeles"),
+    ("california", "America/Los_Angeles"),
+    ("seattle", "America/Los_Angeles"),
+    ("washington", "America/New_York"),
+    ("boston", "America/New_York"),
+    ("atlanta", "America/New_York"),
+    ("texas", "America/Chicago"),
+    ("dallas", "America/Chicago"),
+    ("montreal", "America/Toronto"),
+    ("brazil", "America/Sao_Paulo"),
+    ("cest", "Europe/Paris"),
+    ("mez", "Europe/Berlin"),
+    ("mesz", "Europe/Berlin"),
+    ("eest", "Europe/Athens"),
+    ("bst", "Europe/London"),
+    ("edt", "America/New_York"),
+    ("cst", "America/Chicago"),
+    ("cdt", "America/Chicago"),
+    ("mdt", "America/Denver"),
+    ("pst", "America/Los_Angeles"),
+    ("pdt", "America/Los_Angeles"),
+    ("jst", "Asia/Tokyo"),
+    ("aest", "Australia/Sydney"),
+];
+
+/// The nearest zone, where there is one: the same name in other letters, its place without the region, a usual name,
+/// a fixed offset, and else what differs by a few letters.
+pub fn suggested(written: &str) -> Option<&'static str> {
+    let name = written.trim().replace([' ', '-'], "_").to_lowercase();
+    let all = || TZ_VARIANTS.iter().map(|zone| zone.name());
+    let place = |zone: &'static str| zone.rsplit_once('/').map_or(zone, |(_, place)| place);
+    let last = name.rsplit_once('/').map_or(name.as_str(), |(_, last)| last);
+    let same = || all().find(|zone| zone.to_lowercase() == name);
+    let of_place = || all().find(|zone| zone.contains('/') && place(zone).to_lowercase() == last);
+    let usual = || KNOWN_AS.iter().find(|(known, _)| *known == last).map(|(_, zone)| *zone);
+    let near = || nearest(&name, all().filter(|zone| zone.contains('/')));
+    let near_place = || {
+        let places = all().filter(|zone| zone.contains('/')).map(place);
+        let found = nearest(last, places.filter(|place| place.len() > 3))?;
+        all().find(|zone| zone.contains('/') && place(zone) == found)
+    };
+    same().or_else(|| offset(written)).or_else(of_place).or_else(usual).or_else(near).or_else(near_place)
+}
+
+/// `UTC+1`, `GMT-5`, `+01:00`, `CET+1`: the database turns the sign round.
+fn offset(written: &str) -> Option<&'static str> {
+    let written = written.trim();
+    let at = written.find(['+', '-', '\u{2212}'])?;
+    let (before, signed) = written.split_at(at);
+    if !["", "utc", "gmt"].contains(&before.trim().to_lowercase().as_str()) {
+        return None;
+    }
+    let (sign, digits) = if let Some(digits) = signed.strip_prefix('+') {
+        ('-', digits)
+    } else {
+        ('+', signed.trim_start_matches(['-', '\u{2212}']))
+    };
+    let hours = digits.strip_suffix(":00").or_else(|| digits.strip_suffix("00").filter(|rest| rest.len() == 2));
+    let hours: u32 = hours.unwrap_or(digits).trim().parse().ok()?;
+    let name = if hours == 0 { "UTC".to_owned() } else { format!("Etc/GMT{sign}{hours}") };
+    TZ_VARIANTS.iter().map(|zone| zone.name()).find(|zone| *zone == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_people_write_lead_to_a_zone() {
+        for (written, zone) in [
+            ("Berlin", "Europe/Berlin"),
+            ("europe/berlin", "Europe/Berlin"),
+            ("Europe/Pariss", "Europe/Paris"),
+            ("Pariss", "Europe/Paris"),
+            ("New York", "America/New_York"),
+            ("US/New York", "America/New_York"),
+            ("Europe/Frankfurt", "Europe/Berlin"),
+            ("Germany", "Europe/Berlin"),
+            ("CEST", "Europe/Paris"),
+            ("UTC+1", "Etc/GMT-1"),
+            ("GMT-5", "Etc/GMT+5"),
+            ("+02:00", "Etc/GMT-2"),
+            ("+0100", "Etc/GMT-1"),
+            ("utc", "UTC"),
+        ] {
+            assert_eq!(suggested(written), Some(zone), "{written}");
+        }
+        for none in ["the office", "", "UTC+99", "+", "local"] {
+            assert_eq!(suggested(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn every_usual_name_leads_to_a_zone_that_is_there() {
+        for (_, zone) in KNOWN_AS {
+            assert!(TZ_VARIANTS.iter().any(|known| known.name() == zone), "{zone}");
+        }
+    }
+}

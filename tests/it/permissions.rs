@@ -1,0 +1,112 @@
+//! Rights: root leaves what belongs to others alone, and a missing right names the file, the user and the fix. And a
+//! recording in which nobody speaks: its outputs are files that players take.
+
+use crate::support::bed::{Bed, QUICK, ffmpeg, set_mode};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::process::Command;
+
+const NOBODY: u32 = 65534;
+
+#[test]
+fn root_is_refused_where_the_state_is_anothers() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bed = Bed::unprivileged(QUICK);
+    assert_eq!(bed.once(0)["done"], 0);
+    let state = bed.path("state");
+    assert_eq!(fs::metadata(&state).unwrap().uid(), NOBODY);
+    let as_root = |arguments: &[&str]| {
+        let mut command = Command::new(bed.path("scribed"));
+        command.args(arguments).current_dir(bed.path("")).env_remove("SCRIBED_CONFIG");
+        crate::support::bed::Running::start(command).wait()
+    };
+    for arguments in [&["once"][..], &["run"], &["retry", "--failed"], &["serve"]] {
+        let refused = as_root(arguments);
+        assert_ne!(refused.code, 0, "{arguments:?} {refused:?}");
+        if arguments[0] != "retry" {
+            assert!(refused.stderr.contains("this process runs as root"), "{refused:?}");
+            let typed = format!("sudo -u nobody scribed {}", arguments.join(" "));
+            assert!(refused.stderr.contains(&typed), "{typed} {refused:?}");
+        }
+    }
+    // Nothing in it became root's, and its owner goes on.
+    let all = crate::support::bed::files(&state);
+    assert!(all.iter().all(|path| fs::metadata(path).unwrap().uid() == NOBODY), "{all:?}");
+    assert_eq!(bed.once(0)["done"], 0);
+    // Where there is no state yet, the folder that it would be made in counts.
+    fs::remove_dir_all(&state).unwrap();
+    assert_eq!(as_root(&["once"]).code, 4);
+    assert!(!state.exists());
+    // What is root's is root's: a container works so.
+    chown(bed.path(""), Some(0), Some(0)).unwrap();
+    assert_eq!(as_root(&["once"]).code, 0);
+}
+
+#[test]
+fn a_missing_right_names_the_file_the_user_and_the_fix() {
+    let bed = Bed::unprivileged(QUICK);
+    let user = if rustix::process::geteuid().is_root() { "the user nobody (uid 65534)" } else { "the user" };
+    let told = |arguments: &[&str], code: i32, path: &str| {
+        let ran = bed.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?} {ran:?}");
+        let all = format!("{}{}", ran.stdout, ran.stderr);
+        for part in ["permission denied", path, user, "To fix it, "] {
+            assert!(all.contains(part), "{part} is not in {all}");
+        }
+    };
+    // The configuration.
+    set_mode(&bed.path("jobs.toml"), 0o000);
+    told(&["check"], 2, "jobs.toml");
+    set_mode(&bed.path("jobs.toml"), 0o644);
+    // The key.
+    fs::write(bed.path("key"), "a-key").unwrap();
+    set_mode(&bed.path("key"), 0o000);
+    bed.configure(&format!("[service]\nurl = \"https://stt.example.org\"\nkey = \"file:key\"\n{QUICK}"));
+    told(&["once"], 2, "/key");
+    bed.configure(QUICK);
+    // The folder of the recordings, and that of the outputs.
+    set_mode(&bed.path("inbox"), 0o555);
+    told(&["check"], 1, "/inbox");
+    set_mode(&bed.path("inbox"), 0o000);
+    told(&["check"], 1, "/inbox");
+    set_mode(&bed.path("inbox"), 0o755);
+    // A recording.
+    let talk = bed.drop_in(0, "talk.wav");
+    set_mode(&talk, 0o000);
+    let ran = bed.run(["once", "--patience", "2s", "--json"]);
+    let jobs = bed.jobs();
+    let fault = jobs["inbox/talk.wav"]["fault"]["words"].as_str().unwrap_or_default().to_owned();
+    assert!(fault.contains("talk.wav") && fault.contains("To fix it, "), "{fault} {ran:?}");
+    set_mode(&talk, 0o644);
+    // The state.
+    fs::remove_dir_all(bed.path("state")).unwrap();
+    set_mode(&bed.path(""), 0o555);
+    told(&["once"], 4, "/state");
+    set_mode(&bed.path(""), 0o755);
+}
+
+/// Real silence, and hiss: nobody speaks in either.
+#[test]
+fn silence_gives_subtitles_that_players_take() {
+    let bed = Bed::new(QUICK);
+    let (silent, hiss) = (bed.path("inbox/silent.wav"), bed.path("inbox/hiss.wav"));
+    ffmpeg(["-f", "lavfi", "-i", "anullsrc=r=16000:cl=mono", "-t", "3"], &silent);
+    ffmpeg(["-f", "lavfi", "-i", "anoisesrc=a=0.002:r=16000", "-t", "3"], &hiss);
+    assert_eq!(bed.once(0)["done"], 2);
+    for stem in ["silent", "hiss"] {
+        let read = |end: &str| fs::read_to_string(bed.path(format!("inbox/{stem}.{end}"))).unwrap();
+        assert_eq!(read("srt"), "1\n00:00:00,000 --> 00:00:01,000\n\n");
+        assert!(read("vtt").starts_with("WEBVTT\n") && !read("vtt").contains("-->"));
+        assert_eq!(read("txt"), "");
+        for end in ["srt", "vtt"] {
+            let file = bed.path(format!("inbox/{stem}.{end}"));
+            // It is taken, and put into a film.
+            let film = bed.path(format!("{stem}.{end}.mkv"));
+            let recording = bed.path(format!("inbox/{stem}.wav"));
+            ffmpeg(["-i", recording.to_str().unwrap(), "-i", file.to_str().unwrap(), "-c:s", "srt"], &film);
+            assert!(fs::metadata(&film).unwrap().len() > 0);
+        }
+    }
+}
