@@ -46,6 +46,7 @@
 
 /// One small file per command.
 pub mod cli {
+    pub mod acknowledge;
     pub mod add;
     pub mod args;
     pub mod bump;
@@ -62,6 +63,7 @@ pub mod cli {
     pub mod jobs;
     pub mod laid_out;
     pub mod listed;
+    pub mod monitoring;
     pub mod next;
     pub mod once;
     pub mod part;
@@ -154,6 +156,7 @@ pub mod config {
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
 pub mod control {
+    pub mod acknowledging;
     pub mod adding;
     pub mod adding_url;
     pub mod caller;
@@ -165,6 +168,8 @@ pub mod control {
     pub mod forecast;
     pub mod freshening;
     pub mod hands;
+    pub mod health;
+    pub mod last_pass;
     pub mod listing;
     pub mod ordering;
     pub mod pausing;
@@ -196,6 +201,7 @@ pub mod domain {
     pub mod fault;
     pub mod finish;
     pub mod format;
+    pub mod health;
     pub mod hint;
     pub mod home;
     pub mod job;
@@ -217,6 +223,7 @@ pub mod domain {
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod wait_reason;
     pub mod window;
     pub mod zone;
 }

@@ -5,7 +5,7 @@ use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::terminal::{self, LogStyle};
 use crate::cli::{
-    add, bump, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, reload, retry,
+    acknowledge, add, bump, cancel, check, cost, drain, explain, harvest, init, jobs, once, pause, plan, reconcile, reload, retry,
     run, schema, serve, show, status, upgrade,
 };
 use crate::config::meant::Config;
@@ -103,7 +103,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
         match command {
             Command::Run(args) => run::run(context, args).await,
             Command::Once(args) => once::run(context, args).await,
-            Command::Status => status::run(context).await,
+            Command::Status(args) => status::run(context, args).await,
             Command::Jobs(args) => jobs::run(context, args).await,
             Command::Show(args) => show::run(context, args).await,
             Command::Explain(args) => explain::run(context, args).await,
@@ -111,6 +111,7 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Add(args) => add::run(context, args).await,
             Command::Retry(args) => retry::run(context, args).await,
             Command::Bump(args) => bump::run(context, args).await,
+            Command::Acknowledge(args) => acknowledge::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,
             Command::Pause(args) => pause::pause(context, args).await,
             Command::Resume(args) => pause::resume(context, args).await,

@@ -30,6 +30,9 @@ pub fn row(job: &Job) -> Value {
         "since": iso::write(job.since),
         "due": job.due.map(iso::write),
     });
+    if job.may_be_acknowledged() {
+        row["acknowledged"] = job.acknowledged.map(iso::write).into();
+    }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
     }

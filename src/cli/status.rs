@@ -1,7 +1,9 @@
 //! `scribed status`: how it stands.
 
+use crate::cli::args::StatusArgs;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::monitoring;
 use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
@@ -21,7 +23,10 @@ use std::time::Duration;
 ///
 /// # Errors
 /// See [`Failure`].
-pub async fn run(context: &Context) -> Result<u8, Failure> {
+pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, Failure> {
+    if args.check {
+        return monitoring::run(context, args.max_pass_age).await;
+    }
     let config = context.config_without_secrets()?;
     let way = Way::find(&config).await?;
     let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
@@ -65,6 +70,7 @@ fn object(status: &Status, waiting: &Waiting) -> Value {
     });
     let pauses = pause::object(&status.pauses);
     json!({
+        "unhandled_failures": status.unhandled_failures,
         "jobs": status.jobs, "total": status.total, "running": status.running,
         "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
@@ -80,6 +86,10 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     context.say(&format!("{} jobs", status.total))?;
     for (kind, count) in status.jobs.iter().filter(|(_, count)| **count > 0) {
         context.say(&format!("  {count:>8}  {}", kind.name()))?;
+    }
+    if status.unhandled_failures > 0 {
+        let words = "nobody has retried, cancelled or acknowledged: scribed jobs --failed";
+        context.say(&format!("{} of the failed jobs {words}", status.unhandled_failures))?;
     }
     if status.waiting_for_a_person > 0 {
         context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;

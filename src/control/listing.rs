@@ -41,6 +41,7 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
         _ => job.fault.as_ref(),
     };
     (!selection.ordered || job.row.is_some())
+        && !(selection.unacknowledged && job.acknowledged.is_some())
         && selection.source.as_ref().is_none_or(|source| *source == job.key.source)
         && selection.kind.as_ref().is_none_or(|kind| fault.is_some_and(|fault| fault.kind.name() == kind))
 }

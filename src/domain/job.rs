@@ -137,6 +137,9 @@ pub struct Job {
     /// it down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought_at: Option<String>,
+    /// When a person took note of it as it ended: failed, or written without something. Any step ends that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Timestamp>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -165,6 +168,7 @@ impl Job {
             row: None,
             language: None,
             bought_at: None,
+            acknowledged: None,
             charges: Vec::new(),
         }
     }
@@ -245,6 +249,7 @@ impl Job {
             _ => {}
         }
         self.stage = self.stage.on(event)?;
+        self.acknowledged = None;
         self.fault = match &self.stage {
             Stage::Failed { fault, .. } => Some(fault.clone()),
             _ => None,
@@ -269,6 +274,16 @@ impl Job {
         let stuck = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Stuck);
         let in_flight = matches!(self.stage, Stage::Submitting { .. } | Stage::Submitted { .. });
         in_flight && (self.due.is_none() || stuck)
+    }
+
+    /// Whether it ended in a way that a person may take note of.
+    pub fn may_be_acknowledged(&self) -> bool {
+        matches!(self.stage, Stage::Failed { .. })
+    }
+
+    /// Whether it failed and no person has retried, cancelled or acknowledged that.
+    pub fn is_unhandled_failure(&self) -> bool {
+        matches!(self.stage, Stage::Failed { .. }) && self.acknowledged.is_none()
     }
 
     /// Whether it waits for a person to say where what was bought for it is now.

@@ -5,6 +5,8 @@
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::{self, Limits, Terms};
+use crate::domain::fault::Blame;
+use crate::domain::health::OutageKind;
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
@@ -358,6 +360,17 @@ impl Engine {
         }
         let asks = line.question().map(|words| format!("it refuses one file after the other: {words}"));
         asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
+    }
+
+    /// The same as [`Engine::trouble`], with its kind, and for how long nothing has got through.
+    pub fn outage_now(&self) -> Option<(OutageKind, String, Duration)> {
+        let words = self.trouble()?;
+        let line = self.line();
+        Some(match line.trouble(self.parts().clock.uptime()) {
+            Some((fault, lasted)) if fault.blame() == Blame::Key => (OutageKind::Key, words, lasted),
+            Some((_, lasted)) => (OutageKind::Out, words, lasted),
+            None => (OutageKind::Question, words, Duration::ZERO),
+        })
     }
 
     /// Moves jobs until told to stop, or as `until` says. Moves that last when it is told to stop are

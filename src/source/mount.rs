@@ -64,6 +64,11 @@ impl Away {
         self.refused.as_ref().map(|refused| refused.then.as_str())
     }
 
+    /// Whether it ends by itself, whatever the other installation does.
+    pub fn is_passing(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refused| refused.waits.is_some())
+    }
+
     fn then(&self) -> &str {
         self.refused().unwrap_or("nothing is changed until it is back")
     }
