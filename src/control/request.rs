@@ -343,6 +343,9 @@ pub struct Status {
     pub running: u64,
     /// Of those in flight, how many nothing moves by itself.
     pub waiting_for_a_person: u64,
+    /// Of those written, how many lack something that was requested.
+    #[serde(default)]
+    pub incomplete: u64,
     /// A person's orders that nothing new is uploaded or submitted.
     pub pauses: Pauses,
     /// The daemon, where one answers.
@@ -485,6 +488,9 @@ pub struct Daemon {
     pub trouble: Option<String>,
     /// Outputs written.
     pub done: u64,
+    /// Of these, how many lack something that was requested.
+    #[serde(default)]
+    pub incomplete: u64,
     /// Given up.
     pub failed: u64,
     /// Nothing to be done.

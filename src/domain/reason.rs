@@ -1,6 +1,7 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
+use crate::domain::missing::named;
 use crate::domain::row::Row;
 use crate::domain::stage::Stage;
 
@@ -11,6 +12,9 @@ pub fn reason(job: &Job) -> String {
         (Stage::Skipped { why }, _) => why.words().to_owned(),
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
+        (Stage::Written { .. }, None) if job.is_incomplete() => {
+            format!("written, without: {}", named(&job.missing))
+        }
         (Stage::Found, None) if job.row.as_deref().is_some_and(Row::is_remote) => {
             "found; the service fetches it by itself".to_owned()
         }

@@ -145,6 +145,8 @@ pub struct Counts {
     by_kind: [u64; StageKind::ALL.len()],
     /// Of those in flight, how many nothing moves by itself.
     pub parked_in_flight: u64,
+    /// Of those written, how many lack something that was requested ([`Job::is_incomplete`]).
+    pub incomplete: u64,
 }
 
 impl Counts {
@@ -173,6 +175,7 @@ impl Counts {
     pub fn add(&mut self, more: &Self) {
         self.by_kind.iter_mut().zip(more.by_kind).for_each(|(count, more)| *count += more);
         self.parked_in_flight += more.parked_in_flight;
+        self.incomplete += more.incomplete;
     }
 }
 
@@ -203,6 +206,8 @@ pub enum Those {
     Away,
     /// They cost something, or may have.
     WithCost,
+    /// They are written and lack something that was requested.
+    Incomplete,
 }
 
 /// One line of a job's history.

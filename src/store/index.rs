@@ -176,6 +176,9 @@ impl Index {
         if job.is_parked() {
             part.counts.parked_in_flight = part.counts.parked_in_flight.saturating_add_signed(by);
         }
+        if job.is_incomplete() {
+            part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
+        }
         if !job.stage.is_end() {
             let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();
             waiting.jobs = waiting.jobs.saturating_add_signed(by);
