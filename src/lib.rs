@@ -206,6 +206,7 @@ pub mod domain {
     pub mod home;
     pub mod job;
     pub mod making;
+    pub mod missing;
     pub mod names;
     pub mod nearest;
     pub mod path;

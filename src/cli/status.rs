@@ -70,7 +70,7 @@ fn object(status: &Status, waiting: &Waiting) -> Value {
     });
     let pauses = pause::object(&status.pauses);
     json!({
-        "unhandled_failures": status.unhandled_failures,
+        "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
         "jobs": status.jobs, "total": status.total, "running": status.running,
         "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),

@@ -35,6 +35,7 @@ pub async fn facts(hands: &Hands, waiting: BTreeMap<WaitReason, Waits>) -> Resul
     let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
     Ok(Facts {
         failed: counts.unhandled_failures,
+        incomplete: counts.unhandled_incomplete,
         away: away(hands).await,
         manifests: hands.running.as_ref().map(untaken).unwrap_or_default(),
         outages: outages(hands).await?,

@@ -357,10 +357,16 @@ pub struct Status {
     /// Of those that failed, how many nobody has acknowledged.
     #[serde(default)]
     pub unhandled_failures: u64,
+    /// Of those that are incomplete, how many nobody has acknowledged.
+    #[serde(default)]
+    pub unhandled_incomplete: u64,
     /// How many count against the service's limit of running transcriptions.
     pub running: u64,
     /// Of those in flight, how many nothing moves by itself.
     pub waiting_for_a_person: u64,
+    /// Of those written, how many lack something that was requested.
+    #[serde(default)]
+    pub incomplete: u64,
     /// A person's orders that nothing new is uploaded or submitted.
     pub pauses: Pauses,
     /// The daemon, where one answers.
@@ -503,6 +509,9 @@ pub struct Daemon {
     pub trouble: Option<String>,
     /// Outputs written.
     pub done: u64,
+    /// Of these, how many lack something that was requested.
+    #[serde(default)]
+    pub incomplete: u64,
     /// Given up.
     pub failed: u64,
     /// Nothing to be done.

@@ -1,6 +1,7 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
+use crate::domain::missing::named;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::{Pause, Pauses};
 use crate::domain::row::Row;
@@ -9,12 +10,21 @@ use crate::domain::wait_reason::WaitReason;
 
 /// The reason in words. What went wrong, or is waited for, comes first; else what the stage means.
 pub fn reason(job: &Job) -> String {
+    match job.acknowledged {
+        Some(_) => format!("{} (acknowledged)", words(job)),
+        None => words(job),
+    }
+}
+
+fn words(job: &Job) -> String {
     match (&job.stage, &job.fault) {
-        (Stage::Failed { fault, .. }, _) if job.acknowledged.is_some() => format!("{} (acknowledged)", fault.words),
         (Stage::Failed { fault, .. }, _) => fault.words.clone(),
         (Stage::Skipped { why }, _) => why.words().to_owned(),
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
+        (Stage::Written { .. }, None) if job.is_incomplete() => {
+            format!("written, without: {}", named(&job.missing))
+        }
         (Stage::Found, None) if job.row.as_deref().is_some_and(Row::is_remote) => {
             "found; the service fetches it by itself".to_owned()
         }

@@ -224,6 +224,8 @@ impl Passing {
 pub struct Tally {
     /// Outputs written.
     pub done: u64,
+    /// Of these, how many lack something that was requested.
+    pub incomplete: u64,
     /// Given up.
     pub failed: u64,
     /// Nothing to be done.

@@ -84,6 +84,7 @@ impl Engines {
     pub fn tally(&self) -> Tally {
         self.each().map(|engine| engine.tally()).fold(Tally::default(), |all, more| Tally {
             done: all.done + more.done,
+            incomplete: all.incomplete + more.incomplete,
             failed: all.failed + more.failed,
             skipped: all.skipped + more.skipped,
             audio_millis: all.audio_millis + more.audio_millis,

@@ -8,6 +8,7 @@ use crate::domain::access::Access;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
+use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::sent::Sent;
@@ -106,7 +107,9 @@ pub async fn run(
         return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
     };
     let placed = own_outputs(doors.store, mount, job, now).await?;
-    let Some((wanted, language)) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
+    let Some(Rendered { wanted, language, missing }) =
+        rendered(doors, mount.source(), job, order, transcription, now).await?
+    else {
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
@@ -123,7 +126,7 @@ pub async fn run(
     if let Some(bucket) = mount.bucket() {
         let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
         drop(placing_now);
-        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language }));
+        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language, missing }));
     }
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
@@ -131,11 +134,18 @@ pub async fn run(
         put(&mount, &job, wanted, &ours, &syncs, now)
     })
     .await?;
-    Ok(Outcome::Step(Event::Written { outputs, language }))
+    Ok(Outcome::Step(Event::Written { outputs, language, missing }))
 }
 
-/// What is to be written, and the language that was heard most.
-type Rendered<N> = (Vec<Wanted<N>>, Option<String>);
+/// What a kept result comes to.
+struct Rendered<N> {
+    /// What is to be written.
+    wanted: Vec<Wanted<N>>,
+    /// The language that was heard most.
+    language: Option<String>,
+    /// What was requested and is not in it.
+    missing: Vec<MissingPart>,
+}
 
 /// `None` where the kept result is not there any more, or damaged.
 async fn rendered(
@@ -230,7 +240,7 @@ fn wanted(
         Ok(Wanted { candidates: candidates(&path, &name), bytes })
     };
     let wanted = outputs.iter().zip(bytes).map(one).collect::<Result<_, Fault>>()?;
-    Ok((wanted, language))
+    Ok(Rendered { wanted, language, missing: Vec::new() })
 }
 
 /// What was paid for stays where it is, whatever is wrong with it.

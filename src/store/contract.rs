@@ -147,6 +147,10 @@ pub struct Counts {
     pub parked_in_flight: u64,
     /// Of those that failed, how many nobody has acknowledged.
     pub unhandled_failures: u64,
+    /// Of those that are incomplete, how many nobody has acknowledged.
+    pub unhandled_incomplete: u64,
+    /// Of those written, how many lack something that was requested ([`Job::is_incomplete`]).
+    pub incomplete: u64,
 }
 
 impl Counts {
@@ -176,6 +180,8 @@ impl Counts {
         self.by_kind.iter_mut().zip(more.by_kind).for_each(|(count, more)| *count += more);
         self.parked_in_flight += more.parked_in_flight;
         self.unhandled_failures += more.unhandled_failures;
+        self.unhandled_incomplete += more.unhandled_incomplete;
+        self.incomplete += more.incomplete;
     }
 }
 
@@ -206,6 +212,8 @@ pub enum Those {
     Away,
     /// They cost something, or may have.
     WithCost,
+    /// They are written and lack something that was requested.
+    Incomplete,
 }
 
 /// One line of a job's history.

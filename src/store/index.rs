@@ -177,8 +177,14 @@ impl Index {
         if job.is_parked() {
             part.counts.parked_in_flight = part.counts.parked_in_flight.saturating_add_signed(by);
         }
+        if job.is_unhandled_shortfall() {
+            part.counts.unhandled_incomplete = part.counts.unhandled_incomplete.saturating_add_signed(by);
+        }
         if job.is_unhandled_failure() {
             part.counts.unhandled_failures = part.counts.unhandled_failures.saturating_add_signed(by);
+        }
+        if job.is_incomplete() {
+            part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
         }
         if !job.stage.is_end() {
             let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();

@@ -627,6 +627,7 @@ impl Queue {
         let ids = match those {
             Those::Away => roll.away(after, most),
             Those::WithCost => roll.with_cost(after, most),
+            Those::Incomplete => roll.incomplete(after, most),
         };
         ids.into_iter().map(|id| self.load(id)).collect()
     }
@@ -661,7 +662,7 @@ fn note(job: &Job) -> Note {
         job: job.id,
         stage: job.stage.kind(),
         round: job.round,
-        words: words(job).map(str::to_owned),
+        words: words(job).map(str::to_owned).or_else(|| job.without().map(|parts| format!("without: {parts}"))),
         transcription: job.stage.transcription().cloned(),
     }
 }

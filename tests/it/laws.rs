@@ -6,6 +6,7 @@ use scribed::domain::budget::{Limit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
 use scribed::domain::fault::FaultKind;
 use scribed::domain::job::{Job, JobKey, Stamp};
+use scribed::domain::missing::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::reason::waits_for;
@@ -162,6 +163,7 @@ pub fn counted(jobs: &[Job]) -> Counts {
     for job in jobs {
         *counts.of_mut(job.stage.kind()) += 1;
         counts.parked_in_flight += u64::from(job.is_parked());
+        counts.incomplete += u64::from(job.is_incomplete());
     }
     counts
 }
@@ -178,6 +180,8 @@ pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
     let has_cost = |job: &&Job| !job.charges.is_empty() || job.has_unknown_cost();
     let with_cost: Vec<Job> = jobs.iter().filter(has_cost).cloned().collect();
     assert_eq!(store.those(Those::WithCost, None, 10_000).await.unwrap(), with_cost);
+    let incomplete: Vec<Job> = jobs.iter().filter(|job| job.is_incomplete()).cloned().collect();
+    assert_eq!(store.those(Those::Incomplete, None, 10_000).await.unwrap(), incomplete);
     let mut waiting = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.stage.is_end()) {
         *waiting.entry((job.group(), job.stage.kind(), waits_for(job))).or_default() += 1;
@@ -299,6 +303,7 @@ laws! {
     pages_are_stable_under_a_filter
     a_page_may_be_far_behind_what_it_is_not_asked_for
     parked_jobs_do_not_count_as_running
+    what_lacks_something_that_was_requested_is_counted_until_it_starts_over
     history_tells_the_way
     an_unknown_job_is_none
     any_path_comes_back
@@ -1002,6 +1007,32 @@ async fn parked_jobs_do_not_count_as_running(case: &mut Case) {
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.running(), counts.parked_in_flight, counts.total()), (0, 2, 3));
     assert_eq!(case.next_due(&[StageKind::Submitting], ALL).await.unwrap(), None);
+}
+
+async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over(case: &mut Case) {
+    let words = Some("x".repeat(20_000)); // larger than a record may be
+    let of = |enrichment, language: Option<&str>| MissingPart {
+        enrichment,
+        language: language.map(str::to_owned),
+        words: words.clone(),
+    };
+    let missing = vec![of(Enrichment::Diarization, None), of(Enrichment::Translation, Some("fr"))];
+    case.standing_at(1, StageKind::Written).await;
+    case.standing_at(2, StageKind::Fetched).await;
+    let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
+    let written = Event::Written { outputs: outputs(), language: None, missing: missing.clone() };
+    let written = held.job.on(written, at(5)).unwrap();
+    case.commit(&held.lease, &written, Hold::Release).await.unwrap();
+    case.reopen();
+    let job = case.find(&key(2)).await.unwrap().unwrap();
+    assert_eq!((&job.missing, job.without().as_deref()), (&missing, Some("diarization, translation fr")));
+    assert_eq!(case.counts().await.unwrap().incomplete, 1);
+    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), [job.clone()]);
+    let last = case.history(job.id).await.unwrap().pop().unwrap();
+    assert_eq!(last.words.as_deref(), Some("without: diarization, translation fr"));
+    case.admit(&key(2), stamp(9), at(6), at(6)).await.unwrap();
+    assert_eq!(case.counts().await.unwrap().incomplete, 0, "it starts over");
+    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), []);
 }
 
 async fn history_tells_the_way(case: &mut Case) {

@@ -227,6 +227,7 @@ impl Engine {
         match &job.stage {
             Stage::Written { audio, .. } => {
                 tally.done += 1;
+                tally.incomplete += u64::from(job.is_incomplete());
                 tally.audio_millis += audio.millis;
             }
             Stage::Skipped { .. } => tally.skipped += 1,
