@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Requests under way at once: they share the queue's syncs.
 const AT_ONCE: usize = 16;
 
-/// Each of those that were named, or all that failed.
+/// Each of those that were named, or all that failed or are incomplete.
 ///
 /// # Errors
 /// See [`Failure`]; what is refused is said, and the others are acknowledged.
@@ -41,7 +41,9 @@ pub async fn run(context: &Context, args: &Acknowledge) -> Result<u8, Failure> {
 fn selection(config: &Config, args: &Acknowledge) -> Result<Option<Selection>, Failure> {
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
     let selection = Selection { source, kind: args.kind.clone(), unacknowledged: true, ..Selection::default() };
-    Ok(args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection }))
+    let failed = args.failed.then_some(StageKind::Failed);
+    let stages: Vec<StageKind> = args.incomplete.then_some(StageKind::Written).into_iter().chain(failed).collect();
+    Ok((!stages.is_empty()).then_some(Selection { stages, ..selection }))
 }
 
 struct Work<'a> {
@@ -57,7 +59,8 @@ impl Work<'_> {
                 return Err(strange());
             };
             let way = &self.way;
-            let orders = page.jobs.iter().map(|job| async move {
+            let meant = page.jobs.iter().filter(|job| job.may_be_acknowledged());
+            let orders = meant.map(|job| async move {
                 let put = way.put(Request::Acknowledge { job: Wanted::Number(job.id) }).await;
                 (PathBuf::from(job.id.to_string()), put)
             });

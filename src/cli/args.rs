@@ -278,11 +278,14 @@ pub struct StatusArgs {
 #[derive(Debug, Args)]
 pub struct Acknowledge {
     /// Numbers of jobs, or paths of their recordings
-    #[arg(value_name = "JOB|PATH", required_unless_present = "failed", conflicts_with = "failed")]
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete"], conflicts_with_all = ["failed", "incomplete"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
+    /// All jobs that were written without something that was requested
+    #[arg(long)]
+    pub incomplete: bool,
     /// Of these, only those of this source
     #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,

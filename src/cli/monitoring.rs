@@ -101,7 +101,6 @@ fn tell_failure(context: &Context, failure: &Failure) -> Result<u8, Failure> {
     Ok(exit_code)
 }
 
-
 fn first_line(text: &str) -> String {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
 }

@@ -232,19 +232,23 @@ async fn facts(
         }
     }
     if let Some(chosen) = house.setup().purse.chosen() {
-        facts.failed = chosen_failed(house, chosen).await?;
+        (facts.failed, facts.incomplete) = chosen_unhandled(house, chosen).await?;
     }
     Ok(facts)
 }
 
-/// Those of a plan that failed and that nobody has acknowledged.
-async fn chosen_failed(house: &House, chosen: &Chosen) -> Result<u64, StoreError> {
-    let (mut failed, mut filter) = (0, Filter { stages: vec![StageKind::Failed], after: None, limit: 1_000 });
+/// Those of a plan that failed, and those that are incomplete, and that nobody has acknowledged.
+async fn chosen_unhandled(house: &House, chosen: &Chosen) -> Result<(u64, u64), StoreError> {
+    let mut filter = Filter { stages: vec![StageKind::Failed, StageKind::Written], after: None, limit: 1_000 };
+    let (mut failed, mut incomplete) = (0, 0);
     loop {
         let jobs = house.store.page(&filter).await?;
-        let Some(last) = jobs.last() else { return Ok(failed) };
+        let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
         filter.after = Some(last.id);
-        failed += jobs.iter().filter(|job| job.is_unhandled_failure() && chosen.names(&job.key)).count() as u64;
+        for job in jobs.iter().filter(|job| chosen.names(&job.key)) {
+            failed += u64::from(job.is_unhandled_failure());
+            incomplete += u64::from(job.is_unhandled_shortfall());
+        }
     }
 }
 

@@ -347,13 +347,133 @@ fn exhausted(words: &str) -> Reason {
 fn paused(source: &Option<SourceName>) -> Reason {
     let (words, look) = match source {
         None => ("the queue is paused until `scribed resume`".to_owned(), "scribed resume".to_owned()),
-        Some(source) => {
-            (format!("the source {source} is paused until `scribed resume`"), format!("scribed resume --source {source}"))
-        }
+        Some(source) => (
+            format!("the source {source} is paused until `scribed resume`"),
+            format!("scribed resume --source {source}"),
+        ),
     };
     reason(Level::Warning, PassExit::Done, "paused", words, Some(&look))
 }
 
 fn late_pass(words: &str) -> Reason {
     reason(Level::Warning, PassExit::Done, "late_pass", words.to_owned(), Some("scribed status"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::names::{ServiceName, SourceName};
+
+    fn waiting(each: &[WaitReason]) -> Facts {
+        let waits = |why: &WaitReason| (*why, Waits { jobs: 2, one: JobId(7) });
+        Facts { waiting: each.iter().map(waits).collect(), process: Process::Runs, ..Facts::default() }
+    }
+
+    fn outage(kind: OutageKind, minutes: u64, is_given_up: bool) -> Facts {
+        let (service, words) = (Some(ServiceName::new("s")), "it is out".to_owned());
+        let lasted = Duration::from_secs(minutes * 60);
+        let outages = vec![Outage { service, kind, words, lasted, is_given_up }];
+        Facts { outages, process: Process::Runs, ..Facts::default() }
+    }
+
+    fn judged(facts: &Facts) -> (u8, Level) {
+        let health = judge(facts);
+        (health.exit_code(), health.level())
+    }
+
+    #[test]
+    fn what_comes_by_itself_is_no_reason() {
+        use WaitReason as W;
+        let all = [
+            W::Settle,
+            W::Transcription,
+            W::Duplicate,
+            W::Turn,
+            W::Hold,
+            W::MissingFile,
+            W::Budget,
+            W::Window,
+            W::Spool,
+            W::Pause,
+        ];
+        assert!(all.iter().all(|why| why.comes_by_itself()));
+        assert_eq!(judge(&waiting(&all)), Health::default());
+    }
+
+    #[test]
+    fn everything_else_that_is_waited_for_ends_a_pass_with_1_and_most_of_it_is_critical() {
+        use WaitReason as W;
+        for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::Stuck, W::Disk, W::Folder] {
+            assert_eq!(judged(&waiting(&[why])), (1, Level::Critical), "{why:?}");
+            assert!(judge(&waiting(&[why])).reasons[0].look.as_deref() == Some("scribed show 7"), "{why:?}");
+        }
+        for why in [W::Service, W::ServiceRefuses, W::UnknownCreate, W::File, W::Retry, W::PauseWithoutEnd] {
+            assert_eq!(judged(&waiting(&[why])), (1, Level::Ok), "{why:?}: who moves the jobs goes on with it");
+            let at_rest = Facts { process: Process::Nobody, ..waiting(&[why]) };
+            assert!(judge(&at_rest).level() > Level::Ok, "{why:?}");
+        }
+        let refused = Facts { process: Process::Nobody, ..waiting(&[W::ServiceRefuses]) };
+        assert_eq!(judged(&refused), (1, Level::Critical), "nobody tells more of it");
+    }
+
+    #[test]
+    fn failed_jobs_are_critical_and_incomplete_ones_a_warning_and_both_end_a_pass_with_1() {
+        let failed = Facts { failed: 3, ..Facts::default() };
+        assert_eq!(judged(&failed), (1, Level::Critical));
+        let incomplete = Facts { incomplete: 1, ..Facts::default() };
+        assert_eq!(judged(&incomplete), (1, Level::Warning));
+        assert_eq!(judged(&Facts::default()), (0, Level::Ok));
+    }
+
+    #[test]
+    fn an_outage_is_a_warning_until_it_lasts_and_a_refused_key_is_critical_at_once() {
+        assert_eq!(judged(&outage(OutageKind::Out, 14, false)), (1, Level::Warning));
+        assert_eq!(judged(&outage(OutageKind::Out, 15, false)), (1, Level::Critical));
+        assert_eq!(judged(&outage(OutageKind::Key, 0, false)), (1, Level::Critical));
+        assert_eq!(judged(&outage(OutageKind::Question, 0, false)), (1, Level::Critical));
+    }
+
+    #[test]
+    fn a_service_that_a_pass_gave_up_comes_before_everything_else() {
+        let facts = Facts { failed: 1, ..outage(OutageKind::Out, 15, true) };
+        assert_eq!(judged(&facts), (3, Level::Critical));
+        assert_eq!(judge(&facts).of_exit().count(), 2, "the failed job is told too");
+    }
+
+    #[test]
+    fn without_a_daemon_waiting_work_is_a_warning_unless_passes_are_run() {
+        let nobody = Facts { process: Process::Nobody, ..waiting(&[WaitReason::Window]) };
+        assert_eq!(judged(&nobody), (0, Level::Warning));
+        assert_eq!(judged(&Facts { process: Process::Nobody, ..Facts::default() }), (0, Level::Ok));
+        let by_passes = Facts { is_by_passes: true, ..nobody };
+        assert_eq!(judged(&by_passes), (0, Level::Ok));
+        assert_eq!(judged(&Facts { late_pass: Some("late".to_owned()), ..by_passes }), (0, Level::Warning));
+        assert_eq!(judged(&Facts { process: Process::Hangs, ..Facts::default() }), (0, Level::Critical));
+    }
+
+    #[test]
+    fn folders_manifests_budgets_and_pauses() {
+        let away = |is_passing| {
+            let away = AwaySource { source: SourceName::new("s"), words: "it is away".to_owned(), is_passing };
+            Facts { away: vec![away], ..Facts::default() }
+        };
+        assert_eq!(judged(&away(false)), (1, Level::Critical));
+        assert_eq!(judged(&away(true)), (1, Level::Warning), "another installation has it");
+        let of_manifest = Facts { manifests: vec!["a row is wrong".to_owned()], ..Facts::default() };
+        assert_eq!(judged(&of_manifest), (1, Level::Critical));
+        let spent = Facts { exhausted: vec!["budget.day is used up".to_owned()], ..Facts::default() };
+        assert_eq!(judged(&spent), (0, Level::Warning));
+        let paused = Facts { paused: vec![None], ..Facts::default() };
+        assert_eq!(judged(&paused), (0, Level::Warning));
+        assert_eq!(judged(&Facts { left_out: 1, ..Facts::default() }), (1, Level::Ok));
+        assert_eq!(judged(&Facts { stopped: true, ..Facts::default() }), (1, Level::Ok));
+    }
+
+    #[test]
+    fn facts_of_another_release_are_read() {
+        let facts: Facts = serde_json::from_str(r#"{"failed":2,"news":true}"#).unwrap();
+        assert_eq!(judged(&facts), (1, Level::Critical));
+        let waiting = waiting(&[WaitReason::MissingFile]);
+        assert_eq!(serde_json::from_str::<Facts>(&serde_json::to_string(&waiting).unwrap()).unwrap(), waiting);
+    }
 }

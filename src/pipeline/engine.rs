@@ -50,12 +50,14 @@ mod hints;
 mod idle;
 mod lanes;
 mod list_view;
+mod log_end;
 mod memory;
 mod moving;
 mod start_scan;
 mod unknown;
 mod verdict;
 
+pub use log_end::FINISHED;
 pub use start_scan::NEW;
 
 /// How long a claim holds without renewal.

@@ -276,7 +276,8 @@ impl Purse {
         let until = over.opens();
         let left = over.left;
         // What never fits waits for a person, and stands in nobody's way.
-        let fault = Fault { asks: over.asks(), need: Some(over.need), ..Fault::new(FaultKind::Budget, self.words(&over), now) };
+        let fault =
+            Fault { asks: over.asks(), need: Some(over.need), ..Fault::new(FaultKind::Budget, self.words(&over), now) };
         if !over.is_hopeless() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
             let mut refused = self.refused();

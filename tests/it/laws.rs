@@ -4,7 +4,7 @@
 use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
 use scribed::domain::budget::{Limit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
-use scribed::domain::fault::FaultKind;
+use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Stamp};
 use scribed::domain::missing::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
@@ -164,6 +164,8 @@ pub fn counted(jobs: &[Job]) -> Counts {
         *counts.of_mut(job.stage.kind()) += 1;
         counts.parked_in_flight += u64::from(job.is_parked());
         counts.incomplete += u64::from(job.is_incomplete());
+        counts.unhandled_failures += u64::from(job.is_unhandled_failure());
+        counts.unhandled_incomplete += u64::from(job.is_unhandled_shortfall());
     }
     counts
 }
@@ -304,6 +306,7 @@ laws! {
     a_page_may_be_far_behind_what_it_is_not_asked_for
     parked_jobs_do_not_count_as_running
     what_lacks_something_that_was_requested_is_counted_until_it_starts_over
+    what_a_person_acknowledged_counts_no_more_until_it_changes
     history_tells_the_way
     an_unknown_job_is_none
     any_path_comes_back
@@ -1007,6 +1010,38 @@ async fn parked_jobs_do_not_count_as_running(case: &mut Case) {
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.running(), counts.parked_in_flight, counts.total()), (0, 2, 3));
     assert_eq!(case.next_due(&[StageKind::Submitting], ALL).await.unwrap(), None);
+}
+
+async fn what_a_person_acknowledged_counts_no_more_until_it_changes(case: &mut Case) {
+    let failed = case.standing_at(1, StageKind::Failed).await.id;
+    let running = case.standing_at(2, StageKind::Submitted).await.id;
+    assert_eq!(case.counts().await.unwrap().unhandled_failures, 1);
+    assert!(!case.acknowledge(running, at(7)).await.unwrap(), "it has not failed");
+    assert!(!case.acknowledge(JobId(99), at(7)).await.unwrap());
+    assert!(case.acknowledge(failed, at(7)).await.unwrap());
+    let lines = case.history(failed).await.unwrap();
+    let last = lines.last().unwrap();
+    assert_eq!(
+        (last.at, last.stage, last.words.as_deref()),
+        (at(7), StageKind::Failed, Some("acknowledged by a person"))
+    );
+    assert!(case.acknowledge(failed, at(8)).await.unwrap(), "another time it changes nothing");
+    assert_eq!(case.history(failed).await.unwrap().len(), lines.len());
+    case.reopen();
+    let job = case.job(failed).await.unwrap().unwrap();
+    assert_eq!((job.acknowledged, job.stage.kind()), (Some(at(7)), StageKind::Failed));
+    let counts = case.counts().await.unwrap();
+    assert_eq!((counts.unhandled_failures, counts.of(StageKind::Failed)), (0, 1));
+
+    assert!(case.revive(failed, at(9)).await.unwrap());
+    let job = case.job(failed).await.unwrap().unwrap();
+    let fault = Fault::new(FaultKind::Template, "again", at(10));
+    let kinds = [job.stage.kind()];
+    let held = case.claim(&kinds, ALL, at(10), at(100), 9).await.unwrap();
+    let held = held.into_iter().find(|held| held.job.id == failed).unwrap();
+    let again = held.job.on(Event::Failed { fault }, at(10)).unwrap();
+    case.commit(&held.lease, &again, Hold::Release).await.unwrap();
+    assert_eq!(case.counts().await.unwrap().unhandled_failures, 1, "it failed again");
 }
 
 async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over(case: &mut Case) {

@@ -55,6 +55,7 @@ mod long_flac;
 mod machine;
 mod manifests;
 mod model;
+mod monitoring;
 mod mounts;
 mod named_keys;
 mod old_data;
