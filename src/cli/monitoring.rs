@@ -9,7 +9,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::control::caller::Caller;
 use crate::control::last_pass::LastPass;
 use crate::control::request::{Answer, Request};
-use crate::domain::health::{Facts, Health, Level, Process, judge};
+use crate::domain::health::{Facts, Health, Level, Outage, Process, judge};
 use crate::domain::names::Timestamp;
 use serde_json::json;
 use std::path::Path;
@@ -40,18 +40,29 @@ async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<Facts
     }
     let way = Way::find(&config).await?;
     let Answer::Health(facts) = way.ask(Request::Health).await? else { return Err(strange()) };
-    let late_pass = max_pass_age.filter(|_| facts.process == Process::Nobody);
-    let late_pass = late_pass.and_then(|longest| late(&config.state, longest, SystemClock.now()));
-    Ok(Facts { is_by_passes: max_pass_age.is_some(), late_pass, ..*facts })
+    Ok(with_last_pass(*facts, &config.state, max_pass_age))
+}
+
+/// Where nobody moves the jobs, the last pass is what is known of the services.
+fn with_last_pass(facts: Facts, state: &Path, max_pass_age: Option<Duration>) -> Facts {
+    let facts = Facts { is_by_passes: max_pass_age.is_some(), ..facts };
+    if facts.process != Process::Nobody {
+        return facts;
+    }
+    let last = LastPass::of(state);
+    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
+    let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
+    let outages = met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
+    Facts { late_pass, outages: outages.collect(), ..facts }
 }
 
 /// Why a pass is missed, if so.
-fn late(state: &Path, longest: Duration, now: Timestamp) -> Option<String> {
-    match LastPass::of(state) {
+fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
+    match last {
         None => Some("no pass of `scribed once` has come to its end yet".to_owned()),
         Some(last) if now.since(last.ended) <= longest => None,
         Some(LastPass { ended, exit_code, .. }) => {
-            let (at, longest) = (moment(ended), humantime::format_duration(longest));
+            let (at, longest) = (moment(*ended), humantime::format_duration(longest));
             Some(format!("the last pass ended at {at} UTC with exit code {exit_code}, more than {longest} ago"))
         }
     }

@@ -66,9 +66,14 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let doubles = house.engines.doubles();
     let excess = house.setup().purse.excess().all();
     let pauses = house.store.pauses().await?;
+    let health = judge(&facts);
+    if passed.is_ok() {
+        // While the queue is still this process's.
+        let outages = facts.outages.clone();
+        LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code(), outages }.keep(&config.state);
+    }
     house.close().await?;
     let Passed { ended, left_out, .. } = passed?;
-    let health = judge(&facts);
     let told = Told { tally: &tally, facts: &facts, health: &health, ended: &ended, left_out: left_out.as_ref() };
     report(context, &told, doubles, started.elapsed())?;
     if excess.files > 0 {
@@ -76,7 +81,6 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     }
     tell_pauses(context, &pauses)?;
     tell_exit(context, &health)?;
-    LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code() }.keep(&config.state);
     Ok(health.exit_code())
 }
 

@@ -1,5 +1,6 @@
 //! When the last pass of `scribed once` ended, and how: kept in the state directory for `scribed status --check`.
 
+use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -9,7 +10,7 @@ use std::path::Path;
 const NAME: &str = "last-pass.json";
 
 /// A pass that came to its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastPass {
     /// When it began.
     pub began: Timestamp,
@@ -17,6 +18,9 @@ pub struct LastPass {
     pub ended: Timestamp,
     /// Its exit code.
     pub exit_code: u8,
+    /// The services that it gave up.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
 }
 
 impl LastPass {
@@ -30,6 +34,16 @@ impl LastPass {
         if let Err(error) = self.write(state) {
             let state = state.display();
             tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
+        }
+    }
+
+    /// A daemon has the queue from now on: what a pass met says nothing any more.
+    pub fn forget(state: &Path) {
+        match std::fs::remove_file(state.join(NAME)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "the end of the last pass cannot be forgotten in {}", state.display());
+            }
+            _ => {}
         }
     }
 

@@ -317,6 +317,7 @@ fn waiting(facts: &Facts, why: WaitReason, waits: Waits) -> Option<Reason> {
         W::Person => "for a person to decide",
         W::Sidecar => "for a settings file beside the recording to be corrected",
         W::NotAllowed => "for a setting in jobs.toml that allows what a manifest names",
+        W::WindowNever => "for a window that opens no more",
         W::BudgetRaise => "for a budget to be raised, or for a length to be stated",
         W::Stuck => "for a transcription that does not end",
         W::Disk => "for an output folder that can be written",
@@ -403,7 +404,7 @@ mod tests {
     #[test]
     fn everything_else_that_is_waited_for_ends_a_pass_with_1_and_most_of_it_is_critical() {
         use WaitReason as W;
-        for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::Stuck, W::Disk, W::Folder] {
+        for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::WindowNever, W::Stuck, W::Disk, W::Folder] {
             assert_eq!(judged(&waiting(&[why])), (1, Level::Critical), "{why:?}");
             assert!(judge(&waiting(&[why])).reasons[0].look.as_deref() == Some("scribed show 7"), "{why:?}");
         }

@@ -89,6 +89,7 @@ pub fn waits_for(job: &Job) -> WaitReason {
         F::NotAllowed => WaitReason::NotAllowed,
         F::Budget if fault.asks => WaitReason::BudgetRaise,
         F::Budget => WaitReason::Budget,
+        F::Window if job.due.is_none() => WaitReason::WindowNever,
         F::Window => WaitReason::Window,
         F::Unknown => WaitReason::UnknownCreate,
         F::Stuck => WaitReason::Stuck,

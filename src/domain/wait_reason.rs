@@ -30,6 +30,8 @@ pub enum WaitReason {
     BudgetRaise,
     /// The window of its source.
     Window,
+    /// A window that opens no more.
+    WindowNever,
     /// The list of the service has to tell whether a create was accepted.
     UnknownCreate,
     /// The transcription did not end within `give_up`.
@@ -68,7 +70,7 @@ impl WaitReason {
             Self::MissingFile => "missing file",
             Self::NotAllowed => "not allowed",
             Self::Budget | Self::BudgetRaise => "budget",
-            Self::Window => "window",
+            Self::Window | Self::WindowNever => "window",
             Self::UnknownCreate => "unknown create",
             Self::Stuck => "stuck",
             Self::Disk => "disk",
@@ -98,6 +100,7 @@ impl WaitReason {
             | Self::Sidecar
             | Self::NotAllowed
             | Self::BudgetRaise
+            | Self::WindowNever
             | Self::UnknownCreate
             | Self::Stuck
             | Self::Disk

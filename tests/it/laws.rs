@@ -1042,6 +1042,16 @@ async fn what_a_person_acknowledged_counts_no_more_until_it_changes(case: &mut C
     let again = held.job.on(Event::Failed { fault }, at(10)).unwrap();
     case.commit(&held.lease, &again, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_failures, 1, "it failed again");
+
+    case.standing_at(3, StageKind::Fetched).await;
+    let held = case.claim(&[StageKind::Fetched], ALL, at(10), at(100), 1).await.unwrap().remove(0);
+    let missing = vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }];
+    let written = held.job.on(Event::Written { outputs: outputs(), language: None, missing }, at(11)).unwrap();
+    case.commit(&held.lease, &written, Hold::Release).await.unwrap();
+    assert_eq!(case.counts().await.unwrap().unhandled_incomplete, 1);
+    assert!(case.acknowledge(written.id, at(12)).await.unwrap(), "written, without a part");
+    let counts = case.counts().await.unwrap();
+    assert_eq!((counts.unhandled_incomplete, counts.incomplete), (0, 1));
 }
 
 async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over(case: &mut Case) {

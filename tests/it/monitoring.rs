@@ -273,3 +273,18 @@ fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
     let log = stop(running).stderr;
     assert!(line(&log, "more.wav").contains("done"), "{log}");
 }
+
+#[test]
+fn a_daemon_that_hangs_is_critical() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = bed(&stub, "", "");
+    let running = daemon(&bed);
+    assert_eq!(check(&bed).0, 0);
+    running.signal(Signal::STOP);
+    running.stands_still();
+    let (code, line) = check(&bed);
+    assert!(code == 2 && line.contains("did not answer"), "{code} {line}");
+    running.goes_on();
+    eventually("it answers again", || check(&bed).0 == 0);
+    stop(running);
+}
