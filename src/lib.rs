@@ -57,6 +57,7 @@ pub mod cli {
     pub mod entry;
     pub mod explain;
     pub mod failure;
+    pub mod foreseen;
     pub mod harvest;
     pub mod init;
     pub mod jobs;
@@ -465,6 +466,7 @@ pub mod tls {
 pub mod wire {
     pub mod address;
     pub mod configs;
+    pub mod delivered;
     pub mod enrichment;
     pub mod error;
     pub mod event;
@@ -479,6 +481,7 @@ pub mod wire {
     pub mod params;
     pub mod published;
     pub mod record;
+    mod requested;
     pub mod result;
     pub mod result_out;
     pub mod said;

@@ -60,12 +60,13 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let tally = house.engines.tally();
     let waiting = waiting(&house).await?;
     let doubles = house.engines.doubles();
+    let missing = house.engines.missing();
     let excess = house.setup().purse.excess().all();
     let pauses = house.store.pauses().await?;
     house.close().await?;
     let Passed { ended, mut away, left_out } = passed?;
     away.extend(untaken);
-    report(context, &tally, &waiting, doubles, started.elapsed(), &ended, (&away, left_out.as_ref()))?;
+    report(context, &tally, &waiting, (&missing, doubles), started.elapsed(), &ended, (&away, left_out.as_ref()))?;
     if excess.files > 0 {
         context.say(&format!("  billed beyond what was reserved: {}", excess.words()))?;
     }
@@ -260,7 +261,7 @@ fn report(
     context: &Context,
     tally: &Tally,
     waiting: &BTreeMap<&'static str, u64>,
-    doubles: u64,
+    (missing, doubles): (&BTreeMap<String, u64>, u64),
     elapsed: Duration,
     ended: &Ended,
     (away, left_out): (&[String], Option<&LeftOut>),
@@ -270,7 +271,7 @@ fn report(
     let mut object = json!({
         "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
-        "audio_seconds": tally.audio_millis as f64 / 1000.0,
+        "audio_seconds": tally.audio_millis as f64 / 1000.0, "incomplete": tally.incomplete, "missing": missing,
     });
     if let Some(left_out) = left_out {
         object["left_out"] = left_out.count.into();
@@ -282,6 +283,12 @@ fn report(
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
+    if tally.incomplete > 0 {
+        context.say(&format!("  {} of those done lack something that was requested:", tally.incomplete))?;
+    }
+    for (part, count) in missing {
+        context.say(&format!("    {count} written, without: {part}"))?;
+    }
     for (what, count) in waiting {
         context.say(&format!("  {count} waiting for: {what}"))?;
     }
@@ -296,6 +303,7 @@ fn report(
         Ended::ServiceOut(words) => context.say(&format!("the service: {words}")),
         Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
         Ended::Idle if tally.failed > 0 => context.say("why they failed: scribed jobs --stage failed"),
+        Ended::Idle if tally.incomplete > 0 => context.say("which they are: scribed jobs --incomplete"),
         Ended::Idle if *tally == Tally::default() && waits == 0 && away.is_empty() => {
             context.say("nothing new: everything found had ended before (scribed status counts it)")
         }

@@ -153,6 +153,9 @@ pub struct Selection {
     /// Only what the row of a manifest, or a command, orders.
     #[serde(default)]
     pub ordered: bool,
+    /// Only those that are written without a part that was requested.
+    #[serde(default)]
+    pub incomplete: bool,
 }
 
 /// What came of a request.
