@@ -58,6 +58,7 @@ pub mod cli {
     pub mod entry;
     pub mod explain;
     pub mod failure;
+    pub mod foreseen;
     pub mod harvest;
     pub mod init;
     pub mod jobs;
@@ -472,6 +473,7 @@ pub mod tls {
 pub mod wire {
     pub mod address;
     pub mod configs;
+    pub mod delivered;
     pub mod enrichment;
     pub mod error;
     pub mod event;
@@ -486,6 +488,7 @@ pub mod wire {
     pub mod params;
     pub mod published;
     pub mod record;
+    mod requested;
     pub mod result;
     pub mod result_out;
     pub mod said;

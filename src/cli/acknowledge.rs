@@ -22,28 +22,26 @@ const AT_ONCE: usize = 16;
 /// See [`Failure`]; what is refused is said, and the others are acknowledged.
 pub async fn run(context: &Context, args: &Acknowledge) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
-    let selection = selection(&config, args)?;
+    let selections = selections(&config, args)?;
     let mut work = Work { context, way: Way::find(&config).await?, each: Each::default() };
-    match selection {
-        Some(selection) => work.all(selection).await?,
-        None => {
-            for typed in &args.jobs {
-                let put = work.way.put(Request::Acknowledge { job: wanted(typed)? }).await?;
-                work.count(typed, put)?;
-            }
-        }
+    for typed in &args.jobs {
+        let put = work.way.put(Request::Acknowledge { job: wanted(typed)? }).await?;
+        work.count(typed, put)?;
+    }
+    for selection in selections {
+        work.all(selection).await?;
     }
     let done = work.each.done;
     context.say(&format!("{done} acknowledged: `once` and `status --check` count them no more until they change"))?;
     Ok(work.each.exit_code())
 }
 
-fn selection(config: &Config, args: &Acknowledge) -> Result<Option<Selection>, Failure> {
+fn selections(config: &Config, args: &Acknowledge) -> Result<Vec<Selection>, Failure> {
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
     let selection = Selection { source, kind: args.kind.clone(), unacknowledged: true, ..Selection::default() };
-    let failed = args.failed.then_some(StageKind::Failed);
-    let stages: Vec<StageKind> = args.incomplete.then_some(StageKind::Written).into_iter().chain(failed).collect();
-    Ok((!stages.is_empty()).then_some(Selection { stages, ..selection }))
+    let failed = args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection.clone() });
+    let incomplete = args.incomplete.then(|| Selection { incomplete: true, kind: None, ..selection });
+    Ok(failed.into_iter().chain(incomplete).collect())
 }
 
 struct Work<'a> {
@@ -59,8 +57,7 @@ impl Work<'_> {
                 return Err(strange());
             };
             let way = &self.way;
-            let meant = page.jobs.iter().filter(|job| job.may_be_acknowledged());
-            let orders = meant.map(|job| async move {
+            let orders = page.jobs.iter().map(|job| async move {
                 let put = way.put(Request::Acknowledge { job: Wanted::Number(job.id) }).await;
                 (PathBuf::from(job.id.to_string()), put)
             });

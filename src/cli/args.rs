@@ -304,6 +304,9 @@ pub struct Jobs {
     /// Only jobs that failed: the same as --stage failed
     #[arg(long)]
     pub failed: bool,
+    /// Only jobs that are written without a part that was requested
+    #[arg(long, conflicts_with_all = ["stage", "failed"])]
+    pub incomplete: bool,
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,

@@ -52,7 +52,8 @@ fn with_last_pass(facts: Facts, state: &Path, max_pass_age: Option<Duration>) ->
     let last = LastPass::of(state);
     let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
     let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
-    let outages = met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
+    let outages =
+        met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
     Facts { late_pass, outages: outages.collect(), ..facts }
 }
 

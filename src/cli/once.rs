@@ -64,6 +64,7 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let waiting = waiting(&house).await?;
     let facts = facts(&house, waiting, passed.as_ref().ok()).await?;
     let doubles = house.engines.doubles();
+    let missing = house.engines.missing();
     let excess = house.setup().purse.excess().all();
     let pauses = house.store.pauses().await?;
     let health = judge(&facts);
@@ -74,7 +75,14 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     }
     house.close().await?;
     let Passed { ended, left_out, .. } = passed?;
-    let told = Told { tally: &tally, facts: &facts, health: &health, ended: &ended, left_out: left_out.as_ref() };
+    let told = Told {
+        tally: &tally,
+        facts: &facts,
+        health: &health,
+        ended: &ended,
+        left_out: left_out.as_ref(),
+        missing: &missing,
+    };
     report(context, &told, doubles, started.elapsed())?;
     if excess.files > 0 {
         context.say(&format!("  billed beyond what was reserved: {}", excess.words()))?;
@@ -310,10 +318,12 @@ struct Told<'a> {
     health: &'a Health,
     ended: &'a Ended,
     left_out: Option<&'a LeftOut>,
+    /// How many of those done lack each part.
+    missing: &'a BTreeMap<String, u64>,
 }
 
 fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -> std::io::Result<()> {
-    let Told { tally, facts, health, ended, left_out } = told;
+    let Told { tally, facts, health, ended, left_out, missing } = told;
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
     for (why, waits) in &facts.waiting {
         *waiting.entry(why.name()).or_default() += waits.jobs;
@@ -323,7 +333,7 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
     let mut object = json!({
         "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
-        "audio_seconds": tally.audio_millis as f64 / 1000.0,
+        "audio_seconds": tally.audio_millis as f64 / 1000.0, "incomplete": tally.incomplete, "missing": missing,
         "exit_code": health.exit_code(), "exit_reasons": health.of_exit().map(reason_object).collect::<Vec<_>>(),
     });
     if let Some(left_out) = left_out {
@@ -336,6 +346,12 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
+    if tally.incomplete > 0 {
+        context.say(&format!("  {} of those done lack something that was requested:", tally.incomplete))?;
+    }
+    for (part, count) in *missing {
+        context.say(&format!("    {count} written, without: {part}"))?;
+    }
     for (what, count) in &waiting {
         context.say(&format!("  {count} waiting for: {what}"))?;
     }

@@ -63,7 +63,7 @@ fn object(status: &Status, waiting: &Waiting) -> Value {
         json!({
             "pid": daemon.pid, "pass": daemon.pass, "since": iso::write(daemon.since),
             "seconds": daemon.millis as f64 / 1000.0, "trouble": daemon.trouble, "done": daemon.done,
-            "failed": daemon.failed, "skipped": daemon.skipped,
+            "failed": daemon.failed, "incomplete": daemon.incomplete, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
             "callbacks": daemon.callbacks,
         })
@@ -72,7 +72,7 @@ fn object(status: &Status, waiting: &Waiting) -> Value {
     json!({
         "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
         "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
+        "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
@@ -93,6 +93,12 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     }
     if status.waiting_for_a_person > 0 {
         context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
+    }
+    if status.incomplete > 0 {
+        let count = status.incomplete;
+        context.say(&format!(
+            "{count} of these are written without a part that was requested: scribed jobs --incomplete"
+        ))?;
     }
     for served in status.services.iter().filter(|served| {
         served.open > 0 || served.trouble.is_some() || served.list_awaited.is_some() || served.notice.is_some()

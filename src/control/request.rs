@@ -164,6 +164,9 @@ pub struct Selection {
     /// Only what nobody has acknowledged.
     #[serde(default)]
     pub unacknowledged: bool,
+    /// Only those that are written without a part that was requested.
+    #[serde(default)]
+    pub incomplete: bool,
 }
 
 /// What came of a request.

@@ -234,8 +234,8 @@ fn failed(facts: &Facts) -> Option<Reason> {
 fn incomplete(facts: &Facts) -> Option<Reason> {
     let words = match facts.incomplete {
         0 => return None,
-        1 => "1 job is incomplete: a part of what was asked for was not done".to_owned(),
-        jobs => format!("{jobs} jobs are incomplete: a part of what was asked for was not done"),
+        1 => "1 job is incomplete: a part of what was requested was not done".to_owned(),
+        jobs => format!("{jobs} jobs are incomplete: a part of what was requested was not done"),
     };
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }
@@ -404,7 +404,8 @@ mod tests {
     #[test]
     fn everything_else_that_is_waited_for_ends_a_pass_with_1_and_most_of_it_is_critical() {
         use WaitReason as W;
-        for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::WindowNever, W::Stuck, W::Disk, W::Folder] {
+        for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::WindowNever, W::Stuck, W::Disk, W::Folder]
+        {
             assert_eq!(judged(&waiting(&[why])), (1, Level::Critical), "{why:?}");
             assert!(judge(&waiting(&[why])).reasons[0].look.as_deref() == Some("scribed show 7"), "{why:?}");
         }

@@ -163,6 +163,8 @@ pub struct Engine {
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
+    /// What was requested and is not in what was written, by name, and how often.
+    missing: Mutex<BTreeMap<String, u64>>,
     log_limit: LogLimit,
     /// Leases may have been taken away: those who hold one look whether they still do.
     recalled: Notify,
@@ -265,6 +267,7 @@ impl Engine {
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
+            missing: Mutex::default(),
             log_limit: LogLimit::default(),
             recalled: Notify::new(),
             turns: watch::Sender::new(0),
@@ -344,6 +347,11 @@ impl Engine {
     /// What came to an end so far.
     pub fn tally(&self) -> Tally {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was requested and is not in what was written so far, by name, and how often.
+    pub fn missing(&self) -> BTreeMap<String, u64> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Bytes given to the service so far, repeated ones included.

@@ -91,6 +91,15 @@ impl Engines {
         })
     }
 
+    /// What was requested and is not in what was written so far, by name, and how often.
+    pub fn missing(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for (part, count) in self.each().flat_map(|engine| engine.missing()) {
+            *all.entry(part).or_default() += count;
+        }
+        all
+    }
+
     /// Which service's list is awaited before anything is submitted there, and how long. In words.
     ///
     /// # Errors

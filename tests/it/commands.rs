@@ -36,6 +36,7 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
         "due",
         "fault",
         "id",
+        "missing",
         "outputs",
         "path",
         "reason",

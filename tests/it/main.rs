@@ -35,6 +35,7 @@ mod growth;
 mod harvest;
 mod hostile;
 mod human;
+mod incomplete;
 mod intake;
 mod jobs;
 mod kill;

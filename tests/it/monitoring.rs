@@ -288,3 +288,27 @@ fn a_daemon_that_hangs_is_critical() {
     eventually("it answers again", || check(&bed).0 == 0);
     stop(running);
 }
+
+#[test]
+fn an_incomplete_job_counts_until_somebody_acknowledges_it() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(|record| record["result"]["diarization"] = Value::Null),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub, "", "template = \"t\"\n[template.t]\ndiarization = true");
+    bed.drop_in(0, "talk.wav");
+    let sum = bed.once(1);
+    assert_eq!(
+        (&sum["done"], &sum["incomplete"], kinds(&sum["exit_reasons"])),
+        (&json!(1), &json!(1), vec!["incomplete"])
+    );
+    assert_eq!(kinds(&bed.once(1)["exit_reasons"]), ["incomplete"], "on later nights too");
+    let (code, line) = check(&bed);
+    assert!(code == 1 && line.contains("1 job is incomplete") && line.contains("incomplete=1;0"), "{code} {line}");
+    assert_eq!(bed.run(["acknowledge", "--failed"]).code, 0);
+    assert_eq!(check(&bed).0, 1, "it did not fail");
+    let told = bed.run(["acknowledge", "--incomplete"]);
+    assert!(told.code == 0 && told.stdout.contains("without: diarization (acknowledged)"), "{told:?}");
+    assert_eq!(bed.once(0)["exit_reasons"], json!([]));
+    assert_eq!(check(&bed).0, 0);
+}

@@ -13,7 +13,10 @@ fn a_recording_gets_four_outputs_and_a_second_pass_costs_nothing() {
     bed.drop_in(0, "talk.wav");
     let summary = bed.once(0);
     let keys: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["audio_seconds", "done", "failed", "seconds", "skipped", "waiting", "waiting_for"]);
+    assert_eq!(
+        keys,
+        ["audio_seconds", "done", "failed", "incomplete", "missing", "seconds", "skipped", "waiting", "waiting_for"]
+    );
     assert_eq!((&summary["done"], &summary["waiting"], &summary["waiting_for"]), (&json!(1), &json!(0), &json!({})));
     assert_eq!(summary["audio_seconds"], 1.4);
     bed.assert_written("talk.wav");

@@ -221,7 +221,20 @@ impl Engine {
         self.parts().purse.given_back(&*self.parts().store, self.parts().clock.now()).await
     }
 
+    fn count_missing(&self, job: &Job) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in &job.missing {
+            let name = part.to_string();
+            if missing.len() < MOST_NAMES || missing.contains_key(&name) {
+                *missing.entry(name).or_default() += 1;
+            }
+        }
+    }
+
     fn count_end(&self, job: &Job) {
+        if job.is_incomplete() {
+            self.count_missing(job);
+        }
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match &job.stage {
             Stage::Written { audio, .. } => {
@@ -235,6 +248,9 @@ impl Engine {
         }
     }
 }
+
+/// Names that are counted one by one: some twenty enrichments, and target languages as far as there are.
+const MOST_NAMES: usize = 200;
 
 /// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
 /// the job.
