@@ -105,7 +105,10 @@ fn tell_failure(context: &Context, failure: &Failure) -> Result<u8, Failure> {
     };
     let words = match failure {
         // Its report has many lines.
-        Failure::Config(problems) => first_line(&problems.to_string()),
+        Failure::Config(problems) => {
+            let (file, problem) = (context.common.config.display(), first_line(&problems.to_string()));
+            format!("{file}: {}; `scribed check` tells all", problem.trim_start_matches("error: "))
+        }
         other => other.to_string(),
     };
     context.emit(&json!({ "check": name, "exit_code": exit_code, "reasons": [{ "kind": "failure", "level": name, "words": words, "command": null }] }))?;

@@ -30,7 +30,7 @@ use crate::pipeline::engines::Engines;
 pub use crate::pipeline::purse::hours as length;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
-use crate::store::contract::{Alike, Filter, Store, StoreError};
+use crate::store::contract::{Alike, Filter, Store, StoreError, Those};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -251,33 +251,22 @@ async fn facts(
 
 /// Those of a plan that failed, and those that are incomplete, and that nobody has acknowledged.
 async fn chosen_unhandled(house: &House, chosen: &Chosen) -> Result<(u64, u64), StoreError> {
-    let mut filter = Filter { stages: vec![StageKind::Failed, StageKind::Written], after: None, limit: 1_000 };
+    const PIECE: usize = 1_000;
     let (mut failed, mut incomplete) = (0, 0);
+    let mut filter = Filter { stages: vec![StageKind::Failed], after: None, limit: PIECE };
     loop {
         let jobs = house.store.page(&filter).await?;
-        let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
+        let Some(last) = jobs.last() else { break };
         filter.after = Some(last.id);
-        for job in jobs.iter().filter(|job| chosen.names(&job.key)) {
-            failed += u64::from(job.is_unhandled_failure());
-            incomplete += u64::from(job.is_unhandled_shortfall());
-        }
+        failed += jobs.iter().filter(|job| job.is_unhandled_failure() && chosen.names(&job.key)).count() as u64;
     }
-}
-
-async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Option<Standing> {
-    let counts = store.counts().await.ok()?;
-    let tally = engines.tally();
-    let awaited = engines.list_awaited().await.ok()?;
-    let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
-    Some(Standing {
-        ended: tally.done + tally.failed + tally.skipped,
-        failed: tally.failed,
-        open: counts.total() - ended,
-        sent_bytes: engines.sent_bytes(),
-        audio_seconds: tally.audio_millis / 1000,
-        trouble: engines.trouble().or(awaited),
-        scanning,
-    })
+    let mut after = None;
+    loop {
+        let jobs = house.store.those(Those::Incomplete, after, PIECE).await?;
+        let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
+        after = Some(last.id);
+        incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && chosen.names(&job.key)).count() as u64;
+    }
 }
 
 /// Jobs that have not ended, by what they wait for.

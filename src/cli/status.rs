@@ -88,8 +88,8 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
         context.say(&format!("  {count:>8}  {}", kind.name()))?;
     }
     if status.unhandled_failures > 0 {
-        let words = "nobody has retried, cancelled or acknowledged: scribed jobs --failed";
-        context.say(&format!("{} of the failed jobs {words}", status.unhandled_failures))?;
+        let count = status.unhandled_failures;
+        context.say(&format!("{count} of these failed and are not retried or acknowledged: scribed jobs --failed"))?;
     }
     if status.waiting_for_a_person > 0 {
         context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;

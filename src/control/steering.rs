@@ -154,6 +154,10 @@ pub(super) fn may_be_paid_twice(job: &Job) -> bool {
 fn weigh_cancel(job: &Job) -> Step {
     match &job.stage {
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
+        Stage::Failed { .. } => Step::Decline(format!(
+            "job {0} has ended already: it is failed. `scribed acknowledge {0}` takes note of that",
+            job.id
+        )),
         stage if stage.is_end() => {
             Step::Decline(format!("job {} has ended already: it is {}", job.id, stage.kind().name()))
         }

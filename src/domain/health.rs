@@ -227,7 +227,7 @@ fn failed(facts: &Facts) -> Option<Reason> {
         1 => "1 job failed".to_owned(),
         jobs => format!("{jobs} jobs failed"),
     };
-    let words = words + ", not retried, cancelled or acknowledged";
+    let words = words + ", not retried or acknowledged";
     Some(reason(Level::Critical, PassExit::Unfinished, "failed", words, Some("scribed jobs --failed")))
 }
 
@@ -287,7 +287,9 @@ fn outage(outage: &Outage) -> Reason {
     let exit = if *is_given_up { PassExit::ServiceOut } else { PassExit::Unfinished };
     let minutes = lasted.as_secs() / 60;
     let since = if minutes > 0 { format!(" (for {minutes} min)") } else { String::new() };
-    let whose = service.as_ref().map(|service| format!("service {service}: ")).unwrap_or_default();
+    // Most words name it.
+    let whose = service.as_ref().filter(|service| !words.contains(service.as_str()));
+    let whose = whose.map(|service| format!("service {service}: ")).unwrap_or_default();
     reason(level, exit, kind, format!("{whose}{words}{since}"), Some("scribed check"))
 }
 

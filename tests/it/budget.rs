@@ -295,7 +295,7 @@ fn what_was_refused_gives_its_share_back() {
     assert_eq!(bed.once(1)["failed"], 1);
     assert_eq!(cost(&bed, "source"), [Value::Null; 0], "nothing was created, nothing was spent");
     tones(&bed, 1..2);
-    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(bed.once(1)["done"], 1, "and the first one is still there");
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn beside_a_daemon_a_failed_job_is_acknowledged_through_it() {
     let running = daemon(&bed);
     eventually("it has failed", || check(&bed).0 == 2);
     let (_, line) = check(&bed);
-    assert!(line.starts_with("SCRIBED CRITICAL - 1 job failed, not retried, cancelled or acknowledged"), "{line}");
+    assert!(line.starts_with("SCRIBED CRITICAL - 1 job failed, not retried or acknowledged"), "{line}");
     assert!(line.trim_end().ends_with("| failed=1;;0 incomplete=0;0 waiting=0"), "{line}");
     let object = bed.run(["status", "--check", "--json"]).last_object();
     assert_eq!(
@@ -166,7 +166,7 @@ fn an_outage_is_a_warning_at_first_and_its_end_is_logged_as_its_start_was() {
     let bed = bed(&stub, "", "");
     bed.drop_in(0, "a.wav");
     let running = daemon(&bed);
-    eventually("it is told", || check(&bed).1.contains("service default: "));
+    eventually("it is told", || check(&bed).1.contains("service `default` "));
     let (code, line) = check(&bed);
     assert!(code == 1 && line.starts_with("SCRIBED WARNING - "), "{line}");
     stub.set(|_, _| Act::Well);
@@ -190,7 +190,7 @@ fn a_refused_key_is_critical_at_once_and_a_pass_ends_with_3() {
     assert!(ran.stdout.contains("exit code 3:"), "{ran:?}");
     assert_eq!(check(&bed).0, 2, "without a daemon too");
     let running = daemon(&bed);
-    eventually("it is told", || check(&bed).1.contains("service default: "));
+    eventually("it is told", || check(&bed).1.contains("service `default` "));
     assert_eq!(check(&bed).0, 2);
     stop(running);
 }

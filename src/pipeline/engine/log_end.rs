@@ -18,7 +18,7 @@ impl Engine {
             Stage::Failed { fault, .. } => self.log_failed(job, fault),
             Stage::Skipped { why } => {
                 let (id, source, path) = (job.id, &job.key.source, &job.key.path);
-                tracing::info!(target: FINISHED, job = %id, %source, %path, reason = why.words(), "skipped");
+                tracing::info!(target: FINISHED, job = %id, %source, %path, reason = %why.words(), "skipped");
             }
             _ => self.log_question(job),
         }
@@ -62,7 +62,7 @@ fn log_written(job: &Job) {
     let charge = job.charges.last();
     let billed_seconds = charge.and_then(Charge::amount).map(seconds);
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
-    let without = job.without();
+    let without = job.without().map(tracing::field::display);
     tracing::info!(
         target: FINISHED, job = %id, %source, %path, audio_seconds, billed_seconds, took_seconds, without, %outputs,
         "done"
