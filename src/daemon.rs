@@ -62,7 +62,7 @@ mod reload;
 mod ways;
 
 pub use reload::{Refused, Reloaded};
-pub use ways::{recogniser, service_options, visitors};
+pub use ways::{recogniser, recogniser_languages, service_options, visitors};
 
 /// Why the house does not open.
 #[derive(Debug, thiserror::Error)]

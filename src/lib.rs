@@ -47,6 +47,7 @@
 
 /// One small file per command.
 pub mod cli {
+    pub mod acknowledge;
     pub mod add;
     pub mod args;
     pub mod bump;
@@ -60,11 +61,13 @@ pub mod cli {
     pub mod entry;
     pub mod explain;
     pub mod failure;
+    pub mod foreseen;
     pub mod harvest;
     pub mod init;
     pub mod jobs;
     pub mod laid_out;
     pub mod listed;
+    pub mod monitoring;
     pub mod next;
     pub mod once;
     pub mod part;
@@ -166,6 +169,7 @@ pub mod config {
 
 /// What commands ask of the queue, and who carries it out: the daemon over its socket, or the command itself.
 pub mod control {
+    pub mod acknowledging;
     pub mod adding;
     pub mod adding_url;
     pub mod caller;
@@ -177,6 +181,8 @@ pub mod control {
     pub mod forecast;
     pub mod freshening;
     pub mod hands;
+    pub mod health;
+    pub mod last_pass;
     pub mod listing;
     pub mod ordering;
     pub mod pausing;
@@ -208,10 +214,12 @@ pub mod domain {
     pub mod fault;
     pub mod finish;
     pub mod format;
+    pub mod health;
     pub mod hint;
     pub mod home;
     pub mod job;
     pub mod making;
+    pub mod missing;
     pub mod names;
     pub mod nearest;
     pub mod path;
@@ -230,6 +238,7 @@ pub mod domain {
     pub mod token;
     pub mod transcript;
     pub mod turnaround;
+    pub mod wait_reason;
     pub mod window;
     pub mod zone;
     pub mod zone_suggestion;
@@ -481,6 +490,7 @@ pub mod tls {
 pub mod wire {
     pub mod address;
     pub mod configs;
+    pub mod delivered;
     pub mod enrichment;
     pub mod error;
     pub mod event;
@@ -496,6 +506,7 @@ pub mod wire {
     pub mod params;
     pub mod published;
     pub mod record;
+    mod requested;
     pub mod result;
     pub mod result_out;
     pub mod said;

@@ -72,7 +72,7 @@ pub enum Command {
     /// One pass: find everything, see every job to its end, then a summary
     Once(Once),
     /// How many jobs are where, what they wait for, and how the daemon fares
-    Status,
+    Status(StatusArgs),
     /// The jobs, one a line
     Jobs(Jobs),
     /// One job: where it is, why, what happens next, and its history
@@ -88,6 +88,8 @@ pub enum Command {
     Retry(Retry),
     /// Puts jobs before all others, also after a restart
     Bump(Bump),
+    /// Takes note of jobs that failed or are incomplete: `once` and `status --check` count them no more until they change
+    Acknowledge(Acknowledge),
     /// Gives jobs up; what was bought for them stays known
     Cancel(Cancel),
     /// Nothing new is uploaded or submitted until `resume`, also after a restart
@@ -259,6 +261,39 @@ pub struct Once {
     pub plan: Option<PathBuf>,
 }
 
+/// `scribed status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// One line for monitoring: OK, WARNING or CRITICAL, with reasons, and the exit codes of a Nagios plugin: 0 ok,
+    /// 1 warning, 2 critical, 3 unknown (configuration, permissions)
+    #[arg(long)]
+    pub check: bool,
+    /// With --check, where a timer runs `scribed once` and no daemon: waiting work is no warning, and a last pass that
+    /// ended longer ago is one
+    #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
+    pub max_pass_age: Option<Duration>,
+}
+
+/// `scribed acknowledge`.
+#[derive(Debug, Args)]
+pub struct Acknowledge {
+    /// Numbers of jobs, or paths of their recordings
+    #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete"], conflicts_with_all = ["failed", "incomplete"])]
+    pub jobs: Vec<PathBuf>,
+    /// All jobs that failed
+    #[arg(long)]
+    pub failed: bool,
+    /// All jobs that were written without something that was requested
+    #[arg(long)]
+    pub incomplete: bool,
+    /// Of these, only those of this source
+    #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
+    pub source: Option<String>,
+    /// Of these, only those with a fault of this kind (see `fault` of `scribed jobs --failed --csv`)
+    #[arg(long, value_name = "KIND", requires = "failed", value_parser = fault_kind)]
+    pub kind: Option<String>,
+}
+
 /// `scribed jobs`.
 #[derive(Debug, Args)]
 pub struct Jobs {
@@ -269,6 +304,9 @@ pub struct Jobs {
     /// Only jobs that failed: the same as --stage failed
     #[arg(long)]
     pub failed: bool,
+    /// Only jobs that are written without a part that was requested
+    #[arg(long, conflicts_with_all = ["stage", "failed"])]
+    pub incomplete: bool,
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,

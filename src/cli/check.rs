@@ -4,6 +4,7 @@ use crate::cli::check_disk::{own_folder, own_folders, room, writable};
 use crate::cli::check_lists;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::foreseen::{Foresight, left_out, refusal};
 use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, Kind, ListFault};
@@ -15,6 +16,7 @@ use crate::domain::names::ServiceName;
 use crate::media::extract::missing_programs;
 use crate::permission::{denied, this_user};
 use crate::server::service::health;
+use crate::server::undone::Foreseen;
 use crate::source::bucket::Bucket;
 use crate::source::mount::Mount;
 use crate::store::contract::Store;
@@ -64,6 +66,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.push(Verdict { what: what.to_owned(), good, words });
     }
     verdicts.extend(extraction(&config));
+    verdicts.extend(requests(&config));
     verdicts.extend(house(&config).await);
     // What cannot be listened on was told by whoever tried.
     if verdicts.iter().all(|verdict| verdict.what != "callbacks") {
@@ -169,6 +172,45 @@ fn tools(config: &Config) -> Vec<Verdict> {
         Ok(()) => vec![good("tools", "the recogniser, its model, ffmpeg and ffprobe are there")],
         Err(missing) => missing.into_iter().map(|words| bad("tools", words)).collect(),
     }
+}
+
+/// What the sources request of the embedded service, where it does not do it.
+fn requests(config: &Config) -> Vec<Verdict> {
+    let foresight = Foresight::new(config);
+    config.sources.iter().flat_map(|source| of_source(&foresight, source)).collect()
+}
+
+/// Of its own template; and of those that only a row of its lists may name, which need not be meant.
+fn of_source(foresight: &Foresight, source: &Source) -> Vec<Verdict> {
+    let what = format!("source {}", source.name);
+    let foreseen = |template| foresight.of_template(source, template);
+    let from = match source.template.name() {
+        "" => "it".to_owned(),
+        name => format!("[template.{name}]"),
+    };
+    let own = requested(&from, "its files", &foreseen(&source.template)).into_iter().map(|words| bad(&what, words));
+    let others = source
+        .shared
+        .templates
+        .iter()
+        .filter(|(name, _)| source.manifests.is_some() && name.as_str() != source.template.name());
+    let of_rows = others.flat_map(|(name, template)| {
+        requested(&format!("[template.{name}]"), "files whose rows name it", &foreseen(template))
+    });
+    own.chain(of_rows.map(|words| good(&what, &words))).collect()
+}
+
+fn requested(from: &str, files: &str, foreseen: &Foreseen) -> Vec<String> {
+    let service = "set `service` of the source to one that does it";
+    let refused = refusal(foreseen)
+        .map(|words| format!("{from} requests what is not possible for {files}: {words}; change it, or {service}"));
+    let left_out = left_out(foreseen).map(|parts| {
+        format!(
+            "{from} requests {parts}, which the embedded service does not do: {files} are written without it and count as \
+             incomplete, and `once` exits with 1; take it out, or {service}"
+        )
+    });
+    refused.into_iter().chain(left_out).collect()
 }
 
 /// Whether sound can be taken out of files, where that is asked for.

@@ -21,7 +21,7 @@ pub async fn run(context: &Context, args: &Jobs) -> Result<u8, Failure> {
     let failed = args.failed.then_some(StageKind::Failed);
     let stages = args.stage.iter().copied().chain(failed).collect();
     let source = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
-    let mut selection = Selection { stages, source, ..Selection::default() };
+    let mut selection = Selection { stages, source, incomplete: args.incomplete, ..Selection::default() };
     let way = Way::find(&config).await?;
     let mut list = List::new(context, args.csv)?;
     loop {

@@ -2,6 +2,7 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
+use crate::cli::foreseen::{Foresight, left_out, refusal};
 use crate::cli::plan::Queue;
 use crate::cli::way::place;
 use crate::clock::{Clock, SystemClock};
@@ -20,6 +21,7 @@ use crate::pipeline::lists::keys::candidates;
 use crate::pipeline::lists::naming::{Asked, Naming, naming};
 use crate::pipeline::lists::rows::looked;
 use crate::pipeline::making::{Around, Laid, Made, lay};
+use crate::server::undone::Foreseen;
 use crate::source::choice::{Choice, Kind, choose_anywhere};
 use crate::source::disk::Disk;
 use crate::source::manifest::record::all_wrong;
@@ -78,7 +80,7 @@ async fn lay_out(
     let code = match made {
         Ok((laid, made)) => {
             say_made(&mut shown, config, &laid, &made);
-            0
+            foresee(&mut shown, config, source, &made)
         }
         Err(fault) => {
             shown["problem"] = json!(fault.words);
@@ -216,6 +218,14 @@ fn say_made(shown: &mut Value, config: &Config, laid: &Laid, made: &Made) {
     shown["request"] = request;
 }
 
+/// What the embedded service would not do of it.
+fn foresee(shown: &mut Value, config: &Config, source: &Source, made: &Made) -> u8 {
+    let foreseen = Foresight::new(config).of(source, &made.rendered.params);
+    shown["missing"] = json!(left_out(&foreseen));
+    shown["refused"] = json!(refusal(&foreseen));
+    if foreseen == Foreseen::default() { 0 } else { UNFINISHED }
+}
+
 /// As it is sent, but for what is set for each job.
 fn request(params: Value, metadata: &Map<String, Value>) -> Value {
     let mut request = params;
@@ -293,6 +303,12 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     let template = Some(text("template")).filter(|name| !name.is_empty());
     context.say(&format!("  template  {}", template.unwrap_or("none: the service's defaults")))?;
     context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
+    if let Some(missing) = shown["missing"].as_str() {
+        context.say(&format!("  without   {missing}  (the embedded service does not do it)"))?;
+    }
+    if let Some(refused) = shown["refused"].as_str() {
+        context.say(&format!("  refused   {refused}"))?;
+    }
     for part in ["track", "channels"].into_iter().filter(|part| !shown["sound"][part].is_null()) {
         let (said, from) = (&shown["sound"][part], shown["sound_from"][part].as_str().unwrap_or_default());
         context.say(&format!("  {part:<9} {said}  ({from})"))?;

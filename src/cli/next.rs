@@ -50,6 +50,11 @@ fn ended(job: &Job) -> String {
         StageKind::Failed | StageKind::Cancelled => {
             format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
         }
+        StageKind::Written if job.is_incomplete() => format!(
+            "nothing by itself: `scribed acknowledge {0}` accepts it as it is; `scribed retry --fresh {0}` requests what \
+             jobs.toml says now, and buys another transcription if that differs",
+            job.id
+        ),
         kind if kind.is_end() => "nothing: it has ended".to_owned(),
         _ => "nothing by itself: a person is asked".to_owned(),
     }

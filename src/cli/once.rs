@@ -2,23 +2,27 @@
 
 use crate::cli::args::Once;
 use crate::cli::entry::Context;
-use crate::cli::failure::{Failure, SERVICE_OUT, UNFINISHED};
+use crate::cli::failure::Failure;
 use crate::cli::pause::tell_pauses;
 use crate::cli::progress::Standing;
 use crate::cli::signals::on_signal;
 use crate::cli::way::house;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
+use crate::control::health;
+use crate::control::last_pass::LastPass;
 use crate::control::plan_file;
 use crate::control::plan_run::{LeftOut, RunError};
 use crate::control::reloading::Latest;
 use crate::control::server::serve;
 use crate::control::socket::Listening;
 use crate::daemon::House;
+use crate::domain::health::{AwaySource, Facts, Health, Outage, OutageKind, Process, Reason, Waits, judge};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::SourceName;
-use crate::domain::reason::{is_paused, waits_for};
+use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
+use crate::domain::wait_reason::WaitReason;
 use crate::pipeline::blocking::{blocking, joined};
 use crate::pipeline::chosen::Chosen;
 use crate::pipeline::engine::{Ended, Patience, Tally, Until};
@@ -26,7 +30,7 @@ use crate::pipeline::engines::Engines;
 pub use crate::pipeline::purse::hours as length;
 use crate::source::disk::NETWORK_SETTLE;
 use crate::source::folder::Scanned;
-use crate::store::contract::{Alike, Filter, Store, StoreError};
+use crate::store::contract::{Alike, Filter, Store, StoreError, Those};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let config = context.config()?;
-    let started = Instant::now();
+    let (started, began) = (Instant::now(), SystemClock.now());
     let stop = on_signal()?;
     let chosen = match args.plan.clone() {
         Some(file) => Some(chosen(file, config.clone()).await?),
@@ -56,22 +60,36 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
     let passed = pass(context, &house, patience, args.plan.as_deref(), &stop).await;
     beside.end().await;
     house.receipts().await?;
-    let untaken = untaken(&house);
     let tally = house.engines.tally();
     let waiting = waiting(&house).await?;
+    let facts = facts(&house, waiting, passed.as_ref().ok()).await?;
     let doubles = house.engines.doubles();
+    let missing = house.engines.missing();
     let excess = house.setup().purse.excess().all();
     let pauses = house.store.pauses().await?;
+    let health = judge(&facts);
+    if passed.is_ok() {
+        // While the queue is still this process's.
+        let outages = facts.outages.clone();
+        LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code(), outages }.keep(&config.state);
+    }
     house.close().await?;
-    let Passed { ended, mut away, left_out } = passed?;
-    away.extend(untaken);
-    report(context, &tally, &waiting, doubles, started.elapsed(), &ended, (&away, left_out.as_ref()))?;
+    let Passed { ended, left_out, .. } = passed?;
+    let told = Told {
+        tally: &tally,
+        facts: &facts,
+        health: &health,
+        ended: &ended,
+        left_out: left_out.as_ref(),
+        missing: &missing,
+    };
+    report(context, &told, doubles, started.elapsed())?;
     if excess.files > 0 {
         context.say(&format!("  billed beyond what was reserved: {}", excess.words()))?;
     }
     tell_pauses(context, &pauses)?;
-    let is_whole = away.is_empty() && left_out.is_none_or(|left_out| left_out.count == 0);
-    Ok(exit_code(&tally, &waiting, !is_whole, &ended))
+    tell_exit(context, &health)?;
+    Ok(health.exit_code())
 }
 
 /// Where commands beside the pass are carried out, as a daemon does it: a pass may last for days.
@@ -114,8 +132,8 @@ async fn chosen(file: PathBuf, config: Config) -> Result<Chosen, Failure> {
 /// What a pass came to.
 struct Passed {
     ended: Ended,
-    /// The sources whose folders were not there, with the reason: who knows what lies in them.
-    away: Vec<String>,
+    /// The sources whose folders were not there during the scan: who knows what lies in them.
+    away: Vec<AwaySource>,
     /// What of a plan was not as it was.
     left_out: Option<LeftOut>,
 }
@@ -171,71 +189,97 @@ async fn pass(
 }
 
 /// Takes in what there is, or what a plan names of it.
-async fn find(house: &House, plan: Option<&Path>) -> Result<(Vec<String>, Option<LeftOut>), Failure> {
+async fn find(house: &House, plan: Option<&Path>) -> Result<(Vec<AwaySource>, Option<LeftOut>), Failure> {
     let Some(plan) = plan else { return Ok((away(house, &house.scan().await?), None)) };
     let left_out = house.admit(plan).await?;
-    let away = left_out.away.iter().map(|(source, why)| format!("the source {source} is frozen: {why}"));
-    Ok((away.collect(), Some(left_out)))
+    let frozen = |(source, why): (&SourceName, &String)| AwaySource {
+        source: source.clone(),
+        words: format!("it is frozen: {why}"),
+        is_passing: false,
+    };
+    Ok((left_out.away.iter().map(frozen).collect(), Some(left_out)))
 }
 
-/// In words; a folder that is back meanwhile was away during the scan all the same.
-fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<String> {
+/// A folder that is back meanwhile was away during the scan all the same.
+fn away(house: &House, scans: &[(SourceName, Scanned)]) -> Vec<AwaySource> {
     let gone = scans.iter().filter(|(_, scanned)| !scanned.there);
-    gone.map(|(name, _)| match house.setup().mounts.get(name).and_then(|mount| mount.away()) {
-        Some(away) => format!("the source {name} is frozen: {away}"),
-        None => {
-            format!("the folder of the source {name} was away for a moment; run it again to look through all of it")
-        }
+    gone.map(|(name, _)| {
+        let away = house.setup().mounts.get(name).and_then(|mount| mount.away());
+        let words = match &away {
+            Some(away) => format!("it is frozen: {away}"),
+            None => "its folder was away for a moment; run it again to look through all of it".to_owned(),
+        };
+        AwaySource { source: name.clone(), words, is_passing: away.is_none_or(|away| away.is_passing()) }
     })
     .collect()
 }
 
-/// What of the sources' lists orders nothing, in words: somebody has to mend it.
-fn untaken(house: &House) -> Vec<String> {
-    let setup = house.setup();
-    let each = setup.lists.iter().flat_map(|lists| {
-        let source = lists.mount().source().name.clone();
-        lists.told().into_iter().map(move |told| (source.clone(), told))
-    });
-    each.filter_map(|(source, told)| {
-        let manifest = &told.manifest;
-        if let Some(problem) = &told.problem {
-            return Some(format!("{source}: nothing of {manifest} is taken: {problem}"));
+/// What there is to judge at the end of a pass.
+async fn facts(
+    house: &House,
+    waiting: BTreeMap<WaitReason, Waits>,
+    passed: Option<&Passed>,
+) -> Result<Facts, StoreError> {
+    let facts = health::facts(&house.hands(std::process::id(), None), waiting).await?;
+    let Some(Passed { ended, away, left_out }) = passed else { return Ok(facts) };
+    let now_away = facts.away.into_iter().filter(|now| !away.iter().any(|known| known.source == now.source));
+    let mut facts = Facts {
+        process: Process::Runs,
+        stopped: *ended == Ended::Stopped,
+        left_out: left_out.as_ref().map_or(0, |left_out| left_out.count),
+        away: match left_out {
+            None => away.iter().cloned().chain(now_away).collect(),
+            // What a plan does not name is none of this pass's business.
+            Some(_) => away.clone(),
+        },
+        // A service that nothing is asked of any more is not what the rest waits for.
+        outages: if matches!(ended, Ended::ServiceOut(_)) { facts.outages } else { Vec::new() },
+        ..facts
+    };
+    if let Ended::ServiceOut(words) = ended {
+        facts.outages.iter_mut().for_each(|outage| outage.is_given_up = true);
+        if facts.outages.is_empty() {
+            let (kind, lasted) = (OutageKind::Out, Duration::ZERO);
+            facts.outages.push(Outage { service: None, kind, words: words.clone(), lasted, is_given_up: true });
         }
-        let wrong = told.sum.map(|sum| sum.wrong).filter(|wrong| *wrong > 0)?;
-        Some(format!("{source}: {wrong} rows of {manifest} order nothing; its receipt says why of each"))
-    })
-    .collect()
+    }
+    if let Some(chosen) = house.setup().purse.chosen() {
+        (facts.failed, facts.incomplete) = chosen_unhandled(house, chosen).await?;
+    }
+    Ok(facts)
 }
 
-async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Option<Standing> {
-    let counts = store.counts().await.ok()?;
-    let tally = engines.tally();
-    let awaited = engines.list_awaited().await.ok()?;
-    let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
-    Some(Standing {
-        ended: tally.done + tally.failed + tally.skipped,
-        failed: tally.failed,
-        open: counts.total() - ended,
-        sent_bytes: engines.sent_bytes(),
-        audio_seconds: tally.audio_millis / 1000,
-        trouble: engines.trouble().or(awaited),
-        scanning,
-    })
+/// Those of a plan that failed, and those that are incomplete, and that nobody has acknowledged.
+async fn chosen_unhandled(house: &House, chosen: &Chosen) -> Result<(u64, u64), StoreError> {
+    const PIECE: usize = 1_000;
+    let (mut failed, mut incomplete) = (0, 0);
+    let mut filter = Filter { stages: vec![StageKind::Failed], after: None, limit: PIECE };
+    loop {
+        let jobs = house.store.page(&filter).await?;
+        let Some(last) = jobs.last() else { break };
+        filter.after = Some(last.id);
+        failed += jobs.iter().filter(|job| job.is_unhandled_failure() && chosen.names(&job.key)).count() as u64;
+    }
+    let mut after = None;
+    loop {
+        let jobs = house.store.those(Those::Incomplete, after, PIECE).await?;
+        let Some(last) = jobs.last() else { return Ok((failed, incomplete)) };
+        after = Some(last.id);
+        incomplete += jobs.iter().filter(|job| job.is_unhandled_shortfall() && chosen.names(&job.key)).count() as u64;
+    }
 }
 
 /// Jobs that have not ended, by what they wait for.
-async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreError> {
+async fn waiting(house: &House) -> Result<BTreeMap<WaitReason, Waits>, StoreError> {
     let (store, setup, mut waiting) = (&house.store, house.setup(), BTreeMap::new());
     let (pauses, now, purse) = (store.pauses().await?, SystemClock.now(), &house.setup().purse);
     let mut count = |job: Job, jobs: u64| {
-        let job = &job;
-        let what = match is_paused(job) && pauses.of(&job.key.source, now).is_some() {
-            true => "pause",
-            false if setup.homes.knows(job) => waits_for(job),
-            false => "person", // its service is not in the configuration any more
+        let why = match wait_reason(&job, &pauses, now) {
+            why @ (WaitReason::Pause | WaitReason::PauseWithoutEnd) => why,
+            why if setup.homes.knows(&job) => why,
+            _ => WaitReason::Person, // its service is not in the configuration any more
         };
-        *waiting.entry(what).or_default() += jobs;
+        waiting.entry(why).or_insert(Waits { jobs: 0, one: job.id }).jobs += jobs;
     };
     let Some(chosen) = purse.chosen() else {
         for Alike { one, jobs } in store.waiting().await? {
@@ -256,21 +300,30 @@ async fn waiting(house: &House) -> Result<BTreeMap<&'static str, u64>, StoreErro
     }
 }
 
-fn report(
-    context: &Context,
-    tally: &Tally,
-    waiting: &BTreeMap<&'static str, u64>,
-    doubles: u64,
-    elapsed: Duration,
-    ended: &Ended,
-    (away, left_out): (&[String], Option<&LeftOut>),
-) -> std::io::Result<()> {
+/// What a pass has to tell.
+struct Told<'a> {
+    tally: &'a Tally,
+    facts: &'a Facts,
+    health: &'a Health,
+    ended: &'a Ended,
+    left_out: Option<&'a LeftOut>,
+    /// How many of those done lack each part.
+    missing: &'a BTreeMap<String, u64>,
+}
+
+fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -> std::io::Result<()> {
+    let Told { tally, facts, health, ended, left_out, missing } = told;
+    let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
+    for (why, waits) in &facts.waiting {
+        *waiting.entry(why.name()).or_default() += waits.jobs;
+    }
     let waits: u64 = waiting.values().sum();
     let seconds = elapsed.as_secs_f64();
     let mut object = json!({
         "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
-        "audio_seconds": tally.audio_millis as f64 / 1000.0,
+        "audio_seconds": tally.audio_millis as f64 / 1000.0, "incomplete": tally.incomplete, "missing": missing,
+        "exit_code": health.exit_code(), "exit_reasons": health.of_exit().map(reason_object).collect::<Vec<_>>(),
     });
     if let Some(left_out) = left_out {
         object["left_out"] = left_out.count.into();
@@ -282,25 +335,47 @@ fn report(
         "{} done, {} failed, {} skipped, {waits} waiting; {audio} of audio in {seconds:.1} s",
         tally.done, tally.failed, tally.skipped
     ))?;
-    for (what, count) in waiting {
+    if tally.incomplete > 0 {
+        context.say(&format!("  {} of those done lack something that was requested:", tally.incomplete))?;
+    }
+    for (part, count) in *missing {
+        context.say(&format!("    {count} written, without: {part}"))?;
+    }
+    for (what, count) in &waiting {
         context.say(&format!("  {count} waiting for: {what}"))?;
     }
     if doubles > 0 {
         context.say(&format!("  {doubles} transcriptions were found twice at the service; see the log"))?;
     }
-    for words in away {
-        context.say(words)?;
-    }
     left_out.map_or(Ok(()), |left_out| tell_left_out(context, left_out))?;
     match ended {
-        Ended::ServiceOut(words) => context.say(&format!("the service: {words}")),
         Ended::Stopped => context.say("stopped; the next `scribed once` goes on from here"),
-        Ended::Idle if tally.failed > 0 => context.say("why they failed: scribed jobs --stage failed"),
-        Ended::Idle if *tally == Tally::default() && waits == 0 && away.is_empty() => {
+        Ended::Idle if **tally == Tally::default() && waits == 0 && facts.away.is_empty() => {
             context.say("nothing new: everything found had ended before (scribed status counts it)")
         }
-        Ended::Idle => Ok(()),
+        Ended::Idle | Ended::ServiceOut(_) => Ok(()),
     }
+}
+
+/// Why the exit code is not 0, and which command shows more.
+fn tell_exit(context: &Context, health: &Health) -> std::io::Result<()> {
+    if health.exit_code() != 0 {
+        context.say(&format!("exit code {}:", health.exit_code()))?;
+    }
+    health.of_exit().try_for_each(|reason| context.say(&format!("  {}", reason_words(reason))))
+}
+
+/// A reason for people, on one line.
+pub fn reason_words(reason: &Reason) -> String {
+    match &reason.look {
+        Some(look) => format!("{} ({look})", reason.words),
+        None => reason.words.clone(),
+    }
+}
+
+/// A reason as `--json` has it.
+pub fn reason_object(reason: &Reason) -> Value {
+    json!({ "kind": reason.kind, "level": reason.level, "words": reason.words, "command": reason.look })
 }
 
 fn row_left_out((key, why): &(JobKey, String)) -> Value {
@@ -326,13 +401,5 @@ impl From<RunError> for Failure {
             RunError::Plan(error) => error.into(),
             RunError::Store(error) => error.into(),
         }
-    }
-}
-
-fn exit_code(tally: &Tally, waiting: &BTreeMap<&'static str, u64>, away: bool, ended: &Ended) -> u8 {
-    match ended {
-        Ended::ServiceOut(_) => SERVICE_OUT,
-        _ if tally.failed > 0 || !waiting.is_empty() || away => UNFINISHED,
-        _ => 0,
     }
 }

@@ -10,6 +10,8 @@ use crate::control::forecast::Forecast;
 use crate::control::reckoning::Reckoned;
 use crate::control::request::BudgetUse;
 use crate::domain::finish::Pile;
+use crate::domain::missing::{MissingPart, named};
+use crate::domain::names::SourceName;
 use crate::domain::stage::Audio;
 use crate::domain::zone::Zone;
 use crate::source::likeness::{PIECES, WHOLE};
@@ -26,6 +28,9 @@ const HELD: &str = "held until they have been quiet for `hold` (`scribed retry` 
 
 /// The rows to be mended say it of each.
 const NOT_ALLOWED: &str = "jobs.toml does not allow what its row names";
+
+/// Files by source, template, and the names of what they would lack.
+type Incomplete = BTreeMap<(SourceName, String, String), u64>;
 
 /// Counted over all sources.
 #[derive(Debug, Default, PartialEq)]
@@ -64,6 +69,8 @@ pub struct Planned {
     pub skipped: BTreeMap<String, u64>,
     /// What is wrong with the settings of files that wait for that to be mended, or fail.
     pub mended_first: BTreeMap<String, u64>,
+    /// What would be written without a part that is requested.
+    pub incomplete: Incomplete,
     /// Not taken by the source, by rule.
     pub passed_over: BTreeMap<String, u64>,
     /// Sources whose folders are away, in words.
@@ -125,6 +132,14 @@ impl Planned {
         })
     }
 
+    /// Counts a file that would be written without these parts of what is requested.
+    pub fn incomplete(&mut self, source: &SourceName, template: &str, missing: &[MissingPart]) {
+        if !missing.is_empty() {
+            let key = (source.clone(), template.to_owned(), named(missing));
+            *self.incomplete.entry(key).or_default() += 1;
+        }
+    }
+
     /// Seconds of audio in what would be sent.
     pub fn audio_seconds(&self) -> f64 {
         seconds(self.parts.values().map(|part| part.audio).sum())
@@ -155,7 +170,11 @@ impl Planned {
 
     /// Whether everything could be looked at.
     pub fn is_whole(&self) -> bool {
-        self.away.is_empty() && self.troubles.is_empty() && self.mended_first.is_empty() && self.lists.is_well()
+        self.away.is_empty()
+            && self.troubles.is_empty()
+            && self.mended_first.is_empty()
+            && self.incomplete.is_empty()
+            && self.lists.is_well()
     }
 
     /// All of it, for machines.
@@ -166,6 +185,7 @@ impl Planned {
             "reordered": self.reordered, "at_the_service": self.at_the_service, "done": self.done, "held": self.held,
             "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.objects(),
             "to_mend": self.lists.mends(), "mended_first": self.mended_first,
+            "incomplete": self.incomplete.values().sum::<u64>(), "missing": self.missing(),
             "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
@@ -175,6 +195,23 @@ impl Planned {
             object.extend(more);
         }
         object
+    }
+
+    fn missing(&self) -> Value {
+        let one = |((source, template, missing), files): (&(SourceName, String, String), &u64)| json!({ "source": source, "template": template, "missing": missing, "files": files });
+        self.incomplete.iter().map(one).collect()
+    }
+
+    fn tell_incomplete(&self, context: &Context) -> io::Result<()> {
+        if !self.incomplete.is_empty() {
+            context
+                .say("would be written without a part that is requested, since the embedded service does not do it:")?;
+        }
+        for ((source, template, missing), count) in &self.incomplete {
+            let under = if template.is_empty() { String::new() } else { format!(" ({template})") };
+            context.say(&format!("  {count:>8}  {source}{under}: {missing}"))?;
+        }
+        Ok(())
     }
 
     fn finish(&self) -> Value {
@@ -237,6 +274,7 @@ impl Planned {
             context.say(&format!("{count} {what}"))?;
         }
         groups(context, "to be mended before they are sent:", &self.mended_first)?;
+        self.tell_incomplete(context)?;
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "not taken by their source:", &self.passed_over)?;
         self.lists.tell(context)?;

@@ -4,6 +4,7 @@
 use crate::beneath::{LinkInPath, RootedPath};
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::foreseen::Foresight;
 use crate::cli::listed::Listed;
 use crate::cli::part::Part;
 use crate::cli::plan::Queue;
@@ -50,6 +51,7 @@ pub struct Planner<'a> {
     sum: Planned,
     prices: &'a BTreeMap<ServiceName, f64>,
     measured: Arc<Measured>,
+    foresight: Arc<Foresight>,
     repeated: HashSet<u64>,
     twins: Twins,
     /// The manifests of each source, as they were read once.
@@ -78,6 +80,7 @@ impl<'a> Planner<'a> {
             sum: Planned::default(),
             prices: &config.prices,
             measured: Arc::new(Measured::new(&config.state)),
+            foresight: Arc::new(Foresight::new(config)),
             repeated: HashSet::new(),
             twins: Twins::default(),
             lists: BTreeMap::new(),
@@ -194,7 +197,8 @@ impl<'a> Planner<'a> {
         }
         let twins = self.twins.among(self.queue, source, &files).await?;
         let bought = twins.iter().filter(|is_twin| !**is_twin).count() as u64;
-        for (((file, _), audio), is_twin) in files.iter().zip(lengths).zip(twins) {
+        for (((file, read), audio), is_twin) in files.iter().zip(lengths).zip(twins) {
+            self.sum.incomplete(&source.name, &read.template, &read.missing);
             self.planned(source, file, audio, is_twin)?;
         }
         Ok(bought)
@@ -311,6 +315,7 @@ impl<'a> Planner<'a> {
     async fn measured(&mut self, source: &Arc<Source>, files: Vec<Candidate>) -> Vec<(Candidate, Read, Option<Audio>)> {
         let each = files.into_iter().map(|file| {
             let (measured, source) = (Arc::clone(&self.measured), Arc::clone(source));
+            let foresight = Arc::clone(&self.foresight);
             let is_repeated = self.repeated.contains(&file.stamp.size);
             async move {
                 let media = match recording(&source, &file.job()) {
@@ -318,7 +323,7 @@ impl<'a> Planner<'a> {
                     Recording::Remote(_) => None,
                 };
                 let compared = Arc::clone(&measured);
-                let looked = blocking(move || (read(&compared, &source, &file, is_repeated), file)).await;
+                let looked = blocking(move || (read(&compared, &foresight, &source, &file, is_repeated), file)).await;
                 (looked.1, looked.0, media)
             }
         });

@@ -2,6 +2,7 @@
 
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
+use crate::domain::missing::{MissingPart, named};
 use crate::domain::names::{Timestamp, TranscriptionId};
 use crate::domain::reason::reason;
 use crate::domain::stage::Stage;
@@ -29,7 +30,13 @@ pub fn row(job: &Job) -> Value {
         })),
         "since": iso::write(job.since),
         "due": job.due.map(iso::write),
+        "missing": missing(job).iter().map(|part| json!({
+            "enrichment": part.enrichment, "language": part.language, "words": part.words,
+        })).collect::<Vec<_>>(),
     });
+    if job.may_be_acknowledged() {
+        row["acknowledged"] = job.acknowledged.map(iso::write).into();
+    }
     if let Some(sent) = &job.sent {
         row["sent"] = json!(sent);
     }
@@ -41,7 +48,7 @@ pub fn row(job: &Job) -> Value {
 }
 
 /// What [`csv_row`] holds.
-pub const CSV_HEADER: [&str; 13] = [
+pub const CSV_HEADER: [&str; 14] = [
     "id",
     "source",
     "path",
@@ -55,11 +62,12 @@ pub const CSV_HEADER: [&str; 13] = [
     "since",
     "due",
     "service",
+    "missing",
 ];
 
 /// One row of a table. What is not known, or not true of it, is empty; a path that is not UTF-8 is
 /// shown lossily.
-pub fn csv_row(job: &Job) -> [String; 13] {
+pub fn csv_row(job: &Job) -> [String; 14] {
     let fault = fault(job);
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     [
@@ -76,7 +84,13 @@ pub fn csv_row(job: &Job) -> [String; 13] {
         iso::write(job.since),
         job.due.map(iso::write).unwrap_or_default(),
         text(job.stage.order().map(|order| order.service.as_str())),
+        named(missing(job)),
     ]
+}
+
+/// What its outputs lack, once they are written.
+fn missing(job: &Job) -> &[MissingPart] {
+    if job.is_incomplete() { &job.missing } else { &[] }
 }
 
 fn fault(job: &Job) -> Option<&Fault> {

@@ -9,6 +9,7 @@ use crate::cli::supervisor::Supervisor;
 use crate::cli::way::house;
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
+use crate::control::last_pass::LastPass;
 use crate::control::reloading::Latest;
 use crate::control::server::serve;
 use crate::control::socket::Listening;
@@ -30,6 +31,7 @@ pub async fn run(context: &Context, args: &Run) -> Result<u8, Failure> {
     let config = context.config()?;
     let stop = on_signal()?;
     let house = house(&config, args.rebuild).await?;
+    LastPass::forget(&config.state);
     let worked = match Listening::at(&config.state) {
         Ok(listening) => work(context, &config, &house, listening, &stop).await,
         Err(error) => Err(deaf(&config, &error)),

@@ -72,6 +72,10 @@ pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceNa
         (Some(service), None) => context.say(&format!("  service  {service}"))?,
         (None, _) => {}
     }
+    for part in job.missing.iter().filter(|_| job.is_incomplete()) {
+        let words = part.words.as_deref().unwrap_or("not in the result, and the service does not say why");
+        context.say(&format!("  without  {part}: {words}"))?;
+    }
     if let Some(sent) = &job.sent {
         context.say(&format!("  sent     {sent}"))?;
     }

@@ -1,7 +1,9 @@
 //! `scribed status`: how it stands.
 
+use crate::cli::args::StatusArgs;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
+use crate::cli::monitoring;
 use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::row::moment;
@@ -21,7 +23,10 @@ use std::time::Duration;
 ///
 /// # Errors
 /// See [`Failure`].
-pub async fn run(context: &Context) -> Result<u8, Failure> {
+pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, Failure> {
+    if args.check {
+        return monitoring::run(context, args.max_pass_age).await;
+    }
     let config = context.config_without_secrets()?;
     let way = Way::find(&config).await?;
     let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
@@ -58,15 +63,16 @@ fn object(status: &Status, waiting: &Waiting) -> Value {
         json!({
             "pid": daemon.pid, "pass": daemon.pass, "since": iso::write(daemon.since),
             "seconds": daemon.millis as f64 / 1000.0, "trouble": daemon.trouble, "done": daemon.done,
-            "failed": daemon.failed, "skipped": daemon.skipped,
+            "failed": daemon.failed, "incomplete": daemon.incomplete, "skipped": daemon.skipped,
             "audio_seconds": daemon.audio_millis as f64 / 1000.0, "sent_bytes": daemon.sent_bytes,
             "callbacks": daemon.callbacks,
         })
     });
     let pauses = pause::object(&status.pauses);
     json!({
+        "unhandled_failures": status.unhandled_failures, "unhandled_incomplete": status.unhandled_incomplete,
         "jobs": status.jobs, "total": status.total, "running": status.running,
-        "waiting_for_a_person": status.waiting_for_a_person, "pauses": pauses["pauses"], "paused": pauses["paused"],
+        "waiting_for_a_person": status.waiting_for_a_person, "incomplete": status.incomplete, "pauses": pauses["pauses"], "paused": pauses["paused"],
         "suspect": status.services.iter().any(|served| served.suspect),
         "services": status.services.iter().map(service).collect::<Vec<_>>(),
         "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
@@ -81,8 +87,18 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for (kind, count) in status.jobs.iter().filter(|(_, count)| **count > 0) {
         context.say(&format!("  {count:>8}  {}", kind.name()))?;
     }
+    if status.unhandled_failures > 0 {
+        let count = status.unhandled_failures;
+        context.say(&format!("{count} of these failed and are not retried or acknowledged: scribed jobs --failed"))?;
+    }
     if status.waiting_for_a_person > 0 {
         context.say(&format!("{} of these are stuck, or wait for a person", status.waiting_for_a_person))?;
+    }
+    if status.incomplete > 0 {
+        let count = status.incomplete;
+        context.say(&format!(
+            "{count} of these are written without a part that was requested: scribed jobs --incomplete"
+        ))?;
     }
     for served in status.services.iter().filter(|served| {
         served.open > 0 || served.trouble.is_some() || served.list_awaited.is_some() || served.notice.is_some()

@@ -3,10 +3,12 @@
 //! has a file of that size, since what was bought is known by its whole content.
 
 use crate::cli::failure::Failure;
+use crate::cli::foreseen::{Foresight, refusal};
 use crate::cli::plan::Queue;
 use crate::config::meant::Source;
 use crate::control::forecast::Forecast;
 use crate::domain::job::{Job, JobKey, Stamp};
+use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::pick::Pick;
@@ -92,10 +94,14 @@ pub struct Read {
     pub problem: Option<String>,
     /// What is sent of its sound, where that is not all.
     pub pick: Option<Pick>,
+    /// Under which template it would be sent; empty for none.
+    pub template: String,
+    /// What its result would lack.
+    pub missing: Vec<MissingPart>,
 }
 
 /// Reads what there is to compare. Blocks. What cannot be read is compared with nothing.
-pub fn read(measured: &Measured, source: &Source, file: &Candidate, repeated: bool) -> Read {
+pub fn read(measured: &Measured, foresight: &Foresight, source: &Source, file: &Candidate, repeated: bool) -> Read {
     let job = file.job();
     let (likeness, content) = match recording(source, &job) {
         Recording::Remote(content) => (Some(content), Some(content)),
@@ -113,9 +119,15 @@ pub fn read(measured: &Measured, source: &Source, file: &Candidate, repeated: bo
         Ok((made, pick)) => (made, pick, None),
         Err(fault) => (None, None, Some(fault.words)),
     };
+    let foreseen = match &made {
+        Some(made) => foresight.of(source, &made.rendered.params),
+        None => foresight.of_template(source, &source.template),
+    };
+    let template = made.as_ref().map_or_else(|| source.template.name(), |made| &made.making.template).to_owned();
+    let problem = problem.or_else(|| refusal(&foreseen));
     let is_compared = likeness.or(content).is_some() || file.row.is_some();
     let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));
-    Read { likeness, content, params, problem, pick }
+    Read { likeness, content, params, problem, pick, template, missing: foreseen.missing }
 }
 
 /// What was seen so far of all that would be bought.

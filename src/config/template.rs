@@ -132,6 +132,15 @@ impl Template {
         Some((line, names.collect()))
     }
 
+    /// What it requests of every file, where its source says this language: what hangs on the file is left out.
+    pub fn certain(&self, language: Option<&str>) -> Params {
+        let mut value = without_dynamic(&self.0.value);
+        let vars = Vars { language: language.map(str::to_owned), ..Vars::default() };
+        lay_over(&mut value, &vars, &[]);
+        coerce(&mut value);
+        Params::lenient(&value)
+    }
+
     /// Fills the template in for one job. What is said of the job itself comes over it, the nearest last.
     ///
     /// # Errors
@@ -159,6 +168,16 @@ impl Template {
             }
         }
         Err(RenderProblem { template: self.0.name.clone(), wrongs })
+    }
+}
+
+/// The same without every text that holds a template's marks.
+fn without_dynamic(value: &Value) -> Value {
+    match value {
+        Value::String(text) if is_dynamic(text) => Value::Null,
+        Value::Array(list) => list.iter().map(without_dynamic).collect(),
+        Value::Object(map) => map.iter().map(|(key, inner)| (key.clone(), without_dynamic(inner))).collect(),
+        plain => plain.clone(),
     }
 }
 

@@ -13,11 +13,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// … it waits for the disk, or for a folder that does not answer …
 const PATIENCE_DISK: Duration = Duration::from_secs(30);
 
+/// … it looks for a sign of life of its engine …
+const PATIENCE_HEALTH: Duration = Duration::from_secs(15);
+
 /// … or it has the answer at hand.
 const PATIENCE_SHORT: Duration = Duration::from_secs(5);
 
 fn patience(request: &Request) -> Duration {
     match request {
+        Request::Health => PATIENCE_HEALTH,
         Request::Status | Request::Paused | Request::Show { .. } => PATIENCE_SHORT,
         Request::Waiting { .. }
         | Request::Jobs(_)

@@ -3,8 +3,8 @@
 use super::place::{self, Place};
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{
-    adding, adding_url, costing, deleting, explaining, forecast, freshening, listing, pausing, reloading, status,
-    steering,
+    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, freshening, health, listing, pausing,
+    reloading, status, steering,
 };
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
@@ -85,6 +85,7 @@ impl Hands {
     pub async fn carry_out(&self, request: Request) -> Result<Answer, Refusal> {
         Ok(match request {
             Request::Status => Answer::Status(Box::new(status::status(self).await?)),
+            Request::Health => Answer::Health(Box::new(health::health(self).await?)),
             Request::Waiting { after } => Answer::Waiting(status::waiting(self, after).await?),
             Request::Jobs(selection) => Answer::Jobs(listing::page(self, &selection).await?),
             Request::Show { job } => Answer::Shown(Box::new(listing::show(self, &job).await?)),
@@ -98,6 +99,9 @@ impl Hands {
             }
             Request::Retry { job, pay_again, .. } => Answer::Retried(steering::retry(self, &job, pay_again).await?),
             Request::Bump { job } => Answer::Bumped(Box::new(steering::bump(self, &job).await?)),
+            Request::Acknowledge { job } => {
+                Answer::Acknowledged(Box::new(acknowledging::acknowledge(self, &job).await?))
+            }
             Request::Cancel { job } => Answer::Cancelled(Box::new(steering::cancel(self, &job).await?)),
             Request::Delete { job } => Answer::Deleted(Box::new(deleting::delete(self, &job).await?)),
             Request::Cost(query) => Answer::Cost(costing::cost(self, &query).await?),

@@ -8,7 +8,7 @@ use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
 use crate::pipeline::medium::Medium;
 use crate::source::stamp::Look;
-use crate::store::contract::Filter;
+use crate::store::contract::{Filter, Those};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,10 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// The store's.
 pub async fn page(hands: &Hands, selection: &Selection) -> Result<Page, Refusal> {
     let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE };
-    let mut jobs = hands.store.page(&filter).await?;
+    let mut jobs = match selection.incomplete {
+        true => hands.store.those(Those::Incomplete, selection.after, PAGE).await?,
+        false => hands.store.page(&filter).await?,
+    };
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
     let mut told = Vec::with_capacity(jobs.len());
@@ -41,6 +44,7 @@ fn is_wanted(job: &Job, selection: &Selection) -> bool {
         _ => job.fault.as_ref(),
     };
     (!selection.ordered || job.row.is_some())
+        && !(selection.unacknowledged && job.acknowledged.is_some())
         && selection.source.as_ref().is_none_or(|source| *source == job.key.source)
         && selection.kind.as_ref().is_none_or(|kind| fault.is_some_and(|fault| fault.kind.name() == kind))
 }

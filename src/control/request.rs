@@ -3,6 +3,7 @@
 
 use super::place::Place;
 use crate::domain::budget::{Account, Limit, Period};
+use crate::domain::health::Facts;
 use crate::domain::job::{Job, JobKey};
 use crate::domain::names::{JobId, ServiceName, SourceName, Timestamp};
 use crate::domain::path::RelPath;
@@ -24,6 +25,8 @@ use std::collections::BTreeMap;
 pub enum Request {
     /// How it stands. Answered by [`Answer::Status`].
     Status,
+    /// How the queue fares, for monitoring. Answered by [`Answer::Health`].
+    Health,
     /// What waits for what, piece by piece. Answered by [`Answer::Waiting`].
     Waiting {
         /// Only jobs with a number above this.
@@ -73,6 +76,11 @@ pub enum Request {
     },
     /// A job comes before all others. Answered by [`Answer::Bumped`].
     Bump {
+        /// Which.
+        job: Wanted,
+    },
+    /// A person takes note of how a job ended. Answered by [`Answer::Acknowledged`].
+    Acknowledge {
         /// Which.
         job: Wanted,
     },
@@ -153,6 +161,12 @@ pub struct Selection {
     /// Only what the row of a manifest, or a command, orders.
     #[serde(default)]
     pub ordered: bool,
+    /// Only what nobody has acknowledged.
+    #[serde(default)]
+    pub unacknowledged: bool,
+    /// Only those that are written without a part that was requested.
+    #[serde(default)]
+    pub incomplete: bool,
 }
 
 /// What came of a request.
@@ -161,6 +175,8 @@ pub struct Selection {
 pub enum Answer {
     /// See [`Request::Status`].
     Status(Box<Status>),
+    /// See [`Request::Health`].
+    Health(Box<Facts>),
     /// See [`Request::Waiting`].
     Waiting(Waiting),
     /// See [`Request::Jobs`].
@@ -179,6 +195,8 @@ pub enum Answer {
     Retried(Retried),
     /// See [`Request::Bump`].
     Bumped(Box<Job>),
+    /// See [`Request::Acknowledge`].
+    Acknowledged(Box<Job>),
     /// See [`Request::Cancel`].
     Cancelled(Box<Job>),
     /// See [`Request::Delete`].
@@ -339,10 +357,19 @@ pub struct Status {
     pub jobs: BTreeMap<StageKind, u64>,
     /// All of them.
     pub total: u64,
+    /// Of those that failed, how many nobody has acknowledged.
+    #[serde(default)]
+    pub unhandled_failures: u64,
+    /// Of those that are incomplete, how many nobody has acknowledged.
+    #[serde(default)]
+    pub unhandled_incomplete: u64,
     /// How many count against the service's limit of running transcriptions.
     pub running: u64,
     /// Of those in flight, how many nothing moves by itself.
     pub waiting_for_a_person: u64,
+    /// Of those written, how many lack something that was requested.
+    #[serde(default)]
+    pub incomplete: u64,
     /// A person's orders that nothing new is uploaded or submitted.
     pub pauses: Pauses,
     /// The daemon, where one answers.
@@ -485,6 +512,9 @@ pub struct Daemon {
     pub trouble: Option<String>,
     /// Outputs written.
     pub done: u64,
+    /// Of these, how many lack something that was requested.
+    #[serde(default)]
+    pub incomplete: u64,
     /// Given up.
     pub failed: u64,
     /// Nothing to be done.

@@ -10,7 +10,7 @@ use crate::domain::budget::Period;
 use crate::domain::cron_line::NEVER;
 use crate::domain::fault::FaultKind;
 use crate::domain::names::{JobId, SourceName};
-use crate::domain::reason::{is_paused, waits_for};
+use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::{Lane, is_bought};
 use crate::store::contract::{Alike, StoreError};
@@ -25,8 +25,11 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
     Ok(Status {
         jobs: StageKind::ALL.into_iter().map(|kind| (kind, counts.of(kind))).collect(),
         total: counts.total(),
+        unhandled_failures: counts.unhandled_failures,
+        unhandled_incomplete: counts.unhandled_incomplete,
         running: counts.running(),
         waiting_for_a_person: counts.parked_in_flight,
+        incomplete: counts.incomplete,
         pauses: hands.store.pauses().await?,
         daemon: hands.running.as_ref().map(|running| daemon(running, &*hands.clock)),
         frozen: frozen(hands).await,
@@ -103,7 +106,8 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
     Ok(services)
 }
 
-fn manifests(running: &Running) -> Vec<Manifest> {
+/// The lists of the sources that are made of them.
+pub(super) fn manifests(running: &Running) -> Vec<Manifest> {
     let each = running.lists.iter().flat_map(|lists| {
         let source = lists.mount().source().name.clone();
         lists.told().into_iter().map(move |told| (source.clone(), told))
@@ -141,6 +145,7 @@ fn daemon(running: &Running, clock: &dyn Clock) -> Daemon {
         millis: u64::try_from(clock.uptime().since(running.started).as_millis()).unwrap_or(u64::MAX),
         trouble: running.engines.trouble(),
         done: tally.done,
+        incomplete: tally.incomplete,
         failed: tally.failed,
         skipped: tally.skipped,
         audio_millis: tally.audio_millis,
@@ -167,8 +172,7 @@ pub async fn waiting(hands: &Hands, after: Option<JobId>) -> Result<Waiting, Ref
     let (pauses, now) = (hands.store.pauses().await?, hands.clock.now());
     for Alike { one, jobs } in hands.store.waiting().await? {
         let job = &hands.told(one).await?;
-        let rests = is_paused(job) && pauses.of(&job.key.source, now).is_some();
-        let what = if rests { "pause" } else { waits_for(job) };
+        let what = wait_reason(job, &pauses, now).name();
         *waiting.waiting_for.entry(what.to_owned()).or_default() += jobs;
         if let Some(fault) = job.fault.as_ref().filter(|fault| fault.kind == FaultKind::NotAllowed) {
             waiting.reasons.entry(what.to_owned()).or_insert_with(|| fault.words.clone());

@@ -110,6 +110,7 @@ pub(super) fn weigh_retry(job: &Job, pay_again: bool) -> Step {
         }
         // It is looked at anew; the subtitle may be gone, or the setting another.
         Stage::Skipped { why: Skip::Subtitled } => Step::Take(Event::Grew { stamp: job.seen }, Cost::Nothing),
+        Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));
             Step::Decline(
@@ -119,6 +120,17 @@ pub(super) fn weigh_retry(job: &Job, pay_again: bool) -> Step {
         }
         _ => Step::Look,
     }
+}
+
+/// Of what lacks something: how it is bought again. What it was bought with would only bring the same result again.
+fn incomplete(job: &Job) -> String {
+    format!(
+        "job {0} is {1}. It is paid for, and `retry` alone does not buy it again. To request what jobs.toml says now, \
+         which buys another transcription if that differs: scribed retry --fresh {0}. To buy the same once more: scribed \
+         retry --fresh --pay-again {0}. To accept it as it is: scribed acknowledge {0}",
+        job.id,
+        reason(job)
+    )
 }
 
 /// Of what is done: how it is done otherwise.
@@ -142,6 +154,10 @@ pub(super) fn may_be_paid_twice(job: &Job) -> bool {
 fn weigh_cancel(job: &Job) -> Step {
     match &job.stage {
         Stage::Submitting { .. } => Step::Decline(unresolved(job)),
+        Stage::Failed { .. } => Step::Decline(format!(
+            "job {0} has ended already: it is failed. `scribed acknowledge {0}` takes note of that",
+            job.id
+        )),
         stage if stage.is_end() => {
             Step::Decline(format!("job {} has ended already: it is {}", job.id, stage.kind().name()))
         }

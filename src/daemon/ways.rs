@@ -12,7 +12,7 @@ use crate::server::calls::Patience;
 use crate::server::deliver::Webhook;
 use crate::server::lazy::LazyRecogniser;
 use crate::server::listening::Manners;
-use crate::server::pocketsphinx::{PocketSphinx, Settings};
+use crate::server::pocketsphinx::{LANGUAGES, PocketSphinx, Settings};
 use crate::server::recognition::SLICE;
 use crate::server::request_body::BodyLimits;
 use crate::server::service::{self, Running};
@@ -213,6 +213,13 @@ pub fn recogniser(serve: &Serve) -> Arc<LazyRecogniser> {
         Recogniser::Pocketsphinx => {
             Arc::new(LazyRecogniser::new(|| Ok(Arc::new(PocketSphinx::open(Settings::default())?))))
         }
+    }
+}
+
+/// The languages that the recogniser of a configuration knows; it need not be there.
+pub fn recogniser_languages(serve: &Serve) -> &'static [&'static str] {
+    match serve.recogniser {
+        Recogniser::Pocketsphinx => LANGUAGES,
     }
 }
 

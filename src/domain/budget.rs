@@ -175,6 +175,11 @@ impl Over {
         self.need > self.limit.allowed
     }
 
+    /// Whether nothing but a person's doing makes it fit: neither time nor another run does.
+    pub fn asks(&self) -> bool {
+        self.is_hopeless() || self.limit.period == Period::Total
+    }
+
     /// When it fits by itself; `None`: when a person allows more, or begins another run.
     pub fn opens(&self) -> Option<Timestamp> {
         if self.is_hopeless() { None } else { self.limit.opens() }
@@ -213,6 +218,13 @@ mod tests {
         assert_eq!((over.limit.period, over.opens()), (Period::Run, None));
         let over = judge([(day, 0), (limit(Period::Total, 0, 50), 49)], 6).unwrap_err();
         assert!(over.is_hopeless() && over.limit.period == Period::Day, "it never fits into a day: {over:?}");
+    }
+
+    #[test]
+    fn a_person_is_needed_where_neither_time_nor_another_run_makes_it_fit() {
+        let asks = |period, need| judge([(limit(period, 10, 5), 4)], need).unwrap_err().asks();
+        assert!(!asks(Period::Day, 2) && !asks(Period::Month, 2) && !asks(Period::Run, 2));
+        assert!(asks(Period::Total, 2) && asks(Period::Day, 6) && asks(Period::Run, 6));
     }
 
     proptest! {

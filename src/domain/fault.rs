@@ -25,6 +25,9 @@ pub struct Fault {
     /// Of [`FaultKind::Dead`]: the record has no length of any audio, and no result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unheard: bool,
+    /// Of [`FaultKind::Budget`]: no time brings it, somebody has to raise the budget or to say how long the recording is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks: bool,
 }
 
 /// The kinds of fault, by what has to happen next.
@@ -165,7 +168,7 @@ impl Fault {
             words.truncate(words.floor_char_boundary(LONGEST_WORDS));
             words.push('…');
         }
-        Self { kind, words, request_id: None, at, need: None, unheard: false }
+        Self { kind, words, request_id: None, at, need: None, unheard: false, asks: false }
     }
 
     /// Who is to blame for it.

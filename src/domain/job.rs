@@ -3,6 +3,7 @@
 use crate::domain::charge::Charge;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::making::Making;
+use crate::domain::missing::{MissingPart, named};
 use crate::domain::names::{Hash, JobId, SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::row::Row;
@@ -132,11 +133,17 @@ pub struct Job {
     /// The language that was heard most in what its outputs were made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
+    /// What was requested and is not in what its outputs were made from; empty too in what an older release wrote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingPart>,
     /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
     /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
     /// it down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bought_at: Option<String>,
+    /// When a person took note of it as it ended: failed, or written without something. Any step ends that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Timestamp>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -164,7 +171,9 @@ impl Job {
             bumped: None,
             row: None,
             language: None,
+            missing: Vec::new(),
             bought_at: None,
+            acknowledged: None,
             charges: Vec::new(),
         }
     }
@@ -236,8 +245,9 @@ impl Job {
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             Event::Fetched { .. } => self.attempts = 0,
-            Event::Written { outputs, language } => {
+            Event::Written { outputs, language, missing } => {
                 self.outputs.clone_from(outputs);
+                self.missing.clone_from(missing);
                 self.language.clone_from(language);
                 self.placing.clear();
                 self.made_from = None;
@@ -245,6 +255,7 @@ impl Job {
             _ => {}
         }
         self.stage = self.stage.on(event)?;
+        self.acknowledged = None;
         self.fault = match &self.stage {
             Stage::Failed { fault, .. } => Some(fault.clone()),
             _ => None,
@@ -271,6 +282,21 @@ impl Job {
         in_flight && (self.due.is_none() || stuck)
     }
 
+    /// Whether it ended in a way that a person may take note of.
+    pub fn may_be_acknowledged(&self) -> bool {
+        matches!(self.stage, Stage::Failed { .. }) || self.is_incomplete()
+    }
+
+    /// Whether it is written without something, and no person has retried or acknowledged that.
+    pub fn is_unhandled_shortfall(&self) -> bool {
+        self.is_incomplete() && self.acknowledged.is_none()
+    }
+
+    /// Whether it failed and no person has retried, cancelled or acknowledged that.
+    pub fn is_unhandled_failure(&self) -> bool {
+        matches!(self.stage, Stage::Failed { .. }) && self.acknowledged.is_none()
+    }
+
     /// Whether it waits for a person to say where what was bought for it is now.
     pub fn asks_where(&self) -> bool {
         let asks = self.fault.as_ref().is_some_and(|fault| fault.kind == FaultKind::Asks);
@@ -281,6 +307,17 @@ impl Job {
     pub fn is_missed(&self) -> bool {
         let is_missing = |fault: &Fault| matches!(fault.kind, FaultKind::FolderAway | FaultKind::Awaited);
         !self.stage.is_end() && self.fault.as_ref().is_some_and(is_missing)
+    }
+
+    /// Whether its outputs are written, and lack something that was requested.
+    pub fn is_incomplete(&self) -> bool {
+        matches!(self.stage, Stage::Written { .. }) && !self.missing.is_empty()
+    }
+
+    /// What its outputs lack of what was requested, by name: `diarization, translation fr`. `None`: nothing, or
+    /// they are not written.
+    pub fn without(&self) -> Option<String> {
+        self.is_incomplete().then(|| named(&self.missing))
     }
 
     /// Whether it waits until its file has been quiet for `hold`.

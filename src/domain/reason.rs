@@ -1,16 +1,30 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
+use crate::domain::missing::named;
+use crate::domain::names::Timestamp;
+use crate::domain::pause::{Pause, Pauses};
 use crate::domain::row::Row;
 use crate::domain::stage::Stage;
+use crate::domain::wait_reason::WaitReason;
 
 /// The reason in words. What went wrong, or is waited for, comes first; else what the stage means.
 pub fn reason(job: &Job) -> String {
+    match job.acknowledged {
+        Some(_) => format!("{} (acknowledged)", words(job)),
+        None => words(job),
+    }
+}
+
+fn words(job: &Job) -> String {
     match (&job.stage, &job.fault) {
         (Stage::Failed { fault, .. }, _) => fault.words.clone(),
         (Stage::Skipped { why }, _) => why.words().to_owned(),
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
+        (Stage::Written { .. }, None) if job.is_incomplete() => {
+            format!("written, without: {}", named(&job.missing))
+        }
         (Stage::Found, None) if job.row.as_deref().is_some_and(Row::is_remote) => {
             "found; the service fetches it by itself".to_owned()
         }
@@ -47,34 +61,44 @@ pub fn is_paused(job: &Job) -> bool {
     matches!(job.stage, Stage::Probed { .. } | Stage::Uploaded { .. })
 }
 
-/// Why a job that has not ended waits, in one or two words: the groups of `waiting_for`.
-pub fn waits_for(job: &Job) -> &'static str {
+/// What a job that has not ended waits for, pauses included.
+pub fn wait_reason(job: &Job, pauses: &Pauses, now: Timestamp) -> WaitReason {
+    match pauses.of(&job.key.source, now).filter(|_| is_paused(job)) {
+        Some(Pause { until: Some(_), .. }) => WaitReason::Pause,
+        Some(Pause { until: None, .. }) => WaitReason::PauseWithoutEnd,
+        None => waits_for(job),
+    }
+}
+
+/// What a job that has not ended waits for, as its row says. Whether it is paused is not in its row.
+pub fn waits_for(job: &Job) -> WaitReason {
     use crate::domain::fault::FaultKind as F;
     let Some(fault) = &job.fault else {
         return match job.stage {
-            Stage::Found => "settle",
-            Stage::Submitted { .. } => "transcription",
-            Stage::Following { .. } => "twin",
-            _ => "turn",
+            Stage::Found => WaitReason::Settle,
+            Stage::Submitted { .. } => WaitReason::Transcription,
+            Stage::Following { .. } => WaitReason::Duplicate,
+            _ => WaitReason::Turn,
         };
     };
     match fault.kind {
-        F::Asks => "person",
-        F::Sidecar => "sidecar",
-        F::Held => "hold",
-        F::Awaited => "missing file",
-        F::NotAllowed => "not allowed",
-        F::Budget => "budget",
-        F::Window => "window",
-        F::Unknown => "unknown create",
-        F::Stuck => "stuck",
-        F::Unwritable => "disk",
-        F::NoRoom => "spool",
-        F::FolderAway => "folder",
-        F::Unreadable => "file",
-        F::Refused { .. } | F::Barred { .. } | F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => {
-            "service"
-        }
-        F::Gone | F::Template | F::Altered | F::NotInIt | F::Bug => "retry",
+        F::Asks => WaitReason::Person,
+        F::Sidecar => WaitReason::Sidecar,
+        F::Held => WaitReason::Hold,
+        F::Awaited => WaitReason::MissingFile,
+        F::NotAllowed => WaitReason::NotAllowed,
+        F::Budget if fault.asks => WaitReason::BudgetRaise,
+        F::Budget => WaitReason::Budget,
+        F::Window if job.due.is_none() => WaitReason::WindowNever,
+        F::Window => WaitReason::Window,
+        F::Unknown => WaitReason::UnknownCreate,
+        F::Stuck => WaitReason::Stuck,
+        F::Unwritable => WaitReason::Disk,
+        F::NoRoom => WaitReason::Spool,
+        F::FolderAway => WaitReason::Folder,
+        F::Unreadable => WaitReason::File,
+        F::Refused { .. } | F::Barred { .. } => WaitReason::ServiceRefuses,
+        F::Throttled { .. } | F::Unreachable | F::Broken | F::Dead { .. } => WaitReason::Service,
+        F::Gone | F::Template | F::Altered | F::NotInIt | F::Bug => WaitReason::Retry,
     }
 }

@@ -3,6 +3,7 @@
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::job::{Output, Stamp};
 use crate::domain::making::Making;
+use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId, UploadId};
 use crate::domain::pick::Channels;
 use crate::domain::row::Row;
@@ -315,6 +316,8 @@ pub enum Event {
         outputs: Vec<Output>,
         /// The language that was heard most, where that is known.
         language: Option<String>,
+        /// What was requested and is not in the result.
+        missing: Vec<MissingPart>,
     },
     /// Nothing to be done.
     Skipped {

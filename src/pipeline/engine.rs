@@ -5,6 +5,8 @@
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
 use crate::config::meant::{self, Limits, Terms};
+use crate::domain::fault::Blame;
+use crate::domain::health::OutageKind;
 use crate::domain::home::{Group, Homes};
 use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::retry::{self, Policy};
@@ -48,12 +50,14 @@ mod hints;
 mod idle;
 mod lanes;
 mod list_view;
+mod log_end;
 mod memory;
 mod moving;
 mod start_scan;
 mod unknown;
 mod verdict;
 
+pub use log_end::FINISHED;
 pub use start_scan::NEW;
 
 /// How long a claim holds without renewal.
@@ -159,6 +163,8 @@ pub struct Engine {
     doubles: AtomicU64,
     intake: AtomicBool,
     tally: Mutex<Tally>,
+    /// What was requested and is not in what was written, by name, and how often.
+    missing: Mutex<BTreeMap<String, u64>>,
     log_limit: LogLimit,
     /// Leases may have been taken away: those who hold one look whether they still do.
     recalled: Notify,
@@ -222,6 +228,8 @@ impl Passing {
 pub struct Tally {
     /// Outputs written.
     pub done: u64,
+    /// Of these, how many lack something that was requested.
+    pub incomplete: u64,
     /// Given up.
     pub failed: u64,
     /// Nothing to be done.
@@ -259,6 +267,7 @@ impl Engine {
             doubles: AtomicU64::new(0),
             intake: AtomicBool::new(false),
             tally: Mutex::default(),
+            missing: Mutex::default(),
             log_limit: LogLimit::default(),
             recalled: Notify::new(),
             turns: watch::Sender::new(0),
@@ -340,6 +349,11 @@ impl Engine {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What was requested and is not in what was written so far, by name, and how often.
+    pub fn missing(&self) -> BTreeMap<String, u64> {
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Bytes given to the service so far, repeated ones included.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
@@ -358,6 +372,17 @@ impl Engine {
         }
         let asks = line.question().map(|words| format!("it refuses one file after the other: {words}"));
         asks.or_else(|| self.list_view().question.as_ref().map(|fault| fault.words.clone()))
+    }
+
+    /// The same as [`Engine::trouble`], with its kind, and for how long nothing has got through.
+    pub fn outage_now(&self) -> Option<(OutageKind, String, Duration)> {
+        let words = self.trouble()?;
+        let line = self.line();
+        Some(match line.trouble(self.parts().clock.uptime()) {
+            Some((fault, lasted)) if fault.blame() == Blame::Key => (OutageKind::Key, words, lasted),
+            Some((_, lasted)) => (OutageKind::Out, words, lasted),
+            None => (OutageKind::Question, words, Duration::ZERO),
+        })
     }
 
     /// Moves jobs until told to stop, or as `until` says. Moves that last when it is told to stop are

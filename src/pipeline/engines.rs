@@ -84,10 +84,20 @@ impl Engines {
     pub fn tally(&self) -> Tally {
         self.each().map(|engine| engine.tally()).fold(Tally::default(), |all, more| Tally {
             done: all.done + more.done,
+            incomplete: all.incomplete + more.incomplete,
             failed: all.failed + more.failed,
             skipped: all.skipped + more.skipped,
             audio_millis: all.audio_millis + more.audio_millis,
         })
+    }
+
+    /// What was requested and is not in what was written so far, by name, and how often.
+    pub fn missing(&self) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for (part, count) in self.each().flat_map(|engine| engine.missing()) {
+            *all.entry(part).or_default() += count;
+        }
+        all
     }
 
     /// Which service's list is awaited before anything is submitted there, and how long. In words.

@@ -46,7 +46,7 @@ impl LogLimit {
                 tracing::warn!(
                     cause,
                     files = more,
-                    "{more} more files met the same ({cause}) and have no line of their own; `scribed jobs` lists them with their reasons"
+                    "{more} more files met the same ({cause}) and have no warning of their own; `scribed jobs` lists them with their reasons"
                 );
             }
         }

@@ -231,7 +231,7 @@ impl OutputFolders {
                 tracing::warn!(%source, folder = %folder.display(), reason = %trouble.words, "outputs cannot be written; nothing is bought for what would go there");
             }
             None if was_not && is_named => {
-                tracing::info!(%source, folder = %folder.display(), "outputs can be written again");
+                tracing::warn!(%source, folder = %folder.display(), "outputs can be written again");
             }
             _ => {}
         }

@@ -158,6 +158,11 @@ impl Purse {
         self.chosen().is_none_or(|chosen| chosen.lets(job))
     }
 
+    /// A moment by the clock that the budgets go by, for people.
+    pub fn shown(&self, at: Timestamp) -> String {
+        self.zone.shown(at)
+    }
+
     /// Every limit as it is now.
     pub fn limits(&self, now: Timestamp) -> Vec<Limit> {
         self.budget.limits(self.zone.day(now), self.zone.month(now))
@@ -271,7 +276,8 @@ impl Purse {
         let until = over.opens();
         let left = over.left;
         // What never fits waits for a person, and stands in nobody's way.
-        let fault = Fault { need: Some(over.need), ..Fault::new(FaultKind::Budget, self.words(&over), now) };
+        let fault =
+            Fault { asks: over.asks(), need: Some(over.need), ..Fault::new(FaultKind::Budget, self.words(&over), now) };
         if !over.is_hopeless() {
             let (source, whose, need) = (job.key.source.clone(), over.limit.source.clone(), over.need);
             let mut refused = self.refused();
@@ -392,7 +398,10 @@ impl Purse {
         };
         Ok(match over {
             Ok(()) => job.resting(Some(now), None),
-            Err(over) => job.resting(over.opens(), Some(Fault { words: self.words(&over), ..fault })),
+            Err(over) => {
+                let fault = Fault { words: self.words(&over), asks: over.asks(), ..fault };
+                job.resting(over.opens(), Some(fault))
+            }
         })
     }
 
@@ -433,7 +442,7 @@ fn unknown(mount: &Mount, job: &Job, now: Timestamp) -> Rest {
                  budget: convert it (`ffmpeg -i` with another name), or take the budget out";
     let is_remote = matches!(recording(mount.source(), job), Recording::Remote(_));
     let words = if is_remote { remote } else { file.to_owned() };
-    Rest { until: None, fault: Fault::new(FaultKind::Budget, words, now) }
+    Rest { until: None, fault: Fault { asks: true, ..Fault::new(FaultKind::Budget, words, now) } }
 }
 
 /// An amount of audio for people, in the unit in which it says something: a first try is seconds long, an

@@ -8,6 +8,7 @@ use crate::domain::access::Access;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::format::Format;
 use crate::domain::job::{Job, JobKey, Output};
+use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::sent::Sent;
@@ -34,9 +35,13 @@ use crate::source::path_policy::Policy;
 use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
+use crate::wire::delivered::Delivered;
 use crate::wire::modest::Modest;
+use crate::wire::params::Params;
 use crate::wire::record::Record;
 use crate::wire::result::Spoken;
+use serde::de::IgnoredAny;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -107,7 +112,9 @@ pub async fn run(
         return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
     };
     let placed = own_outputs(doors.store, mount, job, now).await?;
-    let Some((wanted, language)) = rendered(doors, mount.source(), job, order, transcription, now).await? else {
+    let Some(Rendered { wanted, language, missing }) =
+        rendered(doors, mount.source(), job, order, transcription, now).await?
+    else {
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
@@ -124,7 +131,7 @@ pub async fn run(
     if let Some(bucket) = mount.bucket() {
         let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
         drop(placing_now);
-        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language }));
+        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language, missing }));
     }
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
@@ -132,11 +139,18 @@ pub async fn run(
         put(&mount, &job, wanted, &ours, &syncs, now)
     })
     .await?;
-    Ok(Outcome::Step(Event::Written { outputs, language }))
+    Ok(Outcome::Step(Event::Written { outputs, language, missing }))
 }
 
-/// What is to be written, and the language that was heard most.
-type Rendered<N> = (Vec<Wanted<N>>, Option<String>);
+/// What a kept result comes to.
+struct Rendered<N> {
+    /// What is to be written.
+    wanted: Vec<Wanted<N>>,
+    /// The language that was heard most.
+    language: Option<String>,
+    /// What was requested and is not in it.
+    missing: Vec<MissingPart>,
+}
 
 /// `None` where the kept result is not there any more, or damaged.
 async fn rendered(
@@ -150,10 +164,7 @@ async fn rendered(
     let (results, params, source) = (Arc::clone(doors.results), Arc::clone(doors.params), Arc::clone(source));
     let (job, order, transcription) = (job.clone(), order.clone(), transcription.clone());
     blocking(move || match results.open(&transcription, RESULT_LIMIT) {
-        Ok(raw) => {
-            let layout = layout(&params, &order);
-            wanted(raw, layout, &source, &job, &order, &transcription, now).map(Some)
-        }
+        Ok(raw) => wanted(raw, &params, &source, &job, &order, &transcription, now).map(Some),
         Err(OpenError::NotKept { .. } | OpenError::Damaged { .. }) => Ok(None),
         Err(error) => Err(unreadable(&error, now)),
     })
@@ -197,9 +208,20 @@ fn layout(params: &ParamFiles, order: &Order) -> Layout {
         .map_or_else(Layout::default, |config| Layout::of(&config))
 }
 
+/// What was requested and is not in the result. What was sent is kept; where it is lost, the service's echo says it.
+fn missing(raw: &[u8], params: &ParamFiles, order: &Order, echo: Option<&Value>) -> Vec<MissingPart> {
+    let sent = params.order(&order.params).map(|(sent, _)| Params::lenient(&Value::Object(sent)));
+    let request = sent.unwrap_or_else(|_| echo.map(Params::lenient).unwrap_or_default());
+    if request.requested().next().is_none() {
+        return Vec::new();
+    }
+    let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
+    record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
+}
+
 fn wanted(
     raw: Vec<u8>,
-    layout: Layout,
+    params: &ParamFiles,
     source: &Source,
     job: &Job,
     order: &Order,
@@ -215,11 +237,12 @@ fn wanted(
     // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {
         let (transcript, subtitles) = (said.transcript(), said.own_subtitles());
-        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout };
+        let finished = Finished { transcript, subtitles, raw: &raw, made_by: &made_by, layout: layout(params, order) };
         let others = outputs.iter().map(|format| (*format != Format::Json).then(|| render(*format, &finished)));
         others.collect()
     };
     drop(said);
+    let missing = missing(&raw, params, order, record.request_params.as_ref());
     let mut raw = Some(raw.into_owned());
     let path = outputs_beside(source, job);
     let path = path.full();
@@ -231,7 +254,7 @@ fn wanted(
         Ok(Wanted { candidates: candidates(&path, &name), bytes })
     };
     let wanted = outputs.iter().zip(bytes).map(one).collect::<Result<_, Fault>>()?;
-    Ok((wanted, language))
+    Ok(Rendered { wanted, language, missing })
 }
 
 /// What was paid for stays where it is, whatever is wrong with it.
@@ -422,6 +445,8 @@ fn unwritable(error: &PlaceError, mount: &Mount, now: Timestamp) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::missing::named;
+    use crate::domain::names::ServiceName;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
@@ -450,6 +475,25 @@ mod tests {
         assert_eq!(mode(Some(0o660)), 0o604);
         let gone = RootedPath::new(folder.path(), "gone/talk.wav");
         assert_eq!(access_or_kept(&gone, None).mode_of(false, true), 0o600);
+    }
+
+    #[test]
+    fn what_was_requested_is_known_by_what_was_sent_or_by_the_echo() {
+        let state = tempfile::tempdir().unwrap();
+        let files = ParamFiles::new(state.path());
+        let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
+        let order = |params| Order { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let missing = |params, echo: Option<&Value>| named(&missing(raw, &files, &order(params), echo));
+        let sent = files.keep(br#"{"summarization":true}"#).unwrap();
+        assert_eq!(missing(sent, None), "summarization");
+        let lost = Hash::of(b"lost");
+        let echo = serde_json::json!({ "summarization": true, "diarization": false, "model": 5 });
+        assert_eq!((missing(lost, Some(&echo)), missing(lost, None)), ("summarization".to_owned(), String::new()));
+        assert_eq!(
+            missing(files.keep(b"{}").unwrap(), Some(&echo)),
+            "",
+            "the echo counts only where the other is lost"
+        );
     }
 
     #[test]

@@ -186,19 +186,10 @@ fn translation<'a>(
     clock: &dyn Clock,
 ) -> Envelope<Vec<TranslatedOut<'a>>> {
     let begun = clock.uptime();
-    let mut targets: Vec<&str> = Vec::new();
-    for target in params.translation_config.iter().flat_map(|config| &config.target_languages) {
-        // Each once, as with the formats.
-        if !targets.contains(&target.as_str()) {
-            targets.push(target);
-        }
-    }
-    let spoken = |target: &&str| transcript.languages == [*target];
-    let all = !targets.is_empty() && targets.iter().all(spoken);
-    let one = |target: &str| match spoken(&target) {
-        true => None,
-        false => Some(undone::not_done(&format!("translation into `{target}`"))),
-    };
+    let targets = params.targets();
+    let is_spoken = |target: &str| undone::is_spoken(target, &transcript.languages);
+    let all = !targets.is_empty() && targets.iter().all(|target| is_spoken(target));
+    let one = |target: &str| (!is_spoken(target)).then(|| undone::not_done(&undone::untranslated(target)));
     let results: Vec<TranslatedOut<'a>> =
         targets.iter().map(|target| translated(original, target, one(target))).collect();
     if all {

@@ -62,13 +62,16 @@ impl PocketSphinx {
     }
 }
 
+/// What it recognises.
+pub const LANGUAGES: &[&str] = &["en"];
+
 impl Recogniser for PocketSphinx {
     fn name(&self) -> &'static str {
         "PocketSphinx"
     }
 
     fn languages(&self) -> &[&'static str] {
-        &["en"]
+        LANGUAGES
     }
 
     fn recognise(&self, samples: &[i16]) -> Result<Vec<Heard>, RecogniserError> {

@@ -6,6 +6,7 @@ use crate::server::desk::{Audio, Request};
 use crate::server::files;
 use crate::server::limits;
 use crate::server::refusal::Refusal;
+use crate::server::undone;
 use crate::wire::address;
 use crate::wire::fields::{METADATA, Side};
 use crate::wire::params::Params;
@@ -66,19 +67,11 @@ pub fn read_upload(body: &[u8]) -> Result<Audio, Refusal> {
     Ok(audio(reading.params.audio_url.as_deref().unwrap_or_default()))
 }
 
-/// What the interface allows and this build cannot do, where doing the rest would mislead: another
-/// language would come out as English nonsense, and what was to be hidden would be shown.
+/// What the interface allows and this build cannot do, where doing the rest would mislead.
 fn beyond(params: &Params, languages: &[&str]) -> Vec<String> {
-    let mut wrong = Vec::new();
-    if params.languages().iter().any(|wanted| !languages.contains(&wanted.as_str())) {
-        let known = languages.join(", ");
-        wrong.push(format!("language_config.languages must only contain the following values: {known}"));
-    }
+    let mut wrong = undone::refused(params, languages);
     if params.callback == Some(true) && calls::callback(params).is_none() {
         wrong.push("callback_config.url must be given when callback is true".to_owned());
-    }
-    if params.pii_redaction == Some(true) {
-        wrong.push("pii_redaction must be false: this service cannot redact yet".to_owned());
     }
     wrong
 }

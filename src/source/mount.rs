@@ -64,6 +64,11 @@ impl Away {
         self.refused.as_ref().map(|refused| refused.then.as_str())
     }
 
+    /// Whether it ends by itself, whatever the other installation does.
+    pub fn is_passing(&self) -> bool {
+        self.refused.as_ref().is_some_and(|refused| refused.waits.is_some())
+    }
+
     fn then(&self) -> &str {
         self.refused().unwrap_or("nothing is changed until it is back")
     }
@@ -516,9 +521,19 @@ impl Mount {
         let (name, folder) = (&self.source.name, &self.source.folder);
         match looked {
             Ok(()) => {
-                let was_away = self.away.send_if_modified(|away| away.take().is_some());
-                if was_away {
-                    tracing::info!(source = %name, folder = %folder.display(), "what the source lies in is back");
+                let mut before = None;
+                self.away.send_if_modified(|away| {
+                    before = away.take();
+                    before.is_some()
+                });
+                // At the level at which it was told to be away.
+                let words = "what the source lies in is back";
+                match before {
+                    Some(away) if away.is_passing() => {
+                        tracing::info!(source = %name, folder = %folder.display(), "{words}");
+                    }
+                    Some(_) => tracing::error!(source = %name, folder = %folder.display(), "{words}"),
+                    None => {}
                 }
                 Ok(())
             }

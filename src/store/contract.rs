@@ -145,6 +145,12 @@ pub struct Counts {
     by_kind: [u64; StageKind::ALL.len()],
     /// Of those in flight, how many nothing moves by itself.
     pub parked_in_flight: u64,
+    /// Of those that failed, how many nobody has acknowledged.
+    pub unhandled_failures: u64,
+    /// Of those that are incomplete, how many nobody has acknowledged.
+    pub unhandled_incomplete: u64,
+    /// Of those written, how many lack something that was requested ([`Job::is_incomplete`]).
+    pub incomplete: u64,
 }
 
 impl Counts {
@@ -173,6 +179,9 @@ impl Counts {
     pub fn add(&mut self, more: &Self) {
         self.by_kind.iter_mut().zip(more.by_kind).for_each(|(count, more)| *count += more);
         self.parked_in_flight += more.parked_in_flight;
+        self.unhandled_failures += more.unhandled_failures;
+        self.unhandled_incomplete += more.unhandled_incomplete;
+        self.incomplete += more.incomplete;
     }
 }
 
@@ -203,6 +212,8 @@ pub enum Those {
     Away,
     /// They cost something, or may have.
     WithCost,
+    /// They are written and lack something that was requested.
+    Incomplete,
 }
 
 /// One line of a job's history.
@@ -318,6 +329,10 @@ pub trait Store: Send + Sync {
     /// A person's order that a job comes before all others, the later order before the earlier one. `false` if
     /// it has ended, or there is no such job. Durable when it returns.
     async fn bump(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// A person takes note of how a job ended, failed or written without something: it counts as handled until it
+    /// changes. The history gets a line. `false` if it did not end so, or there is no such job. Durable when it returns.
+    async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError>;
 
     /// Holds longer.
     async fn renew(&self, lease: &Lease, until: Timestamp) -> Result<(), StoreError>;

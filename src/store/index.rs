@@ -9,6 +9,7 @@ use crate::domain::reason::waits_for;
 use crate::domain::stage::{Stage, StageKind};
 use crate::domain::standing::{Lane, Mark, Standings, Turn, is_bought};
 use crate::domain::token::Order;
+use crate::domain::wait_reason::WaitReason;
 use crate::store::contract::{Counts, Lease, Of};
 use crate::store::roll::Roll;
 use crate::store::spending::Spending;
@@ -54,7 +55,7 @@ pub struct Index {
 pub(super) struct Part {
     pub(super) due: BTreeMap<StageKind, Turns>,
     counts: Counts,
-    waiting: BTreeMap<(StageKind, &'static str), Alike>,
+    waiting: BTreeMap<(StageKind, WaitReason), Alike>,
 }
 
 /// Those of a group that wait for the same at the same stage.
@@ -176,6 +177,15 @@ impl Index {
         if job.is_parked() {
             part.counts.parked_in_flight = part.counts.parked_in_flight.saturating_add_signed(by);
         }
+        if job.is_unhandled_shortfall() {
+            part.counts.unhandled_incomplete = part.counts.unhandled_incomplete.saturating_add_signed(by);
+        }
+        if job.is_unhandled_failure() {
+            part.counts.unhandled_failures = part.counts.unhandled_failures.saturating_add_signed(by);
+        }
+        if job.is_incomplete() {
+            part.counts.incomplete = part.counts.incomplete.saturating_add_signed(by);
+        }
         if !job.stage.is_end() {
             let waiting = part.waiting.entry((job.stage.kind(), waits_for(job))).or_default();
             waiting.jobs = waiting.jobs.saturating_add_signed(by);
@@ -184,7 +194,7 @@ impl Index {
     }
 
     /// What jobs that have not ended wait for, by group and stage.
-    pub fn waiting(&self) -> impl Iterator<Item = (&Group, StageKind, &'static str, Alike)> {
+    pub fn waiting(&self) -> impl Iterator<Item = (&Group, StageKind, WaitReason, Alike)> {
         let all = self.parts.iter().flat_map(|(group, part)| part.waiting.iter().map(move |waiting| (group, waiting)));
         all.map(|(group, ((kind, what), waiting))| (group, *kind, *what, *waiting))
             .filter(|(.., waiting)| waiting.jobs > 0)

@@ -15,7 +15,7 @@ use std::io;
 /// not enough. What decides about money comes last.
 pub const OF_A_JOB: [&[&str]; 4] = [
     &["row", "making", "outputs", "placing", "sent"],
-    &["charges", "fault", "made_from", "language", "bought_at"],
+    &["charges", "fault", "made_from", "language", "missing", "bought_at"],
     &["key"],
     &["stage"],
 ];
@@ -74,11 +74,25 @@ impl Part {
     }
 }
 
-/// What stays in the record in the place of a field: of a row, where it stands, so that its list can order it again.
+/// What stays in the record in the place of a field: of a row, where it stands, so that its list can order it again;
+/// of what a result lacks, the names.
 fn left(field: &str, value: &Value) -> Option<Value> {
+    match field {
+        "row" => Some(left_of_row(value)),
+        "missing" => Some(left_of_missing(value)),
+        _ => None,
+    }
+}
+
+fn left_of_missing(value: &Value) -> Value {
+    let named = |part: &Value| json!({ "enrichment": part["enrichment"], "language": part["language"] });
+    value.as_array().into_iter().flatten().map(named).collect()
+}
+
+fn left_of_row(value: &Value) -> Value {
     let manifest = value.get("manifest").filter(|manifest| manifest.to_string().len() <= LONGEST_NAME);
     let (manifest, number) = (manifest.cloned().unwrap_or_else(|| json!("")), value.get("number"));
-    (field == "row").then(|| json!({ "manifest": manifest, "number": number, "media": { "file": "" }, "lost": true }))
+    json!({ "manifest": manifest, "number": number, "media": { "file": "" }, "lost": true })
 }
 
 /// A job from its record. Where a file of it is lost or damaged, it waits for a person and names the file.

@@ -108,6 +108,9 @@ pub struct QueueStore {
 /// to be durable was so when other lines came so long after it.
 const HISTORY_AHEAD: Duration = Duration::from_secs(60);
 
+/// What the history says of [`Store::acknowledge`].
+const ACKNOWLEDGED: &str = "acknowledged by a person";
+
 /// So many rows are read before the others get their turn.
 const ROWS_AT_A_TIME: usize = 512;
 
@@ -294,8 +297,12 @@ impl Queue {
     /// The row is what counts. If a missing line made the step fail, its caller would believe that the
     /// job is where it no longer is.
     fn note(&self, job: &Job) {
-        if let Err(error) = self.journal.note(&note(job)) {
-            tracing::warn!(job = job.id.0, %error, "the history lacks a line");
+        self.note_line(&note(job));
+    }
+
+    fn note_line(&self, note: &Note) {
+        if let Err(error) = self.journal.note(note) {
+            tracing::warn!(job = note.job.0, %error, "the history lacks a line");
         }
     }
 
@@ -420,6 +427,17 @@ impl Queue {
     fn amend(&mut self, id: JobId, amend: impl FnOnce(Job) -> Option<Job>) -> Result<bool, StoreError> {
         let Some(old) = self.rows.load(id)? else { return Ok(false) };
         let Some(new) = amend(old.clone()) else { return Ok(false) };
+        self.replace(Some(&old), &new)?;
+        Ok(true)
+    }
+
+    fn acknowledge(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(old) = self.rows.load(id)?.filter(Job::may_be_acknowledged) else { return Ok(false) };
+        if old.acknowledged.is_some() {
+            return Ok(true);
+        }
+        let new = Job { acknowledged: Some(now), ..old.clone() };
+        self.note_line(&Note { at: now, words: Some(ACKNOWLEDGED.to_owned()), ..note(&new) });
         self.replace(Some(&old), &new)?;
         Ok(true)
     }
@@ -609,6 +627,7 @@ impl Queue {
         let ids = match those {
             Those::Away => roll.away(after, most),
             Those::WithCost => roll.with_cost(after, most),
+            Those::Incomplete => roll.incomplete(after, most),
         };
         ids.into_iter().map(|id| self.load(id)).collect()
     }
@@ -643,7 +662,7 @@ fn note(job: &Job) -> Note {
         job: job.id,
         stage: job.stage.kind(),
         round: job.round,
-        words: words(job).map(str::to_owned),
+        words: words(job).map(str::to_owned).or_else(|| job.without().map(|parts| format!("without: {parts}"))),
         transcription: job.stage.transcription().cloned(),
     }
 }
@@ -731,6 +750,14 @@ impl Store for QueueStore {
             let at = queue.index.bump_at(now);
             queue.amend(job, |job| (!job.stage.is_end()).then_some(Job { bumped: Some(at), ..job }))?
         };
+        if done {
+            self.barrier.durable().await?;
+        }
+        Ok(done)
+    }
+
+    async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        let done = self.queue().acknowledge(job, now)?;
         if done {
             self.barrier.durable().await?;
         }

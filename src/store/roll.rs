@@ -44,6 +44,8 @@ const AWAY: u8 = 1;
 const LIFTED: u8 = 2;
 /// It cost something, or may have.
 const COST: u8 = 4;
+/// It is written and lacks something that was requested.
+const INCOMPLETE: u8 = 8;
 
 impl Roll {
     /// Writes a job down as it now is.
@@ -113,6 +115,11 @@ impl Roll {
         self.numbers(after, most, |line| line.marks & COST != 0)
     }
 
+    /// Those that are written and lack something that was requested.
+    pub fn incomplete(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.marks & INCOMPLETE != 0)
+    }
+
     fn numbers(&self, after: Option<JobId>, most: usize, wanted: impl Fn(&Line) -> bool) -> Vec<JobId> {
         let from = after.map_or(0, |id| place(id).saturating_add(1)).min(self.lines.len());
         let those = self.lines[from..].iter().enumerate().filter(|(_, line)| wanted(line));
@@ -123,7 +130,10 @@ impl Roll {
 fn marks(job: &Job) -> u8 {
     let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
     let has_cost = !job.charges.is_empty() || job.has_unknown_cost();
-    (u8::from(job.is_missed()) * AWAY) | (u8::from(is_lifted) * LIFTED) | (u8::from(has_cost) * COST)
+    (u8::from(job.is_missed()) * AWAY)
+        | (u8::from(is_lifted) * LIFTED)
+        | (u8::from(has_cost) * COST)
+        | (u8::from(job.is_incomplete()) * INCOMPLETE)
 }
 
 /// Numbers begin at 1.

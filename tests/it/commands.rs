@@ -36,6 +36,7 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
         "due",
         "fault",
         "id",
+        "missing",
         "outputs",
         "path",
         "reason",
@@ -228,6 +229,7 @@ fn the_help_is_what_it_was() {
         "plan",
         "add",
         "retry",
+        "acknowledge",
         "cancel",
         "pause",
         "resume",
@@ -255,7 +257,7 @@ fn a_person_releases_a_file_that_is_held() {
     let whole = fs::read(&talk).unwrap();
     fs::write(&talk, &whole[..whole.len() / 2]).unwrap();
     let held = json!({"hold": 1});
-    assert_eq!(bed.once(1)["waiting_for"], held, "its header promises more");
+    assert_eq!(bed.once(0)["waiting_for"], held, "its header promises more");
     bed.run(["pause"]);
     let planned = bed.run(["plan", "--json"]).last_object();
     assert_eq!([&planned["files"], &planned["held"], &planned["paused"]], [&json!(0), &json!(1), &json!(true)]);
@@ -268,7 +270,7 @@ fn a_person_releases_a_file_that_is_held() {
 
     // The word was for the file as it was then.
     bed.drop_in(1, "talk.wav");
-    assert_eq!(bed.once(1)["waiting_for"], held, "it changed after it was transcribed");
+    assert_eq!(bed.once(0)["waiting_for"], held, "it changed after it was transcribed");
     bed.run(["retry", "inbox/talk.wav"]);
     assert_eq!(bed.once(0)["done"], 1);
     assert_eq!(bed.desk().bought(), 2);

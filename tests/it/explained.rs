@@ -52,7 +52,7 @@ fn a_budget_says_when_it_opens() {
     let bed = Bed::new(&format!("[budget]\nday = \"2s\"\n{QUICK}"));
     bed.drop_in(0, "a.wav");
     bed.drop_in(1, "b.wav");
-    assert_eq!(bed.once(1)["waiting_for"], json!({"budget": 1}));
+    assert_eq!(bed.once(0)["waiting_for"], json!({"budget": 1}));
     let waits = bed.jobs().into_iter().find(|(_, row)| row["stage"] == "probed").unwrap().0;
     let said = explain(&bed, &format!("inbox/{waits}"));
     let budget = fact(&said, "budget");
@@ -65,7 +65,7 @@ fn a_budget_says_when_it_opens() {
 fn a_window_says_when_it_opens() {
     let bed = Bed::new(&QUICK.replace("settle", "submit = { from = \"0 3 1 1 *\", for = \"1h\" }\nsettle"));
     bed.drop_in(0, "talk.wav");
-    assert_eq!(bed.once(1)["waiting_for"], json!({"window": 1}));
+    assert_eq!(bed.once(0)["waiting_for"], json!({"window": 1}));
     let said = explain(&bed, "inbox/talk.wav");
     let window = fact(&said, "window");
     assert!(window["until"].as_str().unwrap().contains("-01-01T03:00:00"), "{said}");

@@ -187,7 +187,7 @@ fn somebody_elses_subtitle_saves_the_money_and_ours_does_not_count() {
     // What we wrote ourselves is no reason to skip, not even with the queue lost.
     bed.drop_in(4, "alone.wav");
     bed.configure(&format!("{QUICK}hold = \"100ms\"\n"));
-    eventually("its new content is bought", || bed.run(["once"]).code == 0);
+    eventually("its new content is bought", || bed.once(0)["waiting"] == 0);
     assert_eq!(bed.desk().bought(), 2);
     fs::rename(bed.path("state/service"), bed.path("kept")).unwrap();
     fs::remove_dir_all(bed.path("state")).unwrap();

@@ -4,8 +4,9 @@
 use crate::jobs::{AUDIO, at, created, fault, key, next, order, outputs, service, stamp, taken_to, transcription};
 use scribed::domain::budget::{Limit, Period, Span};
 use scribed::domain::charge::{Charge, Sighted, State};
-use scribed::domain::fault::FaultKind;
+use scribed::domain::fault::{Fault, FaultKind};
 use scribed::domain::job::{Job, JobKey, Stamp};
+use scribed::domain::missing::{Enrichment, MissingPart};
 use scribed::domain::names::{JobId, SourceName, Timestamp};
 use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::reason::waits_for;
@@ -162,6 +163,9 @@ pub fn counted(jobs: &[Job]) -> Counts {
     for job in jobs {
         *counts.of_mut(job.stage.kind()) += 1;
         counts.parked_in_flight += u64::from(job.is_parked());
+        counts.incomplete += u64::from(job.is_incomplete());
+        counts.unhandled_failures += u64::from(job.is_unhandled_failure());
+        counts.unhandled_incomplete += u64::from(job.is_unhandled_shortfall());
     }
     counts
 }
@@ -178,6 +182,8 @@ pub async fn assert_short_ways(store: &dyn Store, jobs: &[Job]) {
     let has_cost = |job: &&Job| !job.charges.is_empty() || job.has_unknown_cost();
     let with_cost: Vec<Job> = jobs.iter().filter(has_cost).cloned().collect();
     assert_eq!(store.those(Those::WithCost, None, 10_000).await.unwrap(), with_cost);
+    let incomplete: Vec<Job> = jobs.iter().filter(|job| job.is_incomplete()).cloned().collect();
+    assert_eq!(store.those(Those::Incomplete, None, 10_000).await.unwrap(), incomplete);
     let mut waiting = BTreeMap::new();
     for job in jobs.iter().filter(|job| !job.stage.is_end()) {
         *waiting.entry((job.group(), job.stage.kind(), waits_for(job))).or_default() += 1;
@@ -299,6 +305,8 @@ laws! {
     pages_are_stable_under_a_filter
     a_page_may_be_far_behind_what_it_is_not_asked_for
     parked_jobs_do_not_count_as_running
+    what_lacks_something_that_was_requested_is_counted_until_it_starts_over
+    what_a_person_acknowledged_counts_no_more_until_it_changes
     history_tells_the_way
     an_unknown_job_is_none
     any_path_comes_back
@@ -1002,6 +1010,74 @@ async fn parked_jobs_do_not_count_as_running(case: &mut Case) {
     let counts = case.counts().await.unwrap();
     assert_eq!((counts.running(), counts.parked_in_flight, counts.total()), (0, 2, 3));
     assert_eq!(case.next_due(&[StageKind::Submitting], ALL).await.unwrap(), None);
+}
+
+async fn what_a_person_acknowledged_counts_no_more_until_it_changes(case: &mut Case) {
+    let failed = case.standing_at(1, StageKind::Failed).await.id;
+    let running = case.standing_at(2, StageKind::Submitted).await.id;
+    assert_eq!(case.counts().await.unwrap().unhandled_failures, 1);
+    assert!(!case.acknowledge(running, at(7)).await.unwrap(), "it has not failed");
+    assert!(!case.acknowledge(JobId(99), at(7)).await.unwrap());
+    assert!(case.acknowledge(failed, at(7)).await.unwrap());
+    let lines = case.history(failed).await.unwrap();
+    let last = lines.last().unwrap();
+    assert_eq!(
+        (last.at, last.stage, last.words.as_deref()),
+        (at(7), StageKind::Failed, Some("acknowledged by a person"))
+    );
+    assert!(case.acknowledge(failed, at(8)).await.unwrap(), "another time it changes nothing");
+    assert_eq!(case.history(failed).await.unwrap().len(), lines.len());
+    case.reopen();
+    let job = case.job(failed).await.unwrap().unwrap();
+    assert_eq!((job.acknowledged, job.stage.kind()), (Some(at(7)), StageKind::Failed));
+    let counts = case.counts().await.unwrap();
+    assert_eq!((counts.unhandled_failures, counts.of(StageKind::Failed)), (0, 1));
+
+    assert!(case.revive(failed, at(9)).await.unwrap());
+    let job = case.job(failed).await.unwrap().unwrap();
+    let fault = Fault::new(FaultKind::Template, "again", at(10));
+    let kinds = [job.stage.kind()];
+    let held = case.claim(&kinds, ALL, at(10), at(100), 9).await.unwrap();
+    let held = held.into_iter().find(|held| held.job.id == failed).unwrap();
+    let again = held.job.on(Event::Failed { fault }, at(10)).unwrap();
+    case.commit(&held.lease, &again, Hold::Release).await.unwrap();
+    assert_eq!(case.counts().await.unwrap().unhandled_failures, 1, "it failed again");
+
+    case.standing_at(3, StageKind::Fetched).await;
+    let held = case.claim(&[StageKind::Fetched], ALL, at(10), at(100), 1).await.unwrap().remove(0);
+    let missing = vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }];
+    let written = held.job.on(Event::Written { outputs: outputs(), language: None, missing }, at(11)).unwrap();
+    case.commit(&held.lease, &written, Hold::Release).await.unwrap();
+    assert_eq!(case.counts().await.unwrap().unhandled_incomplete, 1);
+    assert!(case.acknowledge(written.id, at(12)).await.unwrap(), "written, without a part");
+    let counts = case.counts().await.unwrap();
+    assert_eq!((counts.unhandled_incomplete, counts.incomplete), (0, 1));
+}
+
+async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over(case: &mut Case) {
+    let words = Some("x".repeat(20_000)); // larger than a record may be
+    let of = |enrichment, language: Option<&str>| MissingPart {
+        enrichment,
+        language: language.map(str::to_owned),
+        words: words.clone(),
+    };
+    let missing = vec![of(Enrichment::Diarization, None), of(Enrichment::Translation, Some("fr"))];
+    case.standing_at(1, StageKind::Written).await;
+    case.standing_at(2, StageKind::Fetched).await;
+    let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
+    let written = Event::Written { outputs: outputs(), language: None, missing: missing.clone() };
+    let written = held.job.on(written, at(5)).unwrap();
+    case.commit(&held.lease, &written, Hold::Release).await.unwrap();
+    case.reopen();
+    let job = case.find(&key(2)).await.unwrap().unwrap();
+    assert_eq!((&job.missing, job.without().as_deref()), (&missing, Some("diarization, translation fr")));
+    assert_eq!(case.counts().await.unwrap().incomplete, 1);
+    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), [job.clone()]);
+    let last = case.history(job.id).await.unwrap().pop().unwrap();
+    assert_eq!(last.words.as_deref(), Some("without: diarization, translation fr"));
+    case.admit(&key(2), stamp(9), at(6), at(6)).await.unwrap();
+    assert_eq!(case.counts().await.unwrap().incomplete, 0, "it starts over");
+    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), []);
 }
 
 async fn history_tells_the_way(case: &mut Case) {

@@ -75,7 +75,7 @@ fn events() -> Vec<Event> {
         Event::Fetched { audio: AUDIO },
         Event::ResultLost,
         Event::Anew,
-        Event::Written { outputs: outputs(), language: None },
+        Event::Written { outputs: outputs(), language: None, missing: Vec::new() },
         Event::Skipped { why: Skip::Vanished },
         Event::Failed { fault: fault(FaultKind::Broken, "words") },
         Event::Revived,

@@ -173,7 +173,7 @@ fn the_files_of_a_bag_are_held_against_it_and_its_payload_stays_as_it_is() {
         write(&bed, &format!("bag/data/a/{name}"), text);
     }
     write(&bed, "bag/bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n");
-    let first = bed.once(1);
+    let first = bed.once(0);
     assert_eq!(first["waiting_for"]["missing file"], 3, "no manifest yet: {first}");
     let sum = "900150983cd24fb0d6963f7d28e17f72";
     write(&bed, "bag/manifest-md5.txt", format!("{sum}  data/a/good.wav\n{sum}  data/a/bad.wav\n"));
@@ -212,7 +212,7 @@ fn a_receipt_that_a_person_changed_is_left_alone_and_none_is_taken_for_a_list() 
     let bed = bed(&stub, "");
     write(&bed, "a.wav", "a");
     write(&bed, "list.csv", "file\na.wav\nlate.wav\n");
-    bed.once(1);
+    bed.once(0);
     let path = bed.path("inbox/list.csv.receipt.csv");
     let noted = format!("{}seen by me", fs::read_to_string(&path).unwrap());
     fs::write(&path, &noted).unwrap();
@@ -284,7 +284,7 @@ fn what_lies_beside_a_list_is_not_taken_for_itself() {
     let bed = bed(&stub, "");
     write(&bed, "a.wav", "a");
     write(&bed, "list.csv", "file\nother.wav\n");
-    bed.once(1);
+    bed.once(0);
     assert_eq!(bed.jobs().keys().collect::<Vec<_>>(), ["other.wav"]);
     let explained = |path: &Path| bed.run(["explain".as_ref(), path.as_os_str(), "--json".as_ref()]).last_object();
     let words = |path: &str| explained(&bed.path("inbox").join(path))["words"].as_str().unwrap().to_owned();

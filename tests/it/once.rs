@@ -7,13 +7,33 @@ use serde_json::json;
 use std::fs;
 use std::time::SystemTime;
 
+/// After one more pass.
+fn nothing_waits(bed: &Bed) -> bool {
+    bed.once(0)["waiting"] == 0
+}
+
 #[test]
 fn a_recording_gets_four_outputs_and_a_second_pass_costs_nothing() {
     let bed = Bed::new(QUICK);
     bed.drop_in(0, "talk.wav");
     let summary = bed.once(0);
     let keys: Vec<&str> = summary.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["audio_seconds", "done", "failed", "seconds", "skipped", "waiting", "waiting_for"]);
+    assert_eq!(
+        keys,
+        [
+            "audio_seconds",
+            "done",
+            "exit_code",
+            "exit_reasons",
+            "failed",
+            "incomplete",
+            "missing",
+            "seconds",
+            "skipped",
+            "waiting",
+            "waiting_for"
+        ]
+    );
     assert_eq!((&summary["done"], &summary["waiting"], &summary["waiting_for"]), (&json!(1), &json!(0), &json!({})));
     assert_eq!(summary["audio_seconds"], 1.4);
     bed.assert_written("talk.wav");
@@ -36,12 +56,12 @@ fn under_another_template_only_another_content_is_bought() {
     bed.configure(&under("sentences = true"));
     fs::File::options().append(true).open(&talk).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     for _ in 0..2 {
-        eventually("the touched file has come to its end", || bed.run(["once"]).code == 0);
+        eventually("the touched file has come to its end", || nothing_waits(&bed));
     }
     assert_eq!((bed.desk().bought(), &bed.jobs()["talk.wav"]["stage"]), (1, &json!("written")));
 
     fs::write(&talk, speech(1)).unwrap();
-    eventually("the new content has been quiet for `hold`", || bed.run(["once"]).code == 0);
+    eventually("the new content has been quiet for `hold`", || nothing_waits(&bed));
     assert_eq!(bed.desk().bought(), 2);
 }
 

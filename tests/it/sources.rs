@@ -63,7 +63,7 @@ fn what_lies_beside_a_recording_says_how_it_is_made() {
     assert!(wrong.code == 1 && wrong.stdout.contains("AB13_other.toml, line 2"), "{wrong:?}");
 
     beside("AB13_other.toml", "language = \"en\"\n");
-    assert_eq!(bed.once(0)["done"], 1);
+    assert_eq!(bed.once(1)["done"], 1, "one has failed");
     assert_eq!(written(&bed.path("inbox")), ["AB12_talk.en.txt", "AB13_other.en.srt"]);
     assert_eq!(bed.jobs().len(), 3, "sidecars are no recordings");
 }

@@ -180,6 +180,11 @@ impl Engine {
         if !has_bought && scan.lacks_metadata {
             self.doubt_metadata(scan.records);
         }
+        let was_awaited = self.list_view().cuts > 0 || self.list_view().question.is_some();
+        if was_awaited {
+            // At the level at which it was told that it could not be scanned.
+            tracing::warn!(service = %self.service(), "the service's list was scanned; purchases go on");
+        }
         self.list_view().scanned(witness, has_shown);
         self.line().looked_good(self.parts().clock.uptime());
         Ok(())

@@ -56,8 +56,6 @@ impl Engine {
         match &event {
             Event::Fetched { audio } => self.note_excess(&job, audio, now),
             Event::Written { .. } => self.say_writable(&job),
-            // What a copy of it met already.
-            Event::Failed { fault } => self.say_failed(&job, fault, now),
             _ => {}
         }
         self.forget(job.id);
@@ -88,7 +86,8 @@ impl Engine {
 
     pub(super) fn say_over(&self, over: bool) {
         if over {
-            tracing::info!(service = %self.service(), "the service answers again");
+            // At the level at which the outage was logged.
+            tracing::warn!(service = %self.service(), "the service answers again");
         }
     }
 
@@ -132,16 +131,9 @@ impl Engine {
         }
     }
 
-    fn say_failed(&self, job: &Job, fault: &Fault, now: Timestamp) {
-        match self.log_limit.has_line(fault.kind.name(), now) {
-            true => tracing::warn!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed"),
-            false => tracing::debug!(job = %job.id, path = %job.key.path, reason = %fault.words, "failed"),
-        }
-    }
-
     fn say_writable(&self, job: &Job) {
         if self.memory().unwritable.remove(&job.key.source) {
-            tracing::info!(source = %job.key.source, "outputs can be written again");
+            tracing::warn!(source = %job.key.source, "outputs can be written again");
         }
     }
 
@@ -181,6 +173,9 @@ impl Engine {
         let dead = matches!(fault.kind, FaultKind::Dead { .. });
         let job = match verdict {
             Verdict::Again { at, attempts } => {
+                if fault.blame() == Blame::Passing {
+                    self.log_attempt(&job, &fault, (at, attempts), now);
+                }
                 let job = if dead { self.step(job.clone(), Event::Anew, now).unwrap_or(job) } else { job };
                 Job { attempts, ..job }.resting(Some(at), Some(fault))
             }
@@ -193,10 +188,13 @@ impl Engine {
     pub(super) async fn commit_bug(&self, lease: &Lease, job: Job, fault: Fault) -> Result<(), StoreError> {
         let now = self.parts().clock.now();
         self.forget(job.id);
-        self.say_failed(&job, &fault, now);
         // A job past its intent cannot fail before it is known what was bought.
         let failed = job.clone().on(Event::Failed { fault: fault.clone() }, now);
-        let job = failed.unwrap_or_else(|_| job.resting(Some(now.after(self.parts().retry.max)), Some(fault)));
+        let job = failed.unwrap_or_else(|_| {
+            let at = now.after(self.parts().retry.max);
+            self.log_attempt(&job, &fault, (at, job.attempts), now);
+            job.resting(Some(at), Some(fault))
+        });
         self.commit(lease, &job).await
     }
 
@@ -209,6 +207,7 @@ impl Engine {
             self.parts().passing.pass();
         }
         self.count_end(job);
+        self.log_end(job);
         if (kind == StageKind::Fetched || kind == StageKind::Following || kind.is_end()) && self.given_back().await? {
             self.nudge();
             // Who waited for it may be another engine's.
@@ -222,11 +221,25 @@ impl Engine {
         self.parts().purse.given_back(&*self.parts().store, self.parts().clock.now()).await
     }
 
+    fn count_missing(&self, job: &Job) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in &job.missing {
+            let name = part.to_string();
+            if missing.len() < MOST_NAMES || missing.contains_key(&name) {
+                *missing.entry(name).or_default() += 1;
+            }
+        }
+    }
+
     fn count_end(&self, job: &Job) {
+        if job.is_incomplete() {
+            self.count_missing(job);
+        }
         let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
         match &job.stage {
             Stage::Written { audio, .. } => {
                 tally.done += 1;
+                tally.incomplete += u64::from(job.is_incomplete());
                 tally.audio_millis += audio.millis;
             }
             Stage::Skipped { .. } => tally.skipped += 1,
@@ -235,6 +248,9 @@ impl Engine {
         }
     }
 }
+
+/// Names that are counted one by one: some twenty enrichments, and target languages as far as there are.
+const MOST_NAMES: usize = 200;
 
 /// The service answered wrongly. That it cannot be reached, or asks us to be slower, says nothing of
 /// the job.

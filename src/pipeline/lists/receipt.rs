@@ -37,7 +37,7 @@ pub enum Answer<'i> {
 }
 
 /// What is added behind the columns of the manifest, each with [`OURS`] before it.
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 14] = [
     "row",
     "state",
     "reason",
@@ -51,6 +51,7 @@ const COLUMNS: [&str; 13] = [
     "cost",
     "fault",
     "since",
+    "missing",
 ];
 
 /// Receipts under other names are tried so often where somebody else's file has the name.
@@ -182,6 +183,7 @@ impl Draft {
         }
         set("fault", job.fault.as_ref().map(|fault| fault.kind.name().to_owned()).unwrap_or_default());
         set("since", iso::write(job.since));
+        set("missing", job.without().unwrap_or_default());
     }
 
     /// From the manifest's folder where they lie below it.

@@ -168,6 +168,10 @@ impl Store for SimStore {
         self.inner.bump(job, now).await
     }
 
+    async fn acknowledge(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
+        self.inner.acknowledge(job, now).await
+    }
+
     async fn due_after(
         &self,
         kinds: &[StageKind],

@@ -203,6 +203,10 @@ impl Book {
                 },
             },
         });
+        let diarizes = |create: &Create| metadata["scribed"] == create.token && create.body["diarization"] == true;
+        if self.creates.iter().any(diarizes) {
+            record["result"]["transcription"]["utterances"][0]["speaker"] = json!(0);
+        }
         // Whom it was asked to call is repeated, as everything else that was asked for.
         let asked = |create: &&Create| metadata["scribed"] == create.token && !create.callback.is_null();
         if let Some(create) = self.creates.iter().find(asked) {

@@ -1,0 +1,48 @@
+//! What is requested of the embedded service and it does not do, told before anything is sent.
+
+use crate::config::meant::{Config, Source};
+use crate::config::template::Template;
+use crate::daemon::recogniser_languages;
+use crate::domain::missing::named;
+use crate::domain::names::ServiceName;
+use crate::server::undone::Foreseen;
+use crate::wire::params::Params;
+
+/// Which services are embedded, and the languages that they recognise.
+pub struct Foresight {
+    own: Vec<ServiceName>,
+    languages: &'static [&'static str],
+}
+
+impl Foresight {
+    /// By what `jobs.toml` says.
+    pub fn new(config: &Config) -> Self {
+        Self { own: config.own_services().cloned().collect(), languages: recogniser_languages(&config.serve) }
+    }
+
+    /// Of a request for a file of this source. Of a service elsewhere nothing is known.
+    pub fn of(&self, source: &Source, request: &Params) -> Foreseen {
+        match self.own.contains(&source.service) {
+            true => Foreseen::of(request, self.languages),
+            false => Foreseen::default(),
+        }
+    }
+
+    /// Of what this template requests of every file of this source, whatever the file is.
+    pub fn of_template(&self, source: &Source, template: &Template) -> Foreseen {
+        self.of(source, &template.certain(source.language.as_deref()))
+    }
+}
+
+/// Why nothing is transcribed; `None` where the request is not refused.
+pub fn refusal(foreseen: &Foreseen) -> Option<String> {
+    let refused = &foreseen.refused;
+    (!refused.is_empty())
+        .then(|| format!("the embedded service refuses such a request, so that the job fails: {}", refused.join("; ")))
+}
+
+/// What the outputs lack; `None` where that is nothing.
+pub fn left_out(foreseen: &Foreseen) -> Option<String> {
+    let missing = &foreseen.missing;
+    (!missing.is_empty()).then(|| named(missing))
+}

@@ -1,0 +1,131 @@
+//! `scribed status --check`: one line for monitoring, as plugins of Nagios, Icinga and Zabbix print it.
+
+use crate::cli::entry::Context;
+use crate::cli::failure::Failure;
+use crate::cli::once::{reason_object, reason_words};
+use crate::cli::row::moment;
+use crate::cli::way::{Way, strange};
+use crate::clock::{Clock, SystemClock};
+use crate::control::caller::Caller;
+use crate::control::last_pass::LastPass;
+use crate::control::request::{Answer, Request};
+use crate::domain::health::{Facts, Health, Level, Outage, Process, judge};
+use crate::domain::names::Timestamp;
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+
+/// The exit code of a plugin that could not look.
+pub const UNKNOWN: u8 = 3;
+
+/// Who reads the line has a screen, and some systems cut it off.
+const LONGEST_REASON: usize = 240;
+
+/// Looks, and prints the line. The exit code is a plugin's: 0 ok, 1 warning, 2 critical, 3 unknown.
+///
+/// # Errors
+/// Of stdout only: everything else is a result.
+pub async fn run(context: &Context, max_pass_age: Option<Duration>) -> Result<u8, Failure> {
+    match look(context, max_pass_age).await {
+        Ok(facts) => tell(context, &facts, &judge(&facts)),
+        Err(Failure::Io(error)) => Err(Failure::Io(error)),
+        Err(failure) => tell_failure(context, &failure),
+    }
+}
+
+async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<Facts, Failure> {
+    let config = context.config_without_secrets()?;
+    if let Err(error) = Caller::find(&config.state) {
+        return Err(Failure::Usage(error.to_string())); // it is not this user's to ask
+    }
+    let way = Way::find(&config).await?;
+    let Answer::Health(facts) = way.ask(Request::Health).await? else { return Err(strange()) };
+    Ok(with_last_pass(*facts, &config.state, max_pass_age))
+}
+
+/// Where nobody moves the jobs, the last pass is what is known of the services.
+fn with_last_pass(facts: Facts, state: &Path, max_pass_age: Option<Duration>) -> Facts {
+    let facts = Facts { is_by_passes: max_pass_age.is_some(), ..facts };
+    if facts.process != Process::Nobody {
+        return facts;
+    }
+    let last = LastPass::of(state);
+    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
+    let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
+    let outages =
+        met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
+    Facts { late_pass, outages: outages.collect(), ..facts }
+}
+
+/// Why a pass is missed, if so.
+fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
+    match last {
+        None => Some("no pass of `scribed once` has come to its end yet".to_owned()),
+        Some(last) if now.since(last.ended) <= longest => None,
+        Some(LastPass { ended, exit_code, .. }) => {
+            let (at, longest) = (moment(*ended), humantime::format_duration(longest));
+            Some(format!("the last pass ended at {at} UTC with exit code {exit_code}, more than {longest} ago"))
+        }
+    }
+}
+
+fn tell(context: &Context, facts: &Facts, health: &Health) -> Result<u8, Failure> {
+    let level = health.level();
+    let waiting: u64 = facts.waiting.values().map(|waits| waits.jobs).sum();
+    let object = json!({
+        "check": level, "exit_code": level.exit_code(),
+        "reasons": health.reasons.iter().map(reason_object).collect::<Vec<_>>(),
+        "failed": facts.failed, "incomplete": facts.incomplete, "waiting": waiting, "process": facts.process,
+    });
+    context.emit(&object)?;
+    let reasons: Vec<String> = health.of_level().map(|reason| cut(&reason_words(reason))).collect();
+    let words = if reasons.is_empty() { at_rest(facts, waiting) } else { reasons.join("; ") };
+    let figures = format!("failed={};;0 incomplete={};0 waiting={waiting}", facts.failed, facts.incomplete);
+    context.say(&format!("SCRIBED {} - {words} | {figures}", level.name()))?;
+    Ok(level.exit_code())
+}
+
+fn at_rest(facts: &Facts, waiting: u64) -> String {
+    let process = match facts.process {
+        Process::Nobody => "no daemon runs",
+        Process::Runs | Process::Hangs => "running",
+    };
+    match waiting {
+        0 => format!("{process}, nothing waits"),
+        1 => format!("{process}, 1 job on its way or waiting for what comes by itself"),
+        waiting => format!("{process}, {waiting} jobs on their way or waiting for what comes by itself"),
+    }
+}
+
+/// A queue that cannot be read is critical; what this command lacks to look at it is unknown.
+fn tell_failure(context: &Context, failure: &Failure) -> Result<u8, Failure> {
+    let (name, exit_code) = match failure {
+        Failure::Store(_) => ("critical", Level::Critical.exit_code()),
+        _ => ("unknown", UNKNOWN),
+    };
+    let words = match failure {
+        // Its report has many lines.
+        Failure::Config(problems) => {
+            let (file, problem) = (context.common.config.display(), first_line(&problems.to_string()));
+            format!("{file}: {}; `scribed check` tells all", problem.trim_start_matches("error: "))
+        }
+        other => other.to_string(),
+    };
+    context.emit(&json!({ "check": name, "exit_code": exit_code, "reasons": [{ "kind": "failure", "level": name, "words": words, "command": null }] }))?;
+    context.say(&format!("SCRIBED {} - {}", name.to_uppercase(), cut(&words)))?;
+    Ok(exit_code)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+/// In a plugin's line figures begin at a bar.
+fn cut(words: &str) -> String {
+    let mut words = words.replace('|', "/");
+    if words.len() > LONGEST_REASON {
+        words.truncate(words.floor_char_boundary(LONGEST_REASON));
+        words.push('…');
+    }
+    words
+}

@@ -1,0 +1,56 @@
+//! When the last pass of `scribed once` ended, and how: kept in the state directory for `scribed status --check`.
+
+use crate::domain::health::Outage;
+use crate::domain::names::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Its name in the state directory.
+const NAME: &str = "last-pass.json";
+
+/// A pass that came to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastPass {
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ended.
+    pub ended: Timestamp,
+    /// Its exit code.
+    pub exit_code: u8,
+    /// The services that it gave up.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
+}
+
+impl LastPass {
+    /// The one that this state directory knows of. What cannot be read says nothing.
+    pub fn of(state: &Path) -> Option<Self> {
+        serde_json::from_slice(&std::fs::read(state.join(NAME)).ok()?).ok()
+    }
+
+    /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
+    pub fn keep(&self, state: &Path) {
+        if let Err(error) = self.write(state) {
+            let state = state.display();
+            tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
+        }
+    }
+
+    /// A daemon has the queue from now on: what a pass met says nothing any more.
+    pub fn forget(state: &Path) {
+        match std::fs::remove_file(state.join(NAME)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "the end of the last pass cannot be forgotten in {}", state.display());
+            }
+            _ => {}
+        }
+    }
+
+    fn write(&self, state: &Path) -> io::Result<()> {
+        let mut half = tempfile::NamedTempFile::new_in(state)?;
+        half.write_all(&serde_json::to_vec(self)?)?;
+        half.persist(state.join(NAME)).map_err(|error| error.error)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,483 @@
+//! How a queue fares: one pure function from facts to what is wrong. The exit code of a pass and the result of
+//! `scribed status --check` are read off it.
+
+use crate::domain::names::{JobId, ServiceName, SourceName};
+use crate::domain::wait_reason::WaitReason;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// An outage shorter than this is a warning: most end by themselves. A longer one is critical.
+pub const LONG_OUTAGE: Duration = Duration::from_secs(15 * 60);
+
+/// What is known of a queue when it is judged.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Failed jobs that nobody has retried, cancelled or acknowledged.
+    pub failed: u64,
+    /// Jobs written without something that was asked for, that nobody has acknowledged.
+    pub incomplete: u64,
+    /// Jobs that have not ended, by what they wait for.
+    pub waiting: BTreeMap<WaitReason, Waits>,
+    /// Sources whose folders are missing, or belong to another installation.
+    pub away: Vec<AwaySource>,
+    /// Manifests and rows that order nothing until somebody corrects them. In words.
+    pub manifests: Vec<String>,
+    /// Files of a plan that were left out.
+    pub left_out: u64,
+    /// Services that jobs wait for and that do not take them.
+    pub outages: Vec<Outage>,
+    /// Budgets with nothing left. In words.
+    pub exhausted: Vec<String>,
+    /// What is paused until `scribed resume`: `None` for everything, or a source.
+    pub paused: Vec<Option<SourceName>>,
+    /// Who moves the jobs.
+    pub process: Process,
+    /// The pass was told to stop before its end.
+    pub stopped: bool,
+    /// A timer runs passes, and no daemon is expected.
+    pub is_by_passes: bool,
+    /// The last pass ended longer ago than it may, or none is known. In words.
+    pub late_pass: Option<String>,
+}
+
+/// Jobs that wait for the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// How many.
+    pub jobs: u64,
+    /// One of them.
+    pub one: JobId,
+}
+
+/// A source whose folder is not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AwaySource {
+    /// Which.
+    pub source: SourceName,
+    /// Why, in words.
+    pub words: String,
+    /// Another installation has it, and it is taken over by itself when that one gives no sign of life.
+    pub is_passing: bool,
+}
+
+/// A service that does not take jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// Which; `None`: all that are needed.
+    pub service: Option<ServiceName>,
+    /// Why.
+    pub kind: OutageKind,
+    /// In words.
+    pub words: String,
+    /// For how long.
+    pub lasted: Duration,
+    /// A pass gave up waiting for it.
+    pub is_given_up: bool,
+}
+
+/// Why a service does not take jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutageKind {
+    /// It cannot be reached, answers wrongly, or wants fewer requests.
+    Out,
+    /// It refuses the key or the account.
+    Key,
+    /// Somebody has to decide: it refuses one request after the other, or its list cannot be used.
+    Question,
+}
+
+/// Who moves the jobs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Process {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// A daemon or a pass.
+    Runs,
+    /// A daemon or a pass that answers, and whose engine gives no sign of life.
+    Hangs,
+}
+
+/// How bad it is, as monitoring has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Nothing to do.
+    Ok,
+    /// Look at it when there is time.
+    Warning,
+    /// Somebody has to act.
+    Critical,
+}
+
+impl Level {
+    /// As monitoring plugins print it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Critical => "CRITICAL",
+        }
+    }
+
+    /// The exit code of a monitoring plugin.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Warning => 1,
+            Self::Critical => 2,
+        }
+    }
+}
+
+/// What something means for the exit code of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PassExit {
+    /// 0: done, or it comes by itself.
+    Done,
+    /// 1: somebody has to act.
+    Unfinished,
+    /// 3: a service refused, or could not be reached.
+    ServiceOut,
+}
+
+impl PassExit {
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Unfinished => 1,
+            Self::ServiceOut => 3,
+        }
+    }
+}
+
+/// Something that is wrong, or worth knowing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// How bad it is for monitoring.
+    pub level: Level,
+    /// What it means for a pass.
+    pub exit: PassExit,
+    /// A short name that does not change, for programs.
+    pub kind: &'static str,
+    /// For people.
+    pub words: String,
+    /// The command that shows more, or ends it.
+    pub look: Option<String>,
+}
+
+/// What is wrong with a queue, the worst first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// All reasons.
+    pub reasons: Vec<Reason>,
+}
+
+impl Health {
+    /// The exit code of a pass that ended so.
+    pub fn exit_code(&self) -> u8 {
+        self.reasons.iter().map(|reason| reason.exit).max().unwrap_or(PassExit::Done).code()
+    }
+
+    /// How bad it is for monitoring.
+    pub fn level(&self) -> Level {
+        self.reasons.iter().map(|reason| reason.level).max().unwrap_or(Level::Ok)
+    }
+
+    /// Why the exit code of a pass is not 0.
+    pub fn of_exit(&self) -> impl Iterator<Item = &Reason> {
+        self.reasons.iter().filter(|reason| reason.exit > PassExit::Done)
+    }
+
+    /// Why monitoring is told.
+    pub fn of_level(&self) -> impl Iterator<Item = &Reason> {
+        self.reasons.iter().filter(|reason| reason.level > Level::Ok)
+    }
+}
+
+/// Judges a queue.
+pub fn judge(facts: &Facts) -> Health {
+    let mut reasons: Vec<Reason> = [failed(facts), incomplete(facts), left_out(facts), stopped(facts), process(facts)]
+        .into_iter()
+        .flatten()
+        .chain(facts.outages.iter().map(outage))
+        .chain(facts.away.iter().map(away))
+        .chain(facts.waiting.iter().filter_map(|(reason, waits)| waiting(facts, *reason, *waits)))
+        .chain(facts.manifests.iter().map(|words| manifest(words)))
+        .chain(facts.exhausted.iter().map(|words| exhausted(words)))
+        .chain(facts.paused.iter().map(paused))
+        .chain(facts.late_pass.iter().map(|words| late_pass(words)))
+        .collect();
+    reasons.sort_by_key(|reason| (std::cmp::Reverse(reason.level), std::cmp::Reverse(reason.exit)));
+    Health { reasons }
+}
+
+fn reason(level: Level, exit: PassExit, kind: &'static str, words: String, look: Option<&str>) -> Reason {
+    Reason { level, exit, kind, words, look: look.map(str::to_owned) }
+}
+
+fn failed(facts: &Facts) -> Option<Reason> {
+    let words = match facts.failed {
+        0 => return None,
+        1 => "1 job failed".to_owned(),
+        jobs => format!("{jobs} jobs failed"),
+    };
+    let words = words + ", not retried or acknowledged";
+    Some(reason(Level::Critical, PassExit::Unfinished, "failed", words, Some("scribed jobs --failed")))
+}
+
+fn incomplete(facts: &Facts) -> Option<Reason> {
+    let words = match facts.incomplete {
+        0 => return None,
+        1 => "1 job is incomplete: a part of what was requested was not done".to_owned(),
+        jobs => format!("{jobs} jobs are incomplete: a part of what was requested was not done"),
+    };
+    Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
+}
+
+fn left_out(facts: &Facts) -> Option<Reason> {
+    let words = match facts.left_out {
+        0 => return None,
+        1 => "1 file of the plan was left out".to_owned(),
+        files => format!("{files} files of the plan were left out"),
+    };
+    Some(reason(Level::Ok, PassExit::Unfinished, "left_out", words, Some("scribed plan")))
+}
+
+fn stopped(facts: &Facts) -> Option<Reason> {
+    let words = || "the pass was stopped before its end".to_owned();
+    facts.stopped.then(|| reason(Level::Ok, PassExit::Unfinished, "stopped", words(), Some("scribed once")))
+}
+
+fn process(facts: &Facts) -> Option<Reason> {
+    let open: u64 = facts.waiting.values().map(|waits| waits.jobs).sum();
+    match facts.process {
+        Process::Runs => None,
+        Process::Hangs => {
+            let words = "the process that has the queue answers, and its engine gives no sign of life".to_owned();
+            let restart = Some("look at its log, and restart it");
+            Some(reason(Level::Critical, PassExit::Done, "hangs", words, restart))
+        }
+        // Where a timer runs passes, it is normal that work waits for the next one.
+        Process::Nobody if open == 0 || facts.is_by_passes => None,
+        Process::Nobody => {
+            let words = match open {
+                1 => "no daemon runs, and 1 job waits".to_owned(),
+                open => format!("no daemon runs, and {open} jobs wait"),
+            };
+            Some(reason(Level::Warning, PassExit::Done, "no_daemon", words, Some("scribed run")))
+        }
+    }
+}
+
+fn outage(outage: &Outage) -> Reason {
+    let Outage { service, kind, words, lasted, is_given_up } = outage;
+    let is_long = *lasted >= LONG_OUTAGE;
+    let (level, kind) = match kind {
+        OutageKind::Key => (Level::Critical, "key"),
+        OutageKind::Question => (Level::Critical, "question"),
+        OutageKind::Out if is_long => (Level::Critical, "outage"),
+        OutageKind::Out => (Level::Warning, "outage"),
+    };
+    let exit = if *is_given_up { PassExit::ServiceOut } else { PassExit::Unfinished };
+    let minutes = lasted.as_secs() / 60;
+    let since = if minutes > 0 { format!(" (for {minutes} min)") } else { String::new() };
+    // Most words name it.
+    let whose = service.as_ref().filter(|service| !words.contains(service.as_str()));
+    let whose = whose.map(|service| format!("service {service}: ")).unwrap_or_default();
+    reason(level, exit, kind, format!("{whose}{words}{since}"), Some("scribed check"))
+}
+
+fn away(away: &AwaySource) -> Reason {
+    let level = if away.is_passing { Level::Warning } else { Level::Critical };
+    let words = format!("source {}: {}", away.source, away.words);
+    reason(level, PassExit::Unfinished, "folder", words, Some("scribed check"))
+}
+
+fn waiting(facts: &Facts, why: WaitReason, waits: Waits) -> Option<Reason> {
+    use WaitReason as W;
+    if why.comes_by_itself() {
+        return None;
+    }
+    let is_moved = facts.process != Process::Nobody;
+    let level = match why {
+        // What it waits for is told of the service, or of the pause, as a whole.
+        W::Service | W::UnknownCreate | W::File | W::Retry if is_moved => Level::Ok,
+        W::ServiceRefuses if is_moved => Level::Ok,
+        W::PauseWithoutEnd => Level::Ok,
+        W::Service | W::UnknownCreate | W::File | W::Retry => Level::Warning,
+        // The source is told by itself.
+        W::Folder if !facts.away.is_empty() => Level::Ok,
+        _ => Level::Critical,
+    };
+    let what = match why {
+        W::Person => "for a person to decide",
+        W::Sidecar => "for a settings file beside the recording to be corrected",
+        W::NotAllowed => "for a setting in jobs.toml that allows what a manifest names",
+        W::WindowNever => "for a window that opens no more",
+        W::BudgetRaise => "for a budget to be raised, or for a length to be stated",
+        W::Stuck => "for a transcription that does not end",
+        W::Disk => "for an output folder that can be written",
+        W::Folder => "for a missing folder",
+        W::File => "for a file that can be read",
+        W::Service => "for the service to answer",
+        W::ServiceRefuses => "for the service to accept the key or the account",
+        W::UnknownCreate => "for the service's list to show whether a create was accepted",
+        W::PauseWithoutEnd => "for `scribed resume`",
+        _ => "for another try",
+    };
+    let Waits { jobs, one } = waits;
+    let words = match jobs {
+        1 => format!("1 job waits {what}"),
+        jobs => format!("{jobs} jobs wait {what}"),
+    };
+    Some(reason(level, PassExit::Unfinished, "waiting", words, Some(&format!("scribed show {one}"))))
+}
+
+fn manifest(words: &str) -> Reason {
+    reason(Level::Critical, PassExit::Unfinished, "manifest", words.to_owned(), Some("scribed plan"))
+}
+
+fn exhausted(words: &str) -> Reason {
+    reason(Level::Warning, PassExit::Done, "budget", words.to_owned(), Some("scribed cost"))
+}
+
+fn paused(source: &Option<SourceName>) -> Reason {
+    let (words, look) = match source {
+        None => ("the queue is paused until `scribed resume`".to_owned(), "scribed resume".to_owned()),
+        Some(source) => (
+            format!("the source {source} is paused until `scribed resume`"),
+            format!("scribed resume --source {source}"),
+        ),
+    };
+    reason(Level::Warning, PassExit::Done, "paused", words, Some(&look))
+}
+
+fn late_pass(words: &str) -> Reason {
+    reason(Level::Warning, PassExit::Done, "late_pass", words.to_owned(), Some("scribed status"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::names::{ServiceName, SourceName};
+
+    fn waiting(each: &[WaitReason]) -> Facts {
+        let waits = |why: &WaitReason| (*why, Waits { jobs: 2, one: JobId(7) });
+        Facts { waiting: each.iter().map(waits).collect(), process: Process::Runs, ..Facts::default() }
+    }
+
+    fn outage(kind: OutageKind, minutes: u64, is_given_up: bool) -> Facts {
+        let (service, words) = (Some(ServiceName::new("s")), "it is out".to_owned());
+        let lasted = Duration::from_secs(minutes * 60);
+        let outages = vec![Outage { service, kind, words, lasted, is_given_up }];
+        Facts { outages, process: Process::Runs, ..Facts::default() }
+    }
+
+    fn judged(facts: &Facts) -> (u8, Level) {
+        let health = judge(facts);
+        (health.exit_code(), health.level())
+    }
+
+    #[test]
+    fn what_comes_by_itself_is_no_reason() {
+        use WaitReason as W;
+        let all = [
+            W::Settle,
+            W::Transcription,
+            W::Duplicate,
+            W::Turn,
+            W::Hold,
+            W::MissingFile,
+            W::Budget,
+            W::Window,
+            W::Spool,
+            W::Pause,
+        ];
+        assert!(all.iter().all(|why| why.comes_by_itself()));
+        assert_eq!(judge(&waiting(&all)), Health::default());
+    }
+
+    #[test]
+    fn everything_else_that_is_waited_for_ends_a_pass_with_1_and_most_of_it_is_critical() {
+        use WaitReason as W;
+        for why in [W::Person, W::Sidecar, W::NotAllowed, W::BudgetRaise, W::WindowNever, W::Stuck, W::Disk, W::Folder]
+        {
+            assert_eq!(judged(&waiting(&[why])), (1, Level::Critical), "{why:?}");
+            assert!(judge(&waiting(&[why])).reasons[0].look.as_deref() == Some("scribed show 7"), "{why:?}");
+        }
+        for why in [W::Service, W::ServiceRefuses, W::UnknownCreate, W::File, W::Retry, W::PauseWithoutEnd] {
+            assert_eq!(judged(&waiting(&[why])), (1, Level::Ok), "{why:?}: who moves the jobs goes on with it");
+            let at_rest = Facts { process: Process::Nobody, ..waiting(&[why]) };
+            assert!(judge(&at_rest).level() > Level::Ok, "{why:?}");
+        }
+        let refused = Facts { process: Process::Nobody, ..waiting(&[W::ServiceRefuses]) };
+        assert_eq!(judged(&refused), (1, Level::Critical), "nobody tells more of it");
+    }
+
+    #[test]
+    fn failed_jobs_are_critical_and_incomplete_ones_a_warning_and_both_end_a_pass_with_1() {
+        let failed = Facts { failed: 3, ..Facts::default() };
+        assert_eq!(judged(&failed), (1, Level::Critical));
+        let incomplete = Facts { incomplete: 1, ..Facts::default() };
+        assert_eq!(judged(&incomplete), (1, Level::Warning));
+        assert_eq!(judged(&Facts::default()), (0, Level::Ok));
+    }
+
+    #[test]
+    fn an_outage_is_a_warning_until_it_lasts_and_a_refused_key_is_critical_at_once() {
+        assert_eq!(judged(&outage(OutageKind::Out, 14, false)), (1, Level::Warning));
+        assert_eq!(judged(&outage(OutageKind::Out, 15, false)), (1, Level::Critical));
+        assert_eq!(judged(&outage(OutageKind::Key, 0, false)), (1, Level::Critical));
+        assert_eq!(judged(&outage(OutageKind::Question, 0, false)), (1, Level::Critical));
+    }
+
+    #[test]
+    fn a_service_that_a_pass_gave_up_comes_before_everything_else() {
+        let facts = Facts { failed: 1, ..outage(OutageKind::Out, 15, true) };
+        assert_eq!(judged(&facts), (3, Level::Critical));
+        assert_eq!(judge(&facts).of_exit().count(), 2, "the failed job is told too");
+    }
+
+    #[test]
+    fn without_a_daemon_waiting_work_is_a_warning_unless_passes_are_run() {
+        let nobody = Facts { process: Process::Nobody, ..waiting(&[WaitReason::Window]) };
+        assert_eq!(judged(&nobody), (0, Level::Warning));
+        assert_eq!(judged(&Facts { process: Process::Nobody, ..Facts::default() }), (0, Level::Ok));
+        let by_passes = Facts { is_by_passes: true, ..nobody };
+        assert_eq!(judged(&by_passes), (0, Level::Ok));
+        assert_eq!(judged(&Facts { late_pass: Some("late".to_owned()), ..by_passes }), (0, Level::Warning));
+        assert_eq!(judged(&Facts { process: Process::Hangs, ..Facts::default() }), (0, Level::Critical));
+    }
+
+    #[test]
+    fn folders_manifests_budgets_and_pauses() {
+        let away = |is_passing| {
+            let away = AwaySource { source: SourceName::new("s"), words: "it is away".to_owned(), is_passing };
+            Facts { away: vec![away], ..Facts::default() }
+        };
+        assert_eq!(judged(&away(false)), (1, Level::Critical));
+        assert_eq!(judged(&away(true)), (1, Level::Warning), "another installation has it");
+        let of_manifest = Facts { manifests: vec!["a row is wrong".to_owned()], ..Facts::default() };
+        assert_eq!(judged(&of_manifest), (1, Level::Critical));
+        let spent = Facts { exhausted: vec!["budget.day is used up".to_owned()], ..Facts::default() };
+        assert_eq!(judged(&spent), (0, Level::Warning));
+        let paused = Facts { paused: vec![None], ..Facts::default() };
+        assert_eq!(judged(&paused), (0, Level::Warning));
+        assert_eq!(judged(&Facts { left_out: 1, ..Facts::default() }), (1, Level::Ok));
+        assert_eq!(judged(&Facts { stopped: true, ..Facts::default() }), (1, Level::Ok));
+    }
+
+    #[test]
+    fn facts_of_another_release_are_read() {
+        let facts: Facts = serde_json::from_str(r#"{"failed":2,"news":true}"#).unwrap();
+        assert_eq!(judged(&facts), (1, Level::Critical));
+        let waiting = waiting(&[WaitReason::MissingFile]);
+        assert_eq!(serde_json::from_str::<Facts>(&serde_json::to_string(&waiting).unwrap()).unwrap(), waiting);
+    }
+}

@@ -1,0 +1,87 @@
+//! One line in the log for each file that is finished, and for each attempt that was of no use.
+
+use super::Engine;
+use crate::domain::charge::{Charge, State};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::job::Job;
+use crate::domain::names::Timestamp;
+use crate::domain::stage::Stage;
+
+/// The target of the lines about finished files: `once` shows them without `-v`.
+pub const FINISHED: &str = "scribed::finished";
+
+impl Engine {
+    /// What a committed step has brought to its end, or to a person.
+    pub(super) fn log_end(&self, job: &Job) {
+        match &job.stage {
+            Stage::Written { .. } => log_written(job),
+            Stage::Failed { fault, .. } => self.log_failed(job, fault),
+            Stage::Skipped { why } => {
+                let (id, source, path) = (job.id, &job.key.source, &job.key.path);
+                tracing::info!(target: FINISHED, job = %id, %source, %path, reason = %why.words(), "skipped");
+            }
+            _ => self.log_question(job),
+        }
+    }
+
+    /// The first failures of one cause are warnings.
+    fn log_failed(&self, job: &Job, fault: &Fault) {
+        let (id, source, path, reason, next) =
+            (job.id, &job.key.source, &job.key.path, &fault.words, after_failure(job));
+        match self.log_limit.has_line(fault.kind.name(), job.since) {
+            true => tracing::warn!(target: FINISHED, job = %id, %source, %path, %reason, %next, "failed"),
+            false => tracing::info!(target: FINISHED, job = %id, %source, %path, %reason, %next, "failed"),
+        }
+    }
+
+    /// A job that nothing moves before a person has acted. What concerns a whole service is told of it elsewhere.
+    fn log_question(&self, job: &Job) {
+        let asks = |fault: &&Fault| matches!(fault.kind, FaultKind::Asks | FaultKind::Sidecar);
+        let Some(fault) = job.fault.as_ref().filter(asks) else { return };
+        if job.due.is_some() || job.bought_at.is_some() || !self.log_limit.has_line("person", fault.at) {
+            return;
+        }
+        let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
+        let next = format!("it waits for a person; `scribed show {id}` says what can be done");
+        tracing::warn!(target: FINISHED, job = %id, %source, %path, %reason, %next, "not finished");
+    }
+
+    /// An attempt of the job's own was of no use, and another one follows.
+    pub(super) fn log_attempt(&self, job: &Job, fault: &Fault, (at, attempts): (Timestamp, u32), now: Timestamp) {
+        let (id, source, path, reason) = (job.id, &job.key.source, &job.key.path, &fault.words);
+        let wait = humantime::format_duration(std::time::Duration::from_secs(at.since(now).as_secs()));
+        let next = format!("tried again in {wait} (attempt {} of {})", attempts + 1, self.parts().retry.attempts);
+        tracing::info!(job = %id, %source, %path, %reason, %next, "an attempt failed");
+    }
+}
+
+fn log_written(job: &Job) {
+    let (id, source, path) = (job.id, &job.key.source, &job.key.path);
+    let outputs = job.outputs.iter().map(|output| output.shown()).collect::<Vec<_>>().join(", ");
+    let audio_seconds = job.stage.audio().map(|audio| seconds(audio.millis));
+    let charge = job.charges.last();
+    let billed_seconds = charge.and_then(Charge::amount).map(seconds);
+    let took_seconds = charge.and_then(|charge| took(charge, job.since));
+    let without = job.without().map(tracing::field::display);
+    tracing::info!(
+        target: FINISHED, job = %id, %source, %path, audio_seconds, billed_seconds, took_seconds, without, %outputs,
+        "done"
+    );
+}
+
+/// From the submission to the outputs; `None` where it was not bought for this job.
+fn took(charge: &Charge, written: Timestamp) -> Option<f64> {
+    let is_known = charge.state == State::Spent && charge.at != Charge::UNDATED;
+    is_known.then(|| (written.since(charge.at).as_secs_f64() * 10.0).round() / 10.0)
+}
+
+fn seconds(millis: u64) -> f64 {
+    millis as f64 / 1000.0
+}
+
+/// What happens next to a job that failed.
+fn after_failure(job: &Job) -> String {
+    let id = job.id;
+    let cost = if job.stage.revival_buys() { ", with another purchase" } else { "" };
+    format!("nothing by itself; `scribed retry {id}` tries again{cost}, `scribed acknowledge {id}` takes note of it")
+}

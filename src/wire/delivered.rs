@@ -1,0 +1,782 @@
+//! What a result delivers beside the transcript itself, read as it streams by: whether each part is there, and why
+//! not. It is held against what was requested ([`Delivered::missing`]).
+//!
+//! Nothing that is of another shape than expected is an error, and nothing of a payload is kept.
+
+use super::params::Params;
+use crate::domain::missing::{Enrichment, MissingPart};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Elements of one enrichment (translations, answers to prompts) that are looked at one by one.
+const MOST_PARTS: usize = 1_000;
+
+/// Characters that are kept of what a service says about a failure.
+const LONGEST_WORDS: usize = 300;
+
+/// What a result delivers.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Delivered {
+    /// Every envelope that it has: sentences may stand in two places.
+    envelopes: BTreeMap<Enrichment, Vec<Envelope>>,
+    speech: Speech,
+}
+
+/// What is looked at of the transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Speech {
+    /// Something was said.
+    has_text: bool,
+    has_utterances: bool,
+    has_speakers: bool,
+}
+
+/// An enrichment's envelope, or an element of its results; or what else stands in its place.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Envelope {
+    /// Neither null nor false.
+    is_there: bool,
+    success: Option<bool>,
+    is_empty: Option<bool>,
+    /// Why it failed.
+    error: Option<String>,
+    has_payload: bool,
+    /// Of a translation.
+    languages: Vec<String>,
+    /// Of a translation.
+    has_text: bool,
+    /// The elements of its results.
+    parts: Vec<Envelope>,
+}
+
+/// Whether something was done, or in the service's words why not.
+type Outcome = Result<(), Option<String>>;
+
+impl Envelope {
+    fn outcome(&self) -> Outcome {
+        let is_failed = self.error.is_some() || self.success == Some(false);
+        let is_promised = self.is_empty == Some(false) || (self.success.is_none() && self.is_empty.is_none());
+        match is_failed || !self.is_there || (is_promised && !self.has_payload) {
+            true => Err(self.error.clone()),
+            false => Ok(()),
+        }
+    }
+
+    /// Of a list of envelopes: what the first of them that failed says.
+    fn outcome_with_parts(&self) -> Outcome {
+        let is_envelope = |part: &&Self| part.success.is_some() || part.error.is_some();
+        self.outcome()?;
+        self.parts.iter().filter(is_envelope).try_for_each(Self::outcome)
+    }
+
+    /// It has something to say: it is neither null nor left out.
+    fn fails(&self) -> bool {
+        self.is_there && self.outcome().is_err()
+    }
+}
+
+impl Delivered {
+    /// What of a request is not in this result, in the order of the names; target languages in theirs.
+    pub fn missing(&self, request: &Params) -> Vec<MissingPart> {
+        let mut missing = Vec::new();
+        for enrichment in request.requested() {
+            if enrichment == Enrichment::Translation {
+                missing.extend(self.untranslated(&request.targets()));
+            } else if let Err(words) = self.outcome(enrichment, request) {
+                missing.push(MissingPart { enrichment, language: None, words });
+            }
+        }
+        missing
+    }
+
+    fn envelopes(&self, enrichment: Enrichment) -> &[Envelope] {
+        self.envelopes.get(&enrichment).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn outcome(&self, enrichment: Enrichment, request: &Params) -> Outcome {
+        use Enrichment as E;
+        let envelopes = self.envelopes(enrichment);
+        match enrichment {
+            // What they do shows in the words themselves; there is an envelope where they could not be done.
+            E::CustomSpelling | E::CustomVocabulary | E::PiiRedaction | E::PunctuationEnhanced => {
+                envelopes.iter().filter(|envelope| envelope.fails()).try_for_each(Envelope::outcome)
+            }
+            // Services of today have an envelope only where it failed: the speakers stand at the utterances.
+            E::Diarization if envelopes.iter().all(|envelope| !envelope.is_there) => {
+                match self.speech.has_speakers || !self.speech.has_utterances {
+                    true => Ok(()),
+                    false => Err(None),
+                }
+            }
+            E::AudioToLlm => best(envelopes.iter().map(|envelope| answered(envelope, request.prompts().len()))),
+            _ => best(envelopes.iter().map(Envelope::outcome_with_parts)),
+        }
+    }
+
+    fn untranslated(&self, targets: &[&str]) -> Vec<MissingPart> {
+        let enrichment = Enrichment::Translation;
+        let (nothing, envelopes) = (Envelope::default(), self.envelopes(enrichment));
+        let envelope = envelopes.iter().rfind(|envelope| envelope.is_there).unwrap_or(&nothing);
+        if targets.is_empty() {
+            let words = envelope.outcome().err();
+            return words.map(|words| MissingPart { enrichment, language: None, words }).into_iter().collect();
+        }
+        let part = |(number, target): (usize, &&str)| {
+            let words = self.translated(envelope, number, target, targets.len()).err()?;
+            Some(MissingPart { enrichment, language: Some((*target).to_owned()), words })
+        };
+        targets.iter().enumerate().filter_map(part).collect()
+    }
+
+    /// Whether the translation into a target language is there.
+    fn translated(&self, envelope: &Envelope, number: usize, target: &str, targets: usize) -> Outcome {
+        let named = |part: &&Envelope| part.languages.iter().any(|language| language.eq_ignore_ascii_case(target));
+        let is_in_order =
+            envelope.parts.len() == targets && envelope.parts.iter().all(|part| part.languages.is_empty());
+        let in_order = envelope.parts.get(number).filter(|_| is_in_order);
+        let whole = envelope.outcome();
+        let Some(part) = envelope.parts.iter().find(named).or(in_order) else {
+            let is_silent = !self.speech.has_text && envelope.is_there;
+            let is_empty = envelope.is_empty == Some(true) || is_silent;
+            return whole.and_then(|()| if is_empty { Ok(()) } else { Err(None) });
+        };
+        if part.error.is_some() || part.success == Some(false) {
+            return Err(part.error.clone().or_else(|| envelope.error.clone()));
+        }
+        match part.has_text || (whole.is_ok() && !self.speech.has_text) {
+            true => Ok(()),
+            false => Err(whole.err().flatten()),
+        }
+    }
+}
+
+/// Whether every prompt was answered.
+fn answered(envelope: &Envelope, prompts: usize) -> Outcome {
+    envelope.outcome()?;
+    let failed = envelope.parts.iter().enumerate().find_map(|(number, part)| {
+        let words = part.outcome().err()?.unwrap_or_else(|| "no answer".to_owned());
+        Some(format!("prompt {}: {words}", number + 1))
+    });
+    let answers = envelope.parts.len();
+    let too_few = (answers < prompts && envelope.is_empty != Some(true))
+        .then(|| format!("{answers} of {prompts} prompts were answered"));
+    failed.or(too_few).map_or(Ok(()), |words| Err(Some(words)))
+}
+
+/// Done, where one of them is; else what the first that says anything says.
+fn best(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let mut words = None;
+    for outcome in outcomes {
+        match outcome {
+            Ok(()) => return Ok(()),
+            Err(said) => words = words.or(said),
+        }
+    }
+    Err(words)
+}
+
+impl<'de> Deserialize<'de> for Delivered {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut delivered = Self::default();
+        from.deserialize_any(Reader(&mut delivered))?;
+        Ok(delivered)
+    }
+}
+
+/// Reads an object's fields, one by one. What is no object has none.
+trait Fields<'de> {
+    /// The value of a field; whatever it is has to be read.
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error>;
+
+    /// An element of what is a list.
+    fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
+        Ok(list.next_element::<IgnoredAny>()?.map(drop))
+    }
+
+    /// What is neither.
+    fn plain(&mut self, _plain: Plain<'_>) {}
+
+    /// An object or a list begins.
+    fn begins(&mut self) {}
+}
+
+/// A value without others in it.
+enum Plain<'a> {
+    Null,
+    Flag(bool),
+    Number,
+    Text(&'a str),
+}
+
+/// Lets fields be read from whatever comes.
+struct Reader<F>(F);
+
+impl<'de, F: Fields<'de>> DeserializeSeed<'de> for Reader<&mut F> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de, F: Fields<'de>> Visitor<'de> for Reader<&mut F> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a part of a result")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.0.plain(Plain::Null);
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<(), E> {
+        self.0.plain(Plain::Flag(flag));
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.0.plain(Plain::Number);
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.0.plain(Plain::Number);
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.0.plain(Plain::Number);
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.0.plain(Plain::Text(text));
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        self.0.begins();
+        while self.0.element(&mut list)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        self.0.begins();
+        while let Some(name) = map.next_key::<String>()? {
+            self.0.field(&name, &mut map)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'de> Fields<'de> for Delivered {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        if name == "transcription" {
+            return map.next_value_seed(Reader(&mut Transcription(self)));
+        }
+        let Some(enrichment) = Enrichment::ALL.into_iter().find(|one| one.name() == name) else {
+            return map.next_value::<IgnoredAny>().map(drop);
+        };
+        self.envelope(enrichment, map)
+    }
+}
+
+impl Delivered {
+    fn envelope<'de, A: MapAccess<'de>>(&mut self, enrichment: Enrichment, map: &mut A) -> Result<(), A::Error> {
+        let has_parts = matches!(enrichment, Enrichment::Translation | Enrichment::AudioToLlm | Enrichment::Sentences);
+        let mut reading = EnvelopeReader::new(Cell::new(if has_parts { MOST_PARTS } else { 0 }));
+        map.next_value_seed(Reader(&mut reading))?;
+        let known = self.envelopes.entry(enrichment).or_default();
+        if known.len() < MOST_PARTS {
+            known.push(reading.envelope);
+        }
+        Ok(())
+    }
+}
+
+/// The transcript, and the envelope that may stand in it.
+struct Transcription<'d>(&'d mut Delivered);
+
+impl<'de> Fields<'de> for Transcription<'_> {
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        match name {
+            "sentences" => self.0.envelope(Enrichment::Sentences, map),
+            "utterances" => map.next_value_seed(Reader(&mut Utterances(&mut self.0.speech))),
+            "full_transcript" => {
+                let mut text = Presence::default();
+                map.next_value_seed(Reader(&mut text))?;
+                self.0.speech.has_text |= text.is_there;
+                Ok(())
+            }
+            _ => map.next_value::<IgnoredAny>().map(drop),
+        }
+    }
+}
+
+struct Utterances<'s>(&'s mut Speech);
+
+impl<'de> Fields<'de> for Utterances<'_> {
+    fn field<A: MapAccess<'de>>(&mut self, _name: &str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value::<IgnoredAny>().map(drop)
+    }
+
+    fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
+        list.next_element_seed(Reader(&mut Utterance(&mut *self.0)))
+    }
+}
+
+struct Utterance<'s>(&'s mut Speech);
+
+impl<'de> Fields<'de> for Utterance<'_> {
+    fn begins(&mut self) {
+        self.0.has_utterances = true;
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        let (mut value, speech) = (Presence::default(), &mut *self.0);
+        match name {
+            "speaker" => {
+                map.next_value_seed(Reader(&mut value))?;
+                speech.has_speakers |= value.is_there;
+            }
+            "text" => {
+                map.next_value_seed(Reader(&mut value))?;
+                speech.has_text |= value.is_there;
+            }
+            _ => drop(map.next_value::<IgnoredAny>()?),
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is anything: no null, no false, no text of blanks, no empty list or object.
+#[derive(Default)]
+struct Presence {
+    is_there: bool,
+}
+
+/// What older answers have in place of a speaker where none was looked for.
+const NO_SPEAKER: &str = "speaker_not_activated";
+
+impl<'de> Fields<'de> for Presence {
+    fn plain(&mut self, plain: Plain<'_>) {
+        self.is_there = match plain {
+            Plain::Null => false,
+            Plain::Flag(flag) => flag,
+            Plain::Number => true,
+            Plain::Text(text) => !text.trim().is_empty() && text != NO_SPEAKER,
+        };
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, _name: &str, map: &mut A) -> Result<(), A::Error> {
+        self.is_there = true;
+        map.next_value::<IgnoredAny>().map(drop)
+    }
+
+    fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
+        let element = list.next_element::<IgnoredAny>()?;
+        self.is_there |= element.is_some();
+        Ok(element.map(drop))
+    }
+}
+
+/// An envelope, and how many parts of its results may still come.
+struct EnvelopeReader {
+    envelope: Envelope,
+    parts: Cell<usize>,
+}
+
+impl EnvelopeReader {
+    fn new(parts: Cell<usize>) -> Self {
+        Self { envelope: Envelope::default(), parts }
+    }
+}
+
+impl<'de> Fields<'de> for EnvelopeReader {
+    fn begins(&mut self) {
+        self.envelope.is_there = true;
+    }
+
+    fn plain(&mut self, plain: Plain<'_>) {
+        self.envelope.is_there = !matches!(plain, Plain::Null | Plain::Flag(false));
+        self.envelope.has_payload = self.envelope.is_there;
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        let envelope = &mut self.envelope;
+        match name {
+            "success" => envelope.success = flag(map)?,
+            "is_empty" => envelope.is_empty = flag(map)?,
+            "exec_time" => drop(map.next_value::<IgnoredAny>()?),
+            "error" => {
+                let mut error = ErrorReader::default();
+                map.next_value_seed(Reader(&mut error))?;
+                envelope.error = error.words();
+            }
+            "results" if self.parts.get() > 0 => {
+                let mut results = EnvelopeReader::new(Cell::new(self.parts.take()));
+                map.next_value_seed(Reader(&mut results))?;
+                envelope.has_payload |= results.envelope.is_there;
+                envelope.parts = results.envelope.parts;
+            }
+            "language" | "languages" => {
+                let mut languages = Texts::default();
+                map.next_value_seed(Reader(&mut languages))?;
+                envelope.languages.extend(languages.0);
+            }
+            "full_transcript" | "utterances" => {
+                let mut text = Presence::default();
+                map.next_value_seed(Reader(&mut text))?;
+                envelope.has_text |= text.is_there;
+                envelope.has_payload |= text.is_there;
+            }
+            // `results`, or the one payload of another name.
+            _ => {
+                let mut value = Given::default();
+                map.next_value_seed(Reader(&mut value))?;
+                envelope.has_payload |= value.0;
+            }
+        }
+        Ok(())
+    }
+
+    fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
+        self.envelope.has_payload = true;
+        let left = self.parts.get();
+        if left == 0 {
+            return Ok(list.next_element::<IgnoredAny>()?.map(drop));
+        }
+        let mut part = EnvelopeReader::new(Cell::new(0));
+        let element = list.next_element_seed(Reader(&mut part))?;
+        if element.is_some() {
+            self.parts.set(left - 1);
+            self.envelope.parts.push(part.envelope);
+        }
+        Ok(element)
+    }
+}
+
+fn flag<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<bool>, A::Error> {
+    let mut flag = Flag::default();
+    map.next_value_seed(Reader(&mut flag))?;
+    Ok(flag.0)
+}
+
+#[derive(Default)]
+struct Flag(Option<bool>);
+
+impl<'de> Fields<'de> for Flag {
+    fn plain(&mut self, plain: Plain<'_>) {
+        if let Plain::Flag(flag) = plain {
+            self.0 = Some(flag);
+        }
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, _name: &str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value::<IgnoredAny>().map(drop)
+    }
+}
+
+/// Whether there is anything but null: an empty list may be a payload.
+#[derive(Default)]
+struct Given(bool);
+
+impl<'de> Fields<'de> for Given {
+    fn begins(&mut self) {
+        self.0 = true;
+    }
+
+    fn plain(&mut self, plain: Plain<'_>) {
+        self.0 = !matches!(plain, Plain::Null);
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, _name: &str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value::<IgnoredAny>().map(drop)
+    }
+}
+
+/// A text, or those of a list; a few.
+#[derive(Default)]
+struct Texts(Vec<String>);
+
+impl<'de> Fields<'de> for Texts {
+    fn plain(&mut self, plain: Plain<'_>) {
+        if let Plain::Text(text) = plain {
+            self.0.push(shortened(text));
+        }
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, _name: &str, map: &mut A) -> Result<(), A::Error> {
+        map.next_value::<IgnoredAny>().map(drop)
+    }
+
+    fn element<A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<Option<()>, A::Error> {
+        let mut one = Self::default();
+        let element = list.next_element_seed(Reader(&mut one))?;
+        if self.0.len() < 10 {
+            self.0.append(&mut one.0);
+        }
+        Ok(element)
+    }
+}
+
+/// What an envelope says of its failure: a text, or an object with a message.
+#[derive(Default)]
+struct ErrorReader {
+    is_error: bool,
+    text: Option<String>,
+    message: Option<String>,
+    exception: Option<String>,
+}
+
+impl ErrorReader {
+    /// `None`: there is no error.
+    fn words(self) -> Option<String> {
+        let said = [self.message, self.exception, self.text].into_iter().flatten();
+        let words = said.into_iter().find(|words| !words.trim().is_empty());
+        self.is_error.then(|| words.unwrap_or_else(|| "the service reports an error and says no more".to_owned()))
+    }
+}
+
+impl<'de> Fields<'de> for ErrorReader {
+    fn plain(&mut self, plain: Plain<'_>) {
+        self.is_error = !matches!(plain, Plain::Null | Plain::Flag(false) | Plain::Text(""));
+        if let Plain::Text(text) = plain {
+            self.text = Some(shortened(text));
+        }
+    }
+
+    fn field<A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
+        let (mut words, mut value) = (Texts::default(), Given::default());
+        let kept = match name {
+            "message" => &mut self.message,
+            "exception" => &mut self.exception,
+            _ => {
+                map.next_value_seed(Reader(&mut value))?;
+                self.is_error |= value.0;
+                return Ok(());
+            }
+        };
+        map.next_value_seed(Reader(&mut words))?;
+        *kept = words.0.pop();
+        self.is_error |= kept.is_some();
+        Ok(())
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let short: String = text.trim().chars().take(LONGEST_WORDS).collect();
+    if short.len() < text.trim().len() { format!("{short}…") } else { short }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::missing::named;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    fn missing(request: &Value, result: &Value) -> Vec<MissingPart> {
+        let delivered: Delivered = serde_json::from_str(&result.to_string()).unwrap();
+        delivered.missing(&Params::lenient(request))
+    }
+
+    fn said() -> Value {
+        json!({ "full_transcript": "hello", "utterances": [{ "text": "hello", "start": 0, "end": 1 }] })
+    }
+
+    fn failed(message: &str) -> Value {
+        let error = json!({ "status_code": 500, "exception": "Timeout", "message": message });
+        json!({ "success": false, "is_empty": true, "exec_time": 0, "error": error, "results": null })
+    }
+
+    /// Of each enrichment that has an envelope of its own.
+    const WITH_ENVELOPE: [Enrichment; 10] = [
+        Enrichment::Chapterization,
+        Enrichment::DisplayMode,
+        Enrichment::Moderation,
+        Enrichment::NameConsistency,
+        Enrichment::NamedEntityRecognition,
+        Enrichment::Sentences,
+        Enrichment::SentimentAnalysis,
+        Enrichment::SpeakerReidentification,
+        Enrichment::StructuredDataExtraction,
+        Enrichment::Summarization,
+    ];
+
+    #[test]
+    fn an_enrichment_that_failed_or_was_left_out_is_missing() {
+        for one in WITH_ENVELOPE {
+            let (name, request) = (one.name(), json!({ one.name(): true }));
+            let of = |envelope: Value| missing(&request, &json!({ "transcription": said(), name: envelope }));
+            let whole = |words: Option<&str>| {
+                vec![MissingPart { enrichment: one, language: None, words: words.map(str::to_owned) }]
+            };
+            assert_eq!(missing(&request, &json!({ "transcription": said() })), whole(None), "{name} left out");
+            assert_eq!(of(Value::Null), whole(None));
+            assert_eq!(of(json!({})), whole(None));
+            assert_eq!(of(failed("out of memory")), whole(Some("out of memory")));
+            assert_eq!(of(json!({ "success": false })), whole(None));
+            assert_eq!(of(json!({ "success": true, "error": { "exception": "Timeout" } })), whole(Some("Timeout")));
+            assert_eq!(of(json!({ "success": true, "error": "timed out", "results": "x" })), whole(Some("timed out")));
+            assert_eq!(of(json!({ "success": true, "is_empty": false, "results": null })), whole(None));
+            for done in [
+                json!({ "success": true, "is_empty": false, "error": null, "results": "x" }),
+                json!({ "success": true, "is_empty": true, "error": null, "results": null }),
+                json!({ "success": true, "is_empty": false, "error": {}, "results": [] }),
+                json!({ "success": true, "is_empty": false, "error": null, "entity": "Ada" }),
+                json!({ "success": null, "results": { "a": 1 } }),
+                json!("a text in its place"),
+            ] {
+                assert_eq!(of(done.clone()), [], "{name}: {done}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_not_requested_is_not_missing() {
+        let result = json!({ "transcription": said(), "summarization": failed("x"), "diarization": failed("x") });
+        assert_eq!(missing(&json!({}), &result), []);
+        assert_eq!(missing(&json!({ "summarization": false, "diarization": null }), &result), []);
+    }
+
+    #[test]
+    fn each_target_language_counts_for_itself() {
+        let request =
+            json!({ "translation": true, "translation_config": { "target_languages": ["en", "fr", "de", "it"] } });
+        let done = |language: &str| json!({ "error": null, "languages": [language], "full_transcript": "x" });
+        let bad = json!({ "error": { "message": "no model" }, "languages": ["fr"], "full_transcript": "" });
+        let empty = json!({ "error": null, "languages": ["it"], "full_transcript": "", "utterances": [] });
+        let of = |envelope: Value| missing(&request, &json!({ "transcription": said(), "translation": envelope }));
+        for success in [true, false] {
+            let results = json!([done("EN"), bad, done("de"), empty]);
+            let told = of(json!({ "success": success, "is_empty": false, "error": null, "results": results }));
+            assert_eq!(named(&told), "translation fr, translation it");
+            assert_eq!(told[0].words.as_deref(), Some("no model"));
+        }
+        let left_out = of(json!({ "success": true, "is_empty": false, "results": [done("en")] }));
+        assert_eq!(named(&left_out), "translation fr, translation de, translation it");
+        assert_eq!(named(&of(failed("quota"))), "translation en, translation fr, translation de, translation it");
+        assert!(of(failed("quota")).iter().all(|part| part.words.as_deref() == Some("quota")));
+        assert_eq!(named(&of(Value::Null)), "translation en, translation fr, translation de, translation it");
+        let nameless = json!({ "full_transcript": "x" });
+        let in_order = json!([nameless, nameless, { "error": "late" }, nameless]);
+        assert_eq!(named(&of(json!({ "success": true, "results": in_order }))), "translation de");
+        let silence = json!({ "full_transcript": "", "utterances": [] });
+        let of_silence =
+            |envelope: Value| missing(&request, &json!({ "transcription": silence, "translation": envelope }));
+        assert_eq!(of_silence(json!({ "success": true, "is_empty": true, "results": [] })), []);
+        assert_eq!(of_silence(json!({ "success": true, "results": [empty, done("en")] })), []);
+        let no_targets = json!({ "translation": true });
+        assert_eq!(named(&missing(&no_targets, &json!({ "translation": failed("x") }))), "translation");
+    }
+
+    #[test]
+    fn speakers_at_the_utterances_are_a_diarization() {
+        let request = json!({ "diarization": true });
+        let by = |speaker: Value| {
+            let utterances = json!([{ "text": "a", "speaker": speaker }, { "text": "b" }]);
+            missing(&request, &json!({ "transcription": { "full_transcript": "a b", "utterances": utterances } }))
+        };
+        assert_eq!((by(json!(0)), by(json!("A"))), (vec![], vec![]));
+        for speaker in [Value::Null, json!("speaker_not_activated")] {
+            assert_eq!(named(&by(speaker)), "diarization");
+        }
+        assert_eq!(missing(&request, &json!({ "transcription": { "utterances": [] } })), [], "nobody speaks");
+        let envelope = json!({ "transcription": said(), "diarization": failed("no") });
+        assert_eq!(named(&missing(&request, &envelope)), "diarization");
+    }
+
+    #[test]
+    fn sentences_may_stand_in_either_place() {
+        let request = json!({ "sentences": true });
+        let done = json!({ "success": true, "is_empty": false, "results": ["Hello."] });
+        let inner = |envelope: Value| json!({ "full_transcript": "hello", "sentences": envelope });
+        for result in [
+            json!({ "sentences": done }),
+            json!({ "transcription": inner(json!([done])) }),
+            json!({ "transcription": inner(json!([done])), "sentences": failed("x") }),
+            json!({ "transcription": inner(json!([failed("x")])), "sentences": done }),
+        ] {
+            assert_eq!(missing(&request, &result), [], "{result}");
+        }
+        for result in [json!({}), json!({ "transcription": inner(json!([failed("x")])) }), json!({ "sentences": null })]
+        {
+            assert_eq!(named(&missing(&request, &result)), "sentences", "{result}");
+        }
+    }
+
+    #[test]
+    fn every_prompt_is_to_be_answered() {
+        let request = json!({ "audio_to_llm": true, "audio_to_llm_config": { "prompts": ["one", "two"] } });
+        let answer = json!({ "success": true, "is_empty": false, "results": { "prompt": "one", "response": "1" } });
+        let of = |results: Value| {
+            let envelope = json!({ "success": true, "is_empty": false, "results": results });
+            missing(&request, &json!({ "audio_to_llm": envelope })).pop().map(|part| part.words.unwrap_or_default())
+        };
+        assert_eq!(of(json!([answer, answer])), None);
+        assert_eq!(of(json!([answer, failed("quota")])), Some("prompt 2: quota".to_owned()));
+        assert_eq!(of(json!([answer])), Some("1 of 2 prompts were answered".to_owned()));
+    }
+
+    #[test]
+    fn what_shows_in_the_words_is_missing_where_its_envelope_says_so() {
+        let request = json!({ "custom_vocabulary": true, "custom_spelling": true, "punctuation_enhanced": true });
+        assert_eq!(missing(&request, &json!({ "transcription": said() })), []);
+        let result = json!({ "custom_vocabulary": failed("unknown word"), "custom_spelling": null });
+        assert_eq!(named(&missing(&request, &result)), "custom_vocabulary");
+    }
+
+    #[test]
+    fn what_a_service_says_is_kept_short() {
+        let told = missing(&json!({ "summarization": true }), &json!({ "summarization": failed(&"x".repeat(5_000)) }));
+        assert_eq!(told[0].words.as_ref().unwrap().chars().count(), LONGEST_WORDS + 1);
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let names = Enrichment::ALL.map(Enrichment::name).into_iter().chain([
+            "success",
+            "is_empty",
+            "error",
+            "message",
+            "results",
+            "languages",
+            "transcription",
+            "utterances",
+            "speaker",
+            "text",
+            "full_transcript",
+        ]);
+        let names = prop::sample::select(names.map(str::to_owned).collect::<Vec<_>>());
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i32>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "[a-z ]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(6, 60, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(names.clone(), inner, 0..6)
+                    .prop_map(|map| Value::from(serde_json::Map::from_iter(map))),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Whatever a service sends is read, and each part of a request is named once at most.
+        #[test]
+        fn any_result_is_read(result in any_json()) {
+            let all: serde_json::Map<String, Value> =
+                Enrichment::ALL.iter().map(|one| (one.name().to_owned(), json!(true))).collect();
+            let told = missing(&Value::Object(all), &result);
+            prop_assert!(told.is_sorted_by(|one, next| one.enrichment < next.enrichment));
+        }
+    }
+}
