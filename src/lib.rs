@@ -138,6 +138,7 @@ pub mod config {
     mod services;
     mod serving;
     pub mod shape;
+    mod shown;
     pub mod sidecar;
     mod sources;
     mod spending;
@@ -166,6 +167,7 @@ pub mod control {
     pub mod freshening;
     pub mod hands;
     pub mod listing;
+    mod named;
     pub mod ordering;
     pub mod pausing;
     pub mod place;

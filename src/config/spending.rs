@@ -2,10 +2,11 @@
 
 use super::meant::Source;
 use super::values::or;
-use super::written::{Section, refusal, some_time, text};
+use super::written::{Refusal, Section, refusal, some_time, text};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::zone::Zone;
 use std::time::Duration;
+use toml::de::DeValue;
 
 pub(super) fn budget(section: &Section<'_>, sources: &[Source]) -> Budget {
     let own = sources.iter().filter(|source| source.budget != Allowance::default());
@@ -21,13 +22,15 @@ pub(super) fn allowance(section: &Section<'_>) -> Allowance {
     Allowance { day: hours("day"), month: hours("month"), run: hours("run"), total: hours("total") }
 }
 
-pub(super) fn zone(section: &Section<'_>) -> Zone {
-    let zone = section.get("timezone", |value| {
-        Zone::parse(&text(value)?).map_err(|near| {
-            let mend = "write it like \"Europe/Paris\"; take it out for UTC".to_owned();
-            let mend = near.map_or(mend, |near| format!("did you mean \"{near}\"?"));
-            refusal("is no time zone of the IANA database", mend)
-        })
-    });
-    or(zone, Zone::default())
+/// `unnamed`: where the section says nothing.
+pub(super) fn zone(section: &Section<'_>, unnamed: Zone) -> Zone {
+    or(section.get("timezone", named_zone), unnamed)
+}
+
+pub(super) fn named_zone(value: &DeValue<'_>) -> Result<Zone, Refusal> {
+    Zone::parse(&text(value)?).map_err(|near| {
+        let mend = "write it like \"Europe/Paris\"; take it out for UTC".to_owned();
+        let mend = near.map_or(mend, |near| format!("did you mean \"{near}\"?"));
+        refusal("is no time zone of the IANA database", mend)
+    })
 }

@@ -86,6 +86,7 @@ mod service;
 mod services;
 mod set_aside;
 mod sim;
+mod shown;
 mod simulation;
 mod slots;
 mod sources;
