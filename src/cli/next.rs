@@ -55,9 +55,7 @@ impl Next {
                 let words = "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself";
                 Self::new(words, None)
             }
-            None if due > now => {
-                Self::new(format!("at {} or soon after", zone.shown_to_the_second(due)), Some(due))
-            }
+            None if due > now => Self::new(format!("at {} or soon after", zone.shown_to_the_second(due)), Some(due)),
             None => Self::new("now, as soon as there is room for it", Some(now)),
         }
     }
@@ -152,7 +150,8 @@ mod tests {
         when one of those has ended, in its turn []
         nothing by itself: a person is asked []
         ");
-        let next = Next::of(&job(5), &[of(FactKind::Budget, Some(later)), of(FactKind::NoDaemon, None)], now, Zone::default());
+        let next =
+            Next::of(&job(5), &[of(FactKind::Budget, Some(later)), of(FactKind::NoDaemon, None)], now, Zone::default());
         assert!(next.after(|_| true).starts_with("at 2027-01-15 08:01:00 (UTC) or soon after; and no daemon runs"));
         assert_eq!(next.after(|_| false), next.words);
     }

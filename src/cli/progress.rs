@@ -290,7 +290,8 @@ mod tests {
 
     #[test]
     fn words_of_others_take_the_columns_that_they_have() {
-        let standing = Standing { trouble: Some("日本語の長い名前\u{1b}[2J".to_owned()), ..Standing::default() };
+        let standing =
+            Standing { trouble: Some("日本語の長い名前\u{1b}[2J".to_owned()), ..Standing::default() };
         for columns in 0..60 {
             let told = message(&standing, Duration::from_secs(1), columns);
             assert!(terminal::width(&told) <= columns && !told.contains('\u{1b}'), "{columns}: {told}");

@@ -194,8 +194,11 @@ fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
 fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
     let Served { service, open, on_their_way, running, .. } = served;
     let waiting = open.saturating_sub(*on_their_way);
-    let most = served.bears.as_ref().map(|bears| format!(" (at most {} at a time)", bears.running.1)).unwrap_or_default();
-    context.say(&format!("service {service}: {on_their_way} jobs on their way, {running} being transcribed{most}; {waiting} wait"))?;
+    let most =
+        served.bears.as_ref().map(|bears| format!(" (at most {} at a time)", bears.running.1)).unwrap_or_default();
+    context.say(&format!(
+        "service {service}: {on_their_way} jobs on their way, {running} being transcribed{most}; {waiting} wait"
+    ))?;
     if let Some(bears) = &served.bears
         && let Some(found) = lowered(bears)
     {

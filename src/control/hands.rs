@@ -3,8 +3,8 @@
 use super::place::{self, Place};
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{
-    adding, adding_url, costing, deleting, explaining, forecast, freshening, listing, named, pausing, reloading, status,
-    steering,
+    adding, adding_url, costing, deleting, explaining, forecast, freshening, listing, named, pausing, reloading,
+    status, steering,
 };
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};

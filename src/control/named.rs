@@ -49,7 +49,8 @@ async fn as_shown(hands: &Hands, typed: &str) -> Result<Vec<Job>, StoreError> {
         let path = job.key.path.shown();
         // Whoever types it on a terminal may have copied what it holds as it is.
         let typed = escape::line(typed);
-        path == typed || typed.strip_suffix(&path).and_then(|before| before.strip_suffix('/')) == Some(job.key.source.as_str())
+        path == typed
+            || typed.strip_suffix(&path).and_then(|before| before.strip_suffix('/')) == Some(job.key.source.as_str())
     };
     let (mut found, mut filter) = (Vec::new(), Filter { stages: Vec::new(), after: None, limit: PAGE });
     loop {

@@ -201,7 +201,13 @@ mod tests {
     #[test]
     fn a_person_who_was_asked_can_have_the_list_asked_again() {
         assert!(matches!(weigh_retry(&unknown(None), false, Zone::default()), Step::Look), "it buys nothing by itself");
-        assert!(matches!(weigh_retry(&unknown(Some(Timestamp(9))), false, Zone::default()), Step::Decline(_)), "it is being asked");
-        assert!(matches!(weigh_retry(&unknown(None), true, Zone::default()), Step::Take(Event::PaidAgain, Cost::PerhapsTwice)));
+        assert!(
+            matches!(weigh_retry(&unknown(Some(Timestamp(9))), false, Zone::default()), Step::Decline(_)),
+            "it is being asked"
+        );
+        assert!(matches!(
+            weigh_retry(&unknown(None), true, Zone::default()),
+            Step::Take(Event::PaidAgain, Cost::PerhapsTwice)
+        ));
     }
 }

@@ -95,7 +95,9 @@ impl Zone {
         let named = named.trim().rsplit_once("zoneinfo/").map_or(named.trim(), |(_, name)| name);
         let named = ["posix/", "right/"].into_iter().find_map(|prefix| named.strip_prefix(prefix)).unwrap_or(named);
         match named {
-            "Etc/UTC" | "Etc/UCT" | "Etc/Universal" | "Etc/Zulu" | "UCT" | "Universal" | "Zulu" => Some(Self::default()),
+            "Etc/UTC" | "Etc/UCT" | "Etc/Universal" | "Etc/Zulu" | "UCT" | "Universal" | "Zulu" => {
+                Some(Self::default())
+            }
             _ => Self::parse(named).ok(),
         }
     }

@@ -313,7 +313,8 @@ impl<'de> Reads<'de> for One<'_> {
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Utterance>, A::Error> {
         let mut one = empty();
-        let names = ["utterances.start", "utterances.end", "utterances.text", "utterances.language", "utterances.words"];
+        let names =
+            ["utterances.start", "utterances.end", "utterances.text", "utterances.language", "utterances.words"];
         let mut fields = Fields::new(self.0, names);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {

@@ -68,7 +68,11 @@ mod tests {
 
     #[test]
     fn an_address_is_named_as_it_was_received_and_what_older_releases_kept_lies_at_the_service() {
-        for url in ["https://eu.blobs.example:8443/x?sig=a%2Fb+c==#part", "http://10.0.0.7/file/1", "HTTPS://h/\u{e9}t\u{e9}.wav"] {
+        for url in [
+            "https://eu.blobs.example:8443/x?sig=a%2Fb+c==#part",
+            "http://10.0.0.7/file/1",
+            "HTTPS://h/\u{e9}t\u{e9}.wav",
+        ] {
             assert_eq!(address("https://stt.example.org/p", &named(url).unwrap()), url);
         }
         for wrong in ["file:///etc/passwd", "/file/1", "", "https://h/a b", "https://h/\n", "ftp://h/x"] {

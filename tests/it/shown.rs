@@ -81,7 +81,9 @@ fn fixed_dates(line: &str) -> usize {
     let bytes: Vec<bool> = line.chars().map(|c| c.is_ascii_digit()).collect();
     let chars: Vec<char> = line.chars().collect();
     (0..chars.len().saturating_sub(15))
-        .filter(|at| bytes[*at] && chars[at + 4] == '-' && chars[at + 7] == '-' && chars[at + 10] == ' ' && chars[at + 13] == ':')
+        .filter(|at| {
+            bytes[*at] && chars[at + 4] == '-' && chars[at + 7] == '-' && chars[at + 10] == ' ' && chars[at + 13] == ':'
+        })
         .count()
 }
 
@@ -122,7 +124,10 @@ fn every_moment_that_a_person_sees_is_of_one_zone_and_machines_get_utc() {
     let shown = told(&bed, &["show", &path]);
     assert!(shown.contains("history (Asia/Kolkata)"), "{shown}");
     let since = waits.1["since"].as_str().unwrap();
-    assert!(since.ends_with('Z') && waits.1["due"].as_str().unwrap().contains("T05:00:00"), "New York's midnight: {waits:?}");
+    assert!(
+        since.ends_with('Z') && waits.1["due"].as_str().unwrap().contains("T05:00:00"),
+        "New York's midnight: {waits:?}"
+    );
     let since = chrono::DateTime::parse_from_rfc3339(since).unwrap() + chrono::TimeDelta::minutes(330);
     let local = since.format("%Y-%m-%d %H:%M:%S (Asia/Kolkata)").to_string();
     assert!(shown.contains(&format!("stage    probed since {local}")), "{local}: {shown}");
@@ -189,12 +194,27 @@ fn an_explanation_tells_each_fact_once() {
     bed.run(["once", "--json", "--patience", "1s"]);
     fs::write(bed.path("inbox/later.wav"), "RIFF a third").unwrap();
     let files = [
-        "talk.wav", "refused.wav", "slow.wav", "notes.md", "empty.wav", "paused.wav", "later.wav", "talk.en.srt", "nothing.wav", "",
+        "talk.wav",
+        "refused.wav",
+        "slow.wav",
+        "notes.md",
+        "empty.wav",
+        "paused.wav",
+        "later.wav",
+        "talk.en.srt",
+        "nothing.wav",
+        "",
     ];
-    let mut all = String::new();
+    let (mut all, jobs) = (String::new(), bed.jobs());
     for file in files {
         let path = format!("inbox/{file}");
+        let id = jobs.get(file).map(|row| row["id"].to_string()).unwrap_or_default();
         let said = fixed(&bed, &told(&bed, &["explain", &path]));
+        // Numbers are given out as the file system lists its files.
+        let said = said.replace(&format!("job      {id}:"), "job      N:");
+        let said = ["retry", "bump"].iter().fold(said, |said, command| {
+            said.replace(&format!("`scribed {command} {id}`"), &format!("`scribed {command} N`"))
+        });
         let mut clauses = BTreeSet::new();
         for clause in said.lines().skip(1).flat_map(|line| line.split([';', ':', '\n'])).map(str::trim) {
             assert!(clause.len() < 12 || clauses.insert(clause.to_owned()), "{clause:?} comes twice: {said}");
@@ -211,6 +231,10 @@ fn three(bed: &Bed) {
     bed.drop_in(0, "talk.wav");
     fs::write(bed.path("inbox/broken.wav"), "no recording").unwrap();
     fs::write(bed.path("inbox/empty.wav"), "").unwrap();
+    // Each in its turn, so that the numbers are these.
+    for name in ["broken.wav", "empty.wav", "talk.wav"] {
+        assert_eq!(bed.run(["add", &format!("inbox/{name}")]).code, 0);
+    }
     bed.run(["once", "--json"]);
 }
 
@@ -237,7 +261,8 @@ fn a_terminal_shows_fifty_jobs_and_says_how_many_more_there_are() {
     bed.run(["once", "--json"]);
     let seen = on_a_terminal(&bed, 80, &["jobs"]);
     let lines: Vec<&str> = seen.lines().collect();
-    let ends = ["… and 1,240 more; --all shows them; --failed, --stage and --source choose", "1,290 jobs: 1,290 skipped"];
+    let ends =
+        ["… and 1,240 more; --all shows them; --failed, --stage and --source choose", "1,290 jobs: 1,290 skipped"];
     assert_eq!(lines.len(), 1 + 50 + 2, "{seen}");
     assert_eq!(lines[51..], ends, "{seen}");
     let one_source = on_a_terminal(&bed, 80, &["jobs", "--source", "inbox", "--limit", "3"]);
@@ -256,7 +281,8 @@ fn names(bed: &Bed) -> Vec<(String, String)> {
     let each = printed.lines().zip(rows).map(|(line, row)| {
         let (id, reason) = (row["id"].to_string(), row["reason"].as_str().unwrap().to_owned());
         let stage = format!("{id}  {:<10}  ", row["stage"].as_str().unwrap());
-        let name = line.strip_prefix(stage.as_str()).and_then(|line| line.strip_suffix(&format!("  {reason}"))).unwrap();
+        let name =
+            line.strip_prefix(stage.as_str()).and_then(|line| line.strip_suffix(&format!("  {reason}"))).unwrap();
         (id, name.to_owned())
     });
     each.collect()
@@ -288,14 +314,17 @@ fn show_takes_every_name_that_jobs_prints() {
     assert!(names.len() >= hostile.len() + 4, "{names:?}");
     for folder in ["", "inbox", "lists"] {
         for (id, name) in &names {
-            let mut command = bed.command(["--config", bed.path("jobs.toml").to_str().unwrap(), "show", "--json", "--", name]);
+            let mut command =
+                bed.command(["--config", bed.path("jobs.toml").to_str().unwrap(), "show", "--json", "--", name]);
             command.current_dir(bed.path(folder));
             let ran = Running::start(command).wait();
             assert_eq!(ran.code, 0, "{name:?} in {folder:?}: {ran:?}");
             assert_eq!(ran.last_object()["id"].to_string(), *id, "{name:?} in {folder:?}");
         }
     }
-    let id_of = |name: &str| names.iter().find(|(_, known)| known == name).unwrap_or_else(|| panic!("{name}: {names:?}")).0.clone();
+    let id_of = |name: &str| {
+        names.iter().find(|(_, known)| known == name).unwrap_or_else(|| panic!("{name}: {names:?}")).0.clone()
+    };
     let shown = |typed: &str| bed.run(["show", "--json", "--", typed]).last_object()["id"].to_string();
     assert_eq!(shown("line\\nbreak.wav"), id_of("inbox/line\\nbreak.wav"), "without its source");
     let two = bed.run(["show", "a b.wav"]);
@@ -308,9 +337,7 @@ fn show_takes_every_name_that_jobs_prints() {
 
 #[test]
 fn a_plan_misses_none_of_our_own_files() {
-    let bed = Bed::new(&format!(
-        "{QUICK}\n[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\n"
-    ));
+    let bed = Bed::new(&format!("{QUICK}\n[[source]]\nname = \"lists\"\nmanifest = \"inbox/*.csv\"\n"));
     bed.drop_in(0, "talk.wav");
     bed.drop_in(1, "shelf/other.wav");
     fs::write(bed.path("inbox/list.csv"), "file\ntalk.wav\n").unwrap();
@@ -346,12 +373,17 @@ fn only_jobs_that_move_are_on_their_way() {
     }
     let running = Running::start(bed.command(["run"]));
     eventually("one is at the service", || {
-        bed.run(["status"]).stdout.contains("service default: 1 jobs on their way, 1 being transcribed (at most 1 at a time); 2 wait")
+        bed.run(["status"])
+            .stdout
+            .contains("service default: 1 jobs on their way, 1 being transcribed (at most 1 at a time); 2 wait")
     });
     let served = bed.run(["status", "--json"]).last_object()["services"][0].clone();
     assert_eq!((&served["open"], &served["on_their_way"]), (&json!(3), &json!(1)), "{served}");
     let planned = told(&bed, &["plan"]);
-    assert!(!planned.contains("on their way") && planned.contains("2  in the queue already, and not sent yet"), "{planned}");
+    assert!(
+        !planned.contains("on their way") && planned.contains("2  in the queue already, and not sent yet"),
+        "{planned}"
+    );
     running.signal(rustix::process::Signal::TERM);
     running.wait();
 }
@@ -414,6 +446,9 @@ fn quiet_commands_say_their_result_and_errors_alone() {
     }
     for wrong in [&["show", "99"][..], &["retry", "1"], &["cancel", "1"], &["bump", "1"], &["add", "/nowhere.wav"]] {
         let ran = bed.run([&["-q"][..], wrong].concat());
-        assert!(ran.code != 0 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with("scribed: "), "{wrong:?}: {ran:?}");
+        assert!(
+            ran.code != 0 && ran.stderr.lines().count() == 1 && ran.stderr.starts_with("scribed: "),
+            "{wrong:?}: {ran:?}"
+        );
     }
 }

@@ -9,9 +9,9 @@ use crate::client::contract::{Kind, Listed};
 use crate::crash::{self, Point};
 use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
-use crate::domain::zone::Zone;
 use crate::domain::stage::StageKind;
 use crate::domain::token::Token;
+use crate::domain::zone::Zone;
 use crate::pipeline::absence::Witness;
 use crate::pipeline::line::Gate;
 use crate::pipeline::list_scan::{Progress, Scan, ScanFault};
@@ -86,7 +86,9 @@ impl Engine {
         let service = self.service();
         let view = self.list_view();
         let state = match (&view.progress, &view.cut) {
-            (Some(progress), _) => format!("it is being scanned: {}", scanned_so_far(*progress, self.parts().purse.shown())),
+            (Some(progress), _) => {
+                format!("it is being scanned: {}", scanned_so_far(*progress, self.parts().purse.shown()))
+            }
             // To the second: shorter ones are over when this is read.
             (None, Some(cut)) => format!("{}; it is scanned again in {}", cut.words, seconds(left)),
             (None, None) if !left.is_zero() => format!("that begins in {}", seconds(left)),
