@@ -151,6 +151,7 @@ pub mod config {
     mod services;
     mod serving;
     pub mod shape;
+    mod shown;
     pub mod sidecar;
     mod sources;
     mod spending;
@@ -184,6 +185,7 @@ pub mod control {
     pub mod health;
     pub mod last_pass;
     pub mod listing;
+    mod named;
     pub mod ordering;
     pub mod pausing;
     pub mod place;

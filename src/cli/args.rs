@@ -310,6 +310,12 @@ pub struct Jobs {
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
+    /// No more than these, those with the lowest numbers; 50 on a terminal, else all
+    #[arg(long, value_name = "NUMBER", conflicts_with = "all")]
+    pub limit: Option<u64>,
+    /// All of them, also on a terminal
+    #[arg(long)]
+    pub all: bool,
     /// A table for a spreadsheet, with a line of headings (RFC 4180)
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
@@ -318,7 +324,7 @@ pub struct Jobs {
 /// `scribed show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The job's number, or the path of its recording
+    /// The job's number, the path of its recording, or what `scribed jobs` calls it
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
 }
@@ -326,7 +332,7 @@ pub struct Show {
 /// `scribed explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The path of a file
+    /// The path of a file, or what `scribed jobs` calls it
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
 }

@@ -5,7 +5,6 @@ use crate::cli::check_lists;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::foreseen::{Foresight, left_out, refusal};
-use crate::cli::row::moment;
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, Kind, ListFault};
 use crate::clock::{Clock, SystemClock};
@@ -279,8 +278,8 @@ async fn elsewhere(config: &Config) -> Vec<Verdict> {
 }
 
 async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
-    let (state, who, since) = (config.state.display(), daemon.named(), moment(daemon.since));
-    let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since} UTC"))];
+    let (state, who, since) = (config.state.display(), daemon.named(), config.shown.shown_to_the_second(daemon.since));
+    let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
     verdicts.extend(elsewhere(config).await);
     verdicts.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);

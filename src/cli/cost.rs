@@ -49,7 +49,7 @@ pub async fn run(context: &Context, args: &Cost) -> Result<u8, Failure> {
             list.end()?;
             if !args.csv {
                 let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
-                status.budget.iter().try_for_each(|used| tell_budget(context, config.zone, used))?;
+                status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
             }
             return Ok(0);
         }

@@ -12,10 +12,13 @@ use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
 use crate::domain::escape;
 use crate::pipeline::engine::FINISHED;
+use crate::domain::names::Timestamp;
+use crate::domain::zone::Zone;
 use clap::Parser;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use tracing_subscriber::filter::LevelFilter;
 
 /// What every command is handed.
@@ -24,6 +27,7 @@ pub struct Context {
     pub common: Common,
     /// What is shown while work lasts.
     pub progress: Progress,
+    shown: OnceLock<Zone>,
 }
 
 impl Context {
@@ -32,7 +36,7 @@ impl Context {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn config(&self) -> Result<Config, Failure> {
-        Ok(load(&self.common.config)?)
+        Ok(self.seen(load(&self.common.config)?))
     }
 
     /// The same without its secrets, for commands that ask no service: whoever types them need not have
@@ -41,7 +45,23 @@ impl Context {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn config_without_secrets(&self) -> Result<Config, Failure> {
-        Ok(load_without_secrets(&self.common.config)?)
+        Ok(self.seen(load_without_secrets(&self.common.config)?))
+    }
+
+    fn seen(&self, config: Config) -> Config {
+        // A command reads one configuration; where it reads it twice, the first one counts.
+        let _ = self.shown.set(config.shown);
+        config
+    }
+
+    /// The clock by which moments are told: that of the configuration for people, UTC for machines.
+    pub fn zone(&self) -> Zone {
+        if self.common.json { Zone::default() } else { self.shown.get().copied().unwrap_or_default() }
+    }
+
+    /// A moment with its zone: `2026-11-22 09:01:00 (Europe/Berlin)`.
+    pub fn moment(&self, at: Timestamp) -> String {
+        self.zone().shown_to_the_second(at)
     }
 
     /// A line for people on stdout; nothing with `--json`.
@@ -71,7 +91,7 @@ pub fn main() -> ExitCode {
     let progress = Progress::new(&arguments);
     start_log(&arguments, &progress);
     allow_files();
-    let context = Context { common: arguments.common, progress };
+    let context = Context { common: arguments.common, progress, shown: OnceLock::new() };
     let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| carry_out(&context, &arguments.command)));
     let code = match ran {
         Ok(Ok(code)) => code,

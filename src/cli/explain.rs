@@ -4,49 +4,120 @@ use crate::cli::args::Explain;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::next::{Next, fact};
-use crate::cli::row::{moment, row};
-use crate::cli::show::tell;
+use crate::cli::row::row;
+use crate::cli::show::tell_more;
 use crate::cli::status::scan;
-use crate::cli::way::{Way, place, strange};
+use crate::cli::way::{Way, place, strange, wanted};
 use crate::clock::{Clock, SystemClock};
-use crate::control::request::{Answer, Explained, Request, Verdict};
+use crate::config::meant::Config;
+use crate::control::place::{Place, is_url};
+use crate::control::request::{Answer, Explained, Fact, FactKind, Request, Verdict, Wanted};
+use crate::domain::job::JobKey;
 use crate::domain::names::Timestamp;
 use crate::domain::reason::reason;
 use crate::wire::iso;
 use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The reason of a job whose stage says all.
+const DONE: &str = "done";
 
 /// Explains a path, whatever is there.
 ///
 /// # Errors
 /// See [`Failure`]; a path that nobody transcribes is none.
 pub async fn run(context: &Context, args: &Explain) -> Result<u8, Failure> {
-    let way = Way::find(&context.config_without_secrets()?).await?;
-    let request = Request::Explain { path: place(&args.path)? };
-    let Answer::Explained(explained) = way.ask(request).await? else { return Err(strange()) };
+    let config = context.config_without_secrets()?;
+    let way = Way::find(&config).await?;
+    let explained = explain(&way, place(&args.path)?).await?;
+    let explained = match by_name(&config, &way, &explained, &args.path).await? {
+        Some(place) => explain(&way, place).await?,
+        None => explained,
+    };
     let next = match &explained.job {
-        Some(job) if explained.next.is_empty() => Next::of(job, &explained.facts, SystemClock.now()),
-        _ => Next { words: explained.next.clone(), at: scanned_at(&explained) },
+        Some(job) if explained.next.is_empty() => Next::of(job, &explained.facts, SystemClock.now(), context.zone()),
+        _ => Next::new(explained.next.clone(), scanned_at(&explained)),
     };
     context.emit(&object(&explained, &next))?;
-    context.say(&paragraph(&explained, &next))?;
-    match &explained.job {
-        Some(job) => {
-            tell(context, job, &next.words, None)?;
-            if !explained.words.is_empty() {
-                context.say(&format!("  now      {}", explained.words))?;
-            }
-        }
-        None => {
-            if let Some(source) = &explained.source {
-                context.say(&format!("  source   {source}"))?;
-            }
-            context.say(&format!("  next     {}", next.words))?;
-        }
-    }
-    if let Some(scan) = &explained.scan {
-        context.say(&format!("  scan     {} (`scan`: {})", scan.words, scan.schedule))?;
-    }
+    tell(context, &explained, &next)?;
     Ok(0)
+}
+
+async fn explain(way: &Way, path: Place) -> Result<Box<Explained>, Failure> {
+    match way.ask(Request::Explain { path }).await? {
+        Answer::Explained(explained) => Ok(explained),
+        _ => Err(strange()),
+    }
+}
+
+/// The place of the recording, where nothing is at the path that was typed and a job is called so.
+async fn by_name(config: &Config, way: &Way, there: &Explained, typed: &Path) -> Result<Option<Place>, Failure> {
+    let is_nothing = matches!(there.verdict, Verdict::Outside | Verdict::Missing) && there.job.is_none();
+    let Some(job) = Some(wanted(typed)?).filter(|wanted| is_nothing && !matches!(wanted, Wanted::Number(_))) else {
+        return Ok(None);
+    };
+    let Ok(Answer::Shown(shown)) = way.put(Request::Show { job }).await? else { return Ok(None) };
+    let JobKey { source, path } = shown.job.key;
+    let below = Path::new(OsStr::from_bytes(path.as_bytes()));
+    let folder = config.sources.iter().find(|known| known.name == source).map(|source| source.folder.as_path());
+    let whole = folder.filter(|_| !is_url(below)).map_or(below.to_owned(), |folder| folder.join(below));
+    Ok(Place::typed(&whole).ok())
+}
+
+/// All of it for people, and nothing twice.
+fn tell(context: &Context, explained: &Explained, next: &Next) -> io::Result<()> {
+    context.say(&explained.path.to_string())?;
+    if let Some(job) = &explained.job {
+        context.say(&format!("  job      {}: {}/{}", job.id, job.key.source, job.key.path))?;
+        context.say(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
+    }
+    let reasons = reasons(explained);
+    list(context, "why", &reasons)?;
+    context.say(&format!("  next     {}", next.after(|why| reasons.iter().any(|said| said.contains(why)))))?;
+    list(context, "you can", &options(explained))?;
+    match (&explained.job, &explained.source) {
+        (Some(job), _) => tell_more(context, job, None)?,
+        (None, Some(source)) => context.say(&format!("  source   {source}"))?,
+        (None, None) => {}
+    }
+    match &explained.scan {
+        Some(scan) => context.say(&format!("  scan     {} (`scan`: {})", scan.words, scan.schedule)),
+        None => Ok(()),
+    }
+}
+
+fn list(context: &Context, name: &str, lines: &[impl AsRef<str>]) -> io::Result<()> {
+    for (number, line) in lines.iter().enumerate() {
+        let name = if number == 0 { name } else { "" };
+        context.say(&format!("  {name:<8} {}", line.as_ref()))?;
+    }
+    Ok(())
+}
+
+/// Everything that keeps it there. What another one says as well is left out, and what the stage, the next step or the
+/// scan says.
+fn reasons(explained: &Explained) -> Vec<String> {
+    let own = explained.job.as_ref().map(|job| reason(job)).filter(|own| own != DONE).unwrap_or_default();
+    let is_said = |fact: &&Fact| fact.kind != FactKind::NoDaemon || explained.job.is_none() && explained.scan.is_none();
+    let facts = explained.facts.iter().filter(is_said).map(|fact| fact.words.clone());
+    let all = [own, explained.words.clone()].into_iter().chain(facts).filter(|words| !words.is_empty());
+    let mut told: Vec<String> = Vec::new();
+    for words in all {
+        if told.iter().all(|said| !said.contains(&words)) {
+            told.retain(|said| !words.contains(said));
+            told.push(words);
+        }
+    }
+    told
+}
+
+/// What a person can do, without what the next step names.
+fn options(explained: &Explained) -> Vec<&str> {
+    let is_named = |kind| kind == FactKind::Pause || kind == FactKind::NoDaemon && explained.job.is_some();
+    explained.facts.iter().filter(|fact| !is_named(fact.kind)).filter_map(|fact| fact.mend.as_deref()).collect()
 }
 
 /// When the scan comes that a file waits for.
@@ -80,19 +151,4 @@ fn why(explained: &Explained) -> String {
 /// What a person can do.
 fn can(explained: &Explained) -> Vec<&str> {
     explained.facts.iter().filter_map(|fact| fact.mend.as_deref()).collect()
-}
-
-/// All of it in one paragraph: where, why, what next, when, and what a person can do.
-fn paragraph(explained: &Explained, next: &Next) -> String {
-    let why = why(explained);
-    let can = match can(explained).as_slice() {
-        [] => String::new(),
-        can => format!(" You can: {}.", can.join("; ")),
-    };
-    let when = next.at.map(|at| format!(" When: {} UTC.", moment(at))).unwrap_or_default();
-    let Some(job) = &explained.job else {
-        return format!("{}: {why}. Next: {}.{when}{can}", explained.path, next.words);
-    };
-    let stage = job.stage.kind().name();
-    format!("{} is {stage} since {} UTC: {why}. Next: {}.{when}{can}", explained.path, moment(job.since), next.words)
 }

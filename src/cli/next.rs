@@ -1,12 +1,12 @@
 //! What happens next to a job, when, and what a person can do about it.
 
 use crate::cli::pause::until;
-use crate::cli::row::moment;
 use crate::control::request::{Fact, FactKind};
 use crate::domain::job::Job;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::Pause;
 use crate::domain::stage::StageKind;
+use crate::domain::zone::Zone;
 use crate::wire::iso;
 use serde_json::{Value, json};
 
@@ -17,14 +17,29 @@ pub struct Next {
     pub words: String,
     /// The moment, where it is known; never a past one.
     pub at: Option<Timestamp>,
+    /// What of the words says why, where that can be left out.
+    why: Option<String>,
 }
 
 impl Next {
+    /// In words that say it all.
+    pub fn new(words: impl Into<String>, at: Option<Timestamp>) -> Self {
+        Self { words: words.into(), at, why: None }
+    }
+
+    /// The words without why, where that was said already.
+    pub fn after(&self, is_said: impl Fn(&str) -> bool) -> String {
+        match self.why.as_deref().filter(|why| is_said(why)) {
+            Some(why) => self.words.replacen(&format!(": {why}"), "", 1),
+            None => self.words.clone(),
+        }
+    }
+
     /// To this job, of which these facts are true; what keeps it comes first among them.
-    pub fn of(job: &Job, facts: &[Fact], now: Timestamp) -> Self {
+    pub fn of(job: &Job, facts: &[Fact], now: Timestamp, zone: Zone) -> Self {
         let has_daemon = !facts.iter().any(|fact| fact.kind == FactKind::NoDaemon);
         let kept = facts.iter().find(|fact| fact.holds && fact.kind != FactKind::NoDaemon);
-        let Some(due) = job.due else { return Self { words: ended(job), at: None } };
+        let Some(due) = job.due else { return Self::new(ended(job), None) };
         match kept {
             Some(fact) => {
                 let then = if has_daemon {
@@ -33,14 +48,15 @@ impl Next {
                     "; and no daemon runs, so it is for the next `scribed run` or `scribed once`"
                 };
                 let at = fact.until.filter(|until| *until > now && has_daemon);
-                Self { words: format!("{}{then}", kept_by(fact, now)), at }
+                let words = format!("{}{then}", kept_by(fact, now, zone));
+                Self { words, at, why: Some(fact.words.clone()) }
             }
             None if !has_daemon => {
                 let words = "at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself";
-                Self { words: words.to_owned(), at: None }
+                Self::new(words, None)
             }
-            None if due > now => Self { words: format!("at {} UTC or soon after", moment(due)), at: Some(due) },
-            None => Self { words: "now, as soon as there is room for it".to_owned(), at: Some(now) },
+            None if due > now => Self::new(format!("at {} or soon after", zone.shown_to_the_second(due)), Some(due)),
+            None => Self::new("now, as soon as there is room for it", Some(now)),
         }
     }
 }
@@ -60,13 +76,13 @@ fn ended(job: &Job) -> String {
     }
 }
 
-fn kept_by(fact: &Fact, now: Timestamp) -> String {
-    let by_itself = fact.until.filter(|until| *until > now).map(|until| format!("{} UTC", moment(until)));
+fn kept_by(fact: &Fact, now: Timestamp, zone: Zone) -> String {
+    let by_itself = fact.until.filter(|until| *until > now).map(|until| zone.shown_to_the_second(until));
     match fact.kind {
         FactKind::Pause => {
             let option = fact.mend.as_deref().unwrap_or_default().trim_matches('`');
             let option = option.strip_prefix("scribed resume").unwrap_or_default();
-            let ends = until(Pause { since: now, until: fact.until }, option);
+            let ends = until(Pause { since: now, until: fact.until }, option, zone);
             format!("nothing while it is paused, until {ends}")
         }
         FactKind::Limit => "when one of those has ended, in its turn".to_owned(),
@@ -123,21 +139,25 @@ mod tests {
         let told: Vec<String> = cases
             .iter()
             .map(|(job, facts)| {
-                let next = Next::of(job, facts, now);
+                let next = Next::of(job, facts, now, Zone::default());
                 assert!(next.at.is_none_or(|at| at >= now));
-                format!("{} [{}]", next.words, next.at.map(moment).unwrap_or_default())
+                format!("{} [{}]", next.words, next.at.map(|at| Zone::default().unnamed(at)).unwrap_or_default())
             })
             .collect();
         insta::assert_snapshot!(told.join("\n"), @r"
-        at 2027-01-15 08:01:00 UTC or soon after [2027-01-15 08:01:00]
+        at 2027-01-15 08:01:00 (UTC) or soon after [2027-01-15 08:01:00]
         now, as soon as there is room for it [2027-01-15 08:00:00]
         at the next `scribed run` or `scribed once`: no daemon runs, so nothing happens by itself []
         nothing before the service is found to answer again, which is tried by itself []
         nothing while it is paused, until `scribed resume --source s` []
-        nothing while it is paused, until 2027-01-15 08:01:00 UTC or `scribed resume --source s`; and no daemon runs, so it is for the next `scribed run` or `scribed once` []
-        at 2027-01-15 08:01:00 UTC or soon after: so it is [2027-01-15 08:01:00]
+        nothing while it is paused, until 2027-01-15 08:01:00 (UTC) or `scribed resume --source s`; and no daemon runs, so it is for the next `scribed run` or `scribed once` []
+        at 2027-01-15 08:01:00 (UTC) or soon after: so it is [2027-01-15 08:01:00]
         when one of those has ended, in its turn []
         nothing by itself: a person is asked []
         ");
+        let next =
+            Next::of(&job(5), &[of(FactKind::Budget, Some(later)), of(FactKind::NoDaemon, None)], now, Zone::default());
+        assert!(next.after(|_| true).starts_with("at 2027-01-15 08:01:00 (UTC) or soon after; and no daemon runs"));
+        assert_eq!(next.after(|_| false), next.words);
     }
 }

@@ -57,7 +57,7 @@ async fn plan(context: &Context, args: &Plan, config: &Config) -> Result<u8, Fai
     sum.paused = status.as_ref().is_some_and(|status| status.pauses.all(now()).is_some());
     let limits = config.budget.limits(config.zone.day(now()), config.zone.month(now()));
     sum.is_budgeted = !limits.is_empty();
-    sum.zone = config.zone;
+    sum.zone = config.shown;
     sum.budget = budget(limits, status.as_ref());
     sum.reckoned = Some(reckon(config, status.as_ref(), &sum.piles(), now()));
     if let Some(writer) = writer {

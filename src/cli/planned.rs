@@ -39,7 +39,7 @@ pub struct Planned {
     pub new: u64,
     /// Would be sent if their content is another than when they came to their end.
     pub changed: u64,
-    /// Would be sent: their jobs are on their way.
+    /// Would be sent: their jobs are in the queue.
     pub on_the_way: u64,
     /// Would be sent: their rows were edited since they came to their end.
     pub reordered: u64,
@@ -61,7 +61,7 @@ pub struct Planned {
     pub is_budgeted: bool,
     /// What is used of every budget now.
     pub budget: Vec<BudgetUse>,
-    /// The days that the budgets count in.
+    /// The clock by which moments are told.
     pub zone: Zone,
     /// Whether a person has paused the queue: nothing is sent before `resume`.
     pub paused: bool,
@@ -73,6 +73,8 @@ pub struct Planned {
     pub incomplete: Incomplete,
     /// Not taken by the source, by rule.
     pub passed_over: BTreeMap<String, u64>,
+    /// What scribed itself has put there: outputs, receipts, the marker, its state. Nobody misses it in a plan.
+    pub own: u64,
     /// Sources whose folders are away, in words.
     pub away: Vec<String>,
     /// What could not be looked at.
@@ -186,7 +188,7 @@ impl Planned {
             "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.objects(),
             "to_mend": self.lists.mends(), "mended_first": self.mended_first,
             "incomplete": self.incomplete.values().sum::<u64>(), "missing": self.missing(),
-            "skipped": self.skipped, "passed_over": self.passed_over, "away": self.away, "troubles": self.troubles,
+            "skipped": self.skipped, "passed_over": self.passed_over, "own": self.own, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
             "assumed": self.assumed(), "saved": self.saved.as_ref().map(|file| file.to_string_lossy()),
@@ -305,7 +307,7 @@ impl Planned {
             (self.new, "new"),
             (self.changed, "changed since they ended: sent if their content is another"),
             (self.reordered, "ordered anew: their rows were edited since they ended"),
-            (self.on_the_way, "on their way already"),
+            (self.on_the_way, "in the queue already, and not sent yet"),
             (sent.twins, "of these are copies of others: not sent, what is bought for one is written beside all"),
             (sent.unknown_length - sent.unknown_remote, self.unknown()),
             (

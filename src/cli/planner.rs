@@ -27,6 +27,7 @@ use crate::pipeline::chosen::RowMark;
 use crate::pipeline::medium::{say_they_are_ours, subtitles};
 use crate::pipeline::probe::{beside, named_beside};
 use crate::source::choice::Rule;
+use crate::source::manifest::find::is_receipt;
 use crate::source::mount::Mount;
 use crate::source::objects;
 use crate::source::place::{Recording, recording};
@@ -34,11 +35,17 @@ use crate::source::survey::{Sighting, survey};
 use futures_util::StreamExt;
 use rows::{Gathered, named_row};
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
 mod rows;
+
+/// What `--json` calls a job that is in the queue and was not sent yet.
+const ON_ITS_WAY: &str = "on its way";
 
 /// Headers are small reads: on a share many of them at once are hardly slower than one.
 const MEASURED_AT_ONCE: usize = 16;
@@ -58,6 +65,8 @@ pub struct Planner<'a> {
     lists: BTreeMap<SourceName, Vec<Gathered>>,
     /// The jobs of rows that were counted.
     counted_rows: HashSet<[u8; 16]>,
+    /// Of all sources: the outputs of one may lie in the folder of another.
+    folders: Vec<(SourceName, PathBuf)>,
     writer: Option<PlanWriter>,
     shown: Ticker,
     all: u64,
@@ -85,6 +94,7 @@ impl<'a> Planner<'a> {
             twins: Twins::default(),
             lists: BTreeMap::new(),
             counted_rows: HashSet::new(),
+            folders: config.sources.iter().map(|source| (source.name.clone(), source.folder.clone())).collect(),
             writer,
             shown: Ticker::new(context),
             all: 0,
@@ -151,21 +161,52 @@ impl<'a> Planner<'a> {
 
     async fn sightings(&mut self, mount: &Arc<Mount>, some: impl Iterator<Item = Sighting>) -> Result<(), Failure> {
         let source = mount.source();
-        let mut taken = Vec::new();
+        let (mut taken, mut passed_over) = (Vec::new(), Vec::new());
         for sighting in some {
             match sighting {
                 Sighting::Taken(path, stamp) => taken.push((path, stamp)),
-                Sighting::PassedOver(path, rule) => {
-                    let words = rule.to_string();
-                    let why = words.trim_start_matches("passed over: ");
-                    self.say(&Named::file(source, &path), "passed over", why)?;
-                    self.sum.passed_over(words);
-                }
+                Sighting::PassedOver(path, rule) => passed_over.push((path, rule)),
                 Sighting::Trouble(words) => self.sum.troubles.push(words),
             }
         }
+        self.passed_over(source, passed_over).await?;
         let candidates = self.candidates(mount, taken).await?;
         self.sent(mount, candidates, None).await.map(drop)
+    }
+
+    /// Counts what the source does not take. What scribed itself has put there is nothing that anybody misses.
+    async fn passed_over(&mut self, source: &Source, all: Vec<(RelPath, Rule)>) -> Result<(), Failure> {
+        let (by_pattern, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(_, rule)| matches!(rule, Rule::NotIncluded | Rule::Excluded));
+        let mut are_outputs = vec![false; by_pattern.len()];
+        for (name, folder) in &self.folders {
+            let key = |(number, (path, _)): (usize, &(RelPath, Rule))| {
+                let whole = source.folder.join(OsStr::from_bytes(path.as_bytes()));
+                let below = whole.strip_prefix(folder).ok()?.as_os_str().as_bytes().to_owned();
+                Some((number, JobKey { source: name.clone(), path: RelPath::new(below) }))
+            };
+            let (numbers, keys): (Vec<usize>, Vec<JobKey>) = by_pattern.iter().enumerate().filter_map(key).unzip();
+            if !keys.is_empty() {
+                let known = self.queue.known(keys, Vec::new()).await?;
+                numbers.into_iter().zip(known).for_each(|(number, known)| are_outputs[number] |= known.is_output);
+            }
+        }
+        let by_pattern = by_pattern.into_iter().zip(are_outputs);
+        let others = others.into_iter().map(|(path, rule)| {
+            let is_own = matches!(rule, Rule::Marker | Rule::OwnFolder | Rule::OurOutput);
+            ((path, rule), is_own)
+        });
+        for ((path, rule), is_own) in by_pattern.chain(others) {
+            if is_own || is_a_receipt(&path) {
+                self.sum.own += 1;
+                continue;
+            }
+            let words = rule.to_string();
+            let why = words.trim_start_matches("passed over: ");
+            self.say(&Named::file(source, &path), "passed over", why)?;
+            self.sum.passed_over(words);
+        }
+        Ok(())
     }
 
     /// Counts what would be sent, and how much of it is no copy of others. `listed`: the manifest that names it.
@@ -232,7 +273,7 @@ impl<'a> Planner<'a> {
         self.looked_at += taken.len() as u64;
         for ((path, stamp), known) in taken.into_iter().zip(known) {
             if known.is_output {
-                self.sum.passed_over(Rule::OurOutput.to_string());
+                self.sum.own += 1;
                 continue;
             }
             let candidate = Candidate {
@@ -379,6 +420,8 @@ impl<'a> Planner<'a> {
         }
         self.context.emit(&object)?;
         let colon = if why.is_empty() { "" } else { ": " };
+        // To a machine it is called as it ever was.
+        let what = if what == ON_ITS_WAY { "queued" } else { what };
         self.shown.suspend(|| self.context.say(&format!("{what:<14}  {shown}{colon}{why}")))
     }
 }
@@ -416,6 +459,10 @@ fn surveyed(mount: &Arc<Mount>) -> (mpsc::Receiver<Sighting>, tokio::task::JoinH
     (sightings, surveyor)
 }
 
+fn is_a_receipt(path: &RelPath) -> bool {
+    Path::new(OsStr::from_bytes(path.as_bytes())).file_name().is_some_and(is_receipt)
+}
+
 fn is_skipped_for_subtitle(job: &Job) -> bool {
     matches!(job.stage, Stage::Skipped { why: Skip::Subtitled })
 }
@@ -424,7 +471,7 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
     match forecast {
         Forecast::New => ("new", ""),
         Forecast::Changed => ("changed", ""),
-        Forecast::OnTheWay => ("on its way", ""),
+        Forecast::OnTheWay => (ON_ITS_WAY, ""),
         Forecast::AtTheService => ("at the service", ""),
         Forecast::Done => ("done", ""),
         Forecast::Held => ("held", ""),

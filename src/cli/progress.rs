@@ -59,8 +59,7 @@ impl Progress {
         };
         let target = if mode == Mode::Bar { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        let style = ProgressStyle::with_template("{spinner} {wide_bar} {pos}/{len} files  {msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_style(bar_style(terminal::columns()));
         Self { bar, mode }
     }
 
@@ -98,34 +97,61 @@ impl Progress {
             Mode::Bar => {
                 self.bar.set_length(standing.ended + standing.open);
                 self.bar.set_position(standing.ended);
-                show_words(&self.bar, &message(standing, elapsed));
+                let columns = terminal::columns();
+                self.bar.set_style(bar_style(columns));
+                show_words(&self.bar, &message(standing, elapsed, columns.saturating_sub(beside_words(columns))));
             }
             Mode::Lines if said.elapsed() >= PLAIN_EVERY => {
                 *said = Instant::now();
-                let total = standing.ended + standing.open;
-                terminal::complain(&format!("{}/{total} files  {}", standing.ended, message(standing, elapsed)));
+                terminal::complain(&message(standing, elapsed, usize::MAX));
             }
             Mode::Lines | Mode::Silent => {}
         }
     }
 }
 
-/// `1 failed · 12.3 MiB up · 0.42 h of audio, 31× real time · 4 minutes left · the service …`
-pub fn message(standing: &Standing, elapsed: Duration) -> String {
-    let mut parts = Vec::new();
-    if standing.scanning {
-        parts.push("looking for files".to_owned());
-    }
-    if standing.failed > 0 {
-        parts.push(format!("{} failed", standing.failed));
-    }
-    parts.push(format!("{} up", HumanBytes(standing.sent_bytes)));
+/// The bar takes so many columns …
+const BAR: usize = 12;
+
+/// … of a terminal that has as many as this.
+const ROOM_FOR_A_BAR: usize = 60;
+
+/// Nothing wraps, however narrow it is: what is left of the line is the words'.
+fn bar_style(columns: usize) -> ProgressStyle {
+    let template = if columns < ROOM_FOR_A_BAR { "{spinner} {wide_msg}" } else { "{spinner} {bar:12} {wide_msg}" };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// The columns of everything but the words; and one is left free, since a cursor at the end of a full line may wrap.
+fn beside_words(columns: usize) -> usize {
+    if columns < ROOM_FOR_A_BAR { 3 } else { 4 + BAR }
+}
+
+/// `3/9 files · 1 failed · 0.25 h of audio, 15× · 5.00 MiB sent · 2m left · the service …`, in no more columns than
+/// these: what matters least is left out.
+pub fn message(standing: &Standing, elapsed: Duration, columns: usize) -> String {
+    let Standing { ended, open, failed, .. } = standing;
     let hours = standing.audio_seconds as f64 / 3600.0;
     let rate = standing.audio_seconds as f64 / elapsed.as_secs_f64().max(0.001);
-    parts.push(format!("{hours:.2} h of audio, {rate:.1}× real time"));
-    parts.extend(time_left(standing, elapsed));
-    parts.extend(standing.trouble.clone());
-    parts.join(" · ")
+    // Each with its rank: the higher goes first where there is no room.
+    let all = [
+        Some((0, format!("{ended}/{} files", ended + open))),
+        standing.scanning.then(|| (2, "looking for files".to_owned())),
+        (*failed > 0).then(|| (1, format!("{failed} failed"))),
+        Some((5, format!("{hours:.2} h of audio, {rate:.0}×"))),
+        Some((6, format!("{} sent", HumanBytes(standing.sent_bytes)))),
+        time_left(standing, elapsed).map(|left| (4, left)),
+        standing.trouble.clone().map(|trouble| (1, escape::line(&trouble).into_owned())),
+    ];
+    let mut parts: Vec<(u8, String)> = all.into_iter().flatten().collect();
+    loop {
+        let words = parts.iter().map(|(_, part)| part.as_str()).collect::<Vec<_>>().join(" · ");
+        let last = parts.iter().map(|(rank, _)| *rank).max().unwrap_or_default();
+        if last <= 1 || terminal::width(&words) <= columns {
+            return terminal::cut(&words, columns);
+        }
+        parts.retain(|(rank, _)| *rank != last);
+    }
 }
 
 /// By files: the only measure known for what has not been sent yet.
@@ -176,6 +202,7 @@ pub fn spinner(context: &Context) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let spinner = ProgressBar::new_spinner();
+    spinner.set_style(bar_style(0));
     spinner.enable_steady_tick(Duration::from_millis(250));
     spinner
 }
@@ -232,9 +259,42 @@ mod tests {
             trouble: Some("the service is out".to_owned()),
             scanning: false,
         };
-        insta::assert_snapshot!(
-            message(&standing, Duration::from_secs(60)),
-            @"1 failed · 5.00 MiB up · 0.25 h of audio, 15.0× real time · about 2 minutes left · the service is out"
-        );
+        let told = |columns| message(&standing, Duration::from_secs(60), columns);
+        let all: Vec<String> = [usize::MAX, 80, 64, 50, 30, 20, 7, 0].map(told).into();
+        insta::assert_snapshot!(all.join("\n"), @r"
+        3/9 files · 1 failed · 0.25 h of audio, 15× · 5.00 MiB sent · about 2 minutes left · the service is out
+        3/9 files · 1 failed · about 2 minutes left · the service is out
+        3/9 files · 1 failed · about 2 minutes left · the service is out
+        3/9 files · 1 failed · the service is out
+        3/9 files · 1 failed · the se…
+        3/9 files · 1 faile…
+        3/9 fi…
+        ");
+    }
+
+    #[test]
+    fn what_people_ask_most_fits_eighty_columns() {
+        let standing = Standing {
+            ended: 123_456,
+            failed: 1_234,
+            open: 654_321,
+            sent_bytes: 812 << 30,
+            audio_seconds: 41_234_567,
+            trouble: None,
+            scanning: false,
+        };
+        let told = message(&standing, Duration::from_secs(90_000), 80 - beside_words(80));
+        assert!(terminal::width(&told) <= 80 - beside_words(80), "{told}");
+        assert!(told.starts_with("123456/777777 files · 1234 failed · about "), "{told}");
+    }
+
+    #[test]
+    fn words_of_others_take_the_columns_that_they_have() {
+        let standing =
+            Standing { trouble: Some("日本語の長い名前\u{1b}[2J".to_owned()), ..Standing::default() };
+        for columns in 0..60 {
+            let told = message(&standing, Duration::from_secs(1), columns);
+            assert!(terminal::width(&told) <= columns && !told.contains('\u{1b}'), "{columns}: {told}");
+        }
     }
 }

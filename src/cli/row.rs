@@ -3,7 +3,7 @@
 use crate::domain::fault::Fault;
 use crate::domain::job::{Job, Output};
 use crate::domain::missing::{MissingPart, named};
-use crate::domain::names::{Timestamp, TranscriptionId};
+use crate::domain::names::TranscriptionId;
 use crate::domain::reason::reason;
 use crate::domain::stage::Stage;
 use crate::wire::iso;
@@ -98,12 +98,6 @@ fn fault(job: &Job) -> Option<&Fault> {
         Stage::Failed { fault, .. } => Some(fault),
         _ => job.fault.as_ref(),
     }
-}
-
-/// A moment for people: UTC, to the second.
-pub fn moment(at: Timestamp) -> String {
-    let text = iso::write(at);
-    text.get(..19).unwrap_or(&text).replace('T', " ")
 }
 
 /// Its name beside the recording, or its whole path elsewhere.

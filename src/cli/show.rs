@@ -5,7 +5,7 @@ use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::next::Next;
 use crate::cli::next::fact;
-use crate::cli::row::{moment, row};
+use crate::cli::row::row;
 use crate::cli::way::{Way, strange, wanted};
 use crate::clock::{Clock, SystemClock};
 use crate::control::request::{Answer, Origin, Request, Shown};
@@ -26,8 +26,8 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     let way = Way::find(&context.config_without_secrets()?).await?;
     let request = Request::Show { job: wanted(&args.job)? };
     let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
-    let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
-    let next = Next::of(&job, &facts, SystemClock.now());
+    let Shown { unread, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let next = Next::of(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
     object["next"] = next.words.clone().into();
     object["facts"] = facts.iter().map(fact).collect();
@@ -38,6 +38,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
         })
     });
     object["history"] = notes.collect();
+    object["unread"] = unread.clone().into();
     object["is_gone"] = is_gone.into();
     object["origin"] = origin.as_ref().map_or(serde_json::Value::Null, |origin| {
         json!({
@@ -49,7 +50,11 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
         .map_or(Value::Null, |new| json!({ "job": new.job, "source": new.key.source, "path": new.key.path.lossy() }));
     object["charges"] = job.charges.iter().map(charge).collect();
     context.emit(&object)?;
-    tell(context, &job, &next.words, service.as_ref())?;
+    let own = reason(&job);
+    tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
+    if let Some(unread) = unread {
+        context.say(&format!("  unread   of the service's answer, which is kept as it came: {unread}"))?;
+    }
     tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;
     tell_history(context, &history)?;
     Ok(0)
@@ -61,9 +66,17 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
 /// Of stdout.
 pub fn tell(context: &Context, job: &Job, next: &str, service: Option<&ServiceName>) -> io::Result<()> {
     context.say(&format!("job {}: {}/{}", job.id, job.key.source, job.key.path))?;
-    context.say(&format!("  stage    {} since {} UTC", job.stage.kind().name(), moment(job.since)))?;
+    context.say(&format!("  stage    {} since {}", job.stage.kind().name(), context.moment(job.since)))?;
     context.say(&format!("  reason   {}", reason(job)))?;
     context.say(&format!("  next     {next}"))?;
+    tell_more(context, job, service)
+}
+
+/// Who transcribes it, what was sent, what it cost, and what was written.
+///
+/// # Errors
+/// Of stdout.
+pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) -> io::Result<()> {
     let service = job.stage.order().map(|order| &order.service).or(service);
     match (service, job.stage.transcription()) {
         (Some(service), Some(id)) => {
@@ -129,10 +142,10 @@ fn charge(charge: &Charge) -> Value {
 }
 
 fn tell_history(context: &Context, history: &[Note]) -> io::Result<()> {
-    context.say("history (UTC)")?;
+    context.say(&format!("history ({})", context.zone().name()))?;
     for note in history {
         let words = note.words.as_deref().unwrap_or_default();
-        context.say(&format!("  {}  {:<10}  {words}", moment(note.at), note.stage.name()))?;
+        context.say(&format!("  {}  {:<10}  {words}", context.zone().unnamed(note.at), note.stage.name()))?;
     }
     Ok(())
 }

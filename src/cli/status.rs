@@ -6,7 +6,6 @@ use crate::cli::failure::Failure;
 use crate::cli::monitoring;
 use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
-use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
 use crate::control::request::{
     Answer, BudgetUse, Daemon, InLane, Manifest, Received, Request, Scanning, Served, Status, Waiting, Windowed,
@@ -31,7 +30,7 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, Failure> {
     let way = Way::find(&config).await?;
     let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
     tell(context, &status)?;
-    status.budget.iter().try_for_each(|used| tell_budget(context, config.zone, used))?;
+    status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
     let waiting = waiting(&way).await?;
     for (what, count) in &waiting.waiting_for {
         context.say(&format!("{count} waiting for: {what}"))?;
@@ -197,8 +196,8 @@ pub fn budget(budget: &BudgetUse) -> Value {
 
 fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
     let lasted = humantime::format_duration(Duration::from_secs(daemon.millis / 1000));
-    let (kind, pid, since) = (daemon.kind(), daemon.pid, moment(daemon.since));
-    context.say(&format!("{kind} runs: process {pid}, since {since} UTC ({lasted})"))?;
+    let (kind, pid, since) = (daemon.kind(), daemon.pid, context.moment(daemon.since));
+    context.say(&format!("{kind} runs: process {pid}, since {since}, for {lasted}"))?;
     let hours = (daemon.millis as f64 / 3.6e6).max(1e-9);
     let each_hour = length((daemon.audio_millis as f64 / hours) as u64);
     let each_second = HumanBytes((daemon.sent_bytes as f64 / (hours * 3600.0)) as u64);
@@ -209,12 +208,13 @@ fn tell_daemon(context: &Context, daemon: &Daemon) -> io::Result<()> {
 }
 
 fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
-    let Served { service, open, running, .. } = served;
-    let running = match &served.bears {
-        Some(bears) => of_agreed(*running, bears.running),
-        None => running.to_string(),
-    };
-    context.say(&format!("service {service}: {open} jobs on their way, {running} being transcribed"))?;
+    let Served { service, open, on_their_way, running, .. } = served;
+    let waiting = open.saturating_sub(*on_their_way);
+    let most =
+        served.bears.as_ref().map(|bears| format!(" (at most {} at a time)", bears.running.1)).unwrap_or_default();
+    context.say(&format!(
+        "service {service}: {on_their_way} jobs on their way, {running} being transcribed{most}; {waiting} wait"
+    ))?;
     if let Some(bears) = &served.bears
         && let Some(found) = lowered(bears)
     {
@@ -229,10 +229,6 @@ fn tell_service(context: &Context, served: &Served) -> io::Result<()> {
     }
     served.notice.iter().try_for_each(|words| context.say(&format!("  {words}")))?;
     served.trouble.iter().try_for_each(|words| context.say(&format!("  {words}")))
-}
-
-fn of_agreed(running: u64, (_, found): (usize, usize)) -> String {
-    format!("{running} of {found} at a time")
 }
 
 /// What is lower than agreed, in words.
@@ -253,7 +249,7 @@ fn service(served: &Served) -> Value {
         json!({ "uploads": limit(bears.uploads), "running": limit(bears.running), "requests_per_second": rate })
     });
     json!({
-        "service": served.service, "open": served.open, "running": served.running, "suspect": served.suspect,
+        "service": served.service, "open": served.open, "on_their_way": served.on_their_way, "running": served.running, "suspect": served.suspect,
         "trouble": served.trouble, "limits": limits, "list_awaited": served.list_awaited, "notice": served.notice,
     })
 }

@@ -82,8 +82,9 @@ async fn signs_of_life(house: &House) -> Result<String, StoreError> {
 /// How it fares, in a line.
 fn line(counts: &Counts, paused: bool, trouble: Option<String>) -> String {
     let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
-    let (open, done, failed) = (counts.total() - ended, counts.of(StageKind::Written), counts.of(StageKind::Failed));
-    let mut parts = vec![format!("{open} on their way, {done} done, {failed} failed")];
+    let (done, failed, moving) = (counts.of(StageKind::Written), counts.of(StageKind::Failed), counts.on_their_way());
+    let waiting = counts.total().saturating_sub(ended + moving);
+    let mut parts = vec![format!("{moving} on their way, {waiting} waiting, {done} done, {failed} failed")];
     if paused {
         parts.push("paused".to_owned());
     }
@@ -99,10 +100,11 @@ mod tests {
     fn the_line_says_what_people_ask_on_one_line() {
         let mut counts = Counts::default();
         *counts.of_mut(StageKind::Submitted) = 3;
+        *counts.of_mut(StageKind::Found) = 1;
         *counts.of_mut(StageKind::Written) = 7;
         *counts.of_mut(StageKind::Cancelled) = 2;
-        assert_eq!(line(&counts, false, None), "3 on their way, 7 done, 0 failed");
+        assert_eq!(line(&counts, false, None), "3 on their way, 1 waiting, 7 done, 0 failed");
         let troubled = line(&counts, true, Some("it is\nout".to_owned()));
-        assert_eq!(troubled, "3 on their way, 7 done, 0 failed; paused; it is\\nout");
+        assert_eq!(troubled, "3 on their way, 1 waiting, 7 done, 0 failed; paused; it is\\nout");
     }
 }

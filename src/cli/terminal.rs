@@ -62,6 +62,23 @@ pub fn is_stderr_seen() -> bool {
     io::stderr().is_terminal()
 }
 
+/// The columns of the terminal that stderr is; what most have where it is none.
+pub fn columns() -> usize {
+    let known = console::Term::stderr().size_checked().map(|(_, columns)| usize::from(columns));
+    known.filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// The columns that a text takes on a terminal.
+pub fn width(text: &str) -> usize {
+    console::measure_text_width(text)
+}
+
+/// A text that takes no more columns; what is left out stands as `…`.
+pub fn cut(text: &str, columns: usize) -> String {
+    let tail = if columns == 0 { "" } else { "…" };
+    console::truncate_str(text, columns, tail).into_owned()
+}
+
 /// How log lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStyle {

@@ -24,7 +24,7 @@ pub fn run(context: &Context, args: &Upgrade) -> Result<u8, Failure> {
             continue;
         }
         terminal::emit(&value, true)?;
-        for field in removed {
+        for field in removed.iter().filter(|_| !context.common.quiet) {
             terminal::complain(&format!("{name}: `{field}` is left out: the second version has no place for it"));
         }
     }

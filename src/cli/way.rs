@@ -1,7 +1,6 @@
 //! The way of a command to the queue: through the daemon where one runs, else by its own hands.
 
 use crate::cli::failure::Failure;
-use crate::cli::row::moment;
 use crate::config::meant::Config;
 use crate::control::caller::{CallError, Caller};
 use crate::control::hands::Hands;
@@ -10,7 +9,9 @@ use crate::control::request::{Answer, Daemon, Refusal, Request, Wanted};
 use crate::control::socket::is_answered;
 use crate::daemon::{self, House};
 use crate::domain::names::{JobId, SourceName};
+use crate::domain::path::RelPath;
 use crate::store::contract::StoreError;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// A command has the queue for a moment only, and a daemon that starts listens soon: so often a queue
@@ -67,14 +68,14 @@ pub fn strange() -> Failure {
     Failure::Service("the daemon answered something else than was asked; restart it with this release".to_owned())
 }
 
-/// A number, or the path of a recording.
+/// A number, the path of a recording, or what `scribed jobs` calls it.
 ///
 /// # Errors
 /// [`Failure::Usage`] for an empty path.
 pub fn wanted(typed: &Path) -> Result<Wanted, Failure> {
     match typed.to_str().and_then(|text| text.parse().ok()) {
         Some(number) => Ok(Wanted::Number(JobId(number))),
-        None => Ok(Wanted::Path(place(typed)?)),
+        None => Ok(Wanted::Typed { typed: RelPath::new(typed.as_os_str().as_bytes()), place: place(typed)? }),
     }
 }
 
@@ -173,9 +174,9 @@ pub async fn daemon_of(state: &Path) -> Option<Daemon> {
 async fn taken(config: &Config, failure: Failure) -> Failure {
     let Failure::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
-    let (who, since, state) = (daemon.named(), moment(daemon.since), config.state.display());
+    let (who, since, state) = (daemon.named(), config.shown.shown_to_the_second(daemon.since), config.state.display());
     let words = format!(
-        "the state in {state} is in use by another scribed: {who}, runs since {since} UTC and does the work \
+        "the state in {state} is in use by another scribed: {who}, runs since {since} and does the work \
          already. `scribed status` shows how far it is; nothing was begun here."
     );
     Failure::Store(StoreError::Locked(words))

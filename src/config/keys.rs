@@ -39,6 +39,7 @@ pub enum Holds {
 
 /// The whole file.
 pub const FILE: &[Key] = &[
+    value("timezone"),
     table("state", &[value("store"), value("spool")]),
     table("service", SERVICE),
     Key { name: "services", holds: Holds::NamedTables(SERVICE) },

@@ -48,6 +48,8 @@ pub struct Config {
     pub budget: Budget,
     /// The days and months of budgets and of what was spent.
     pub zone: Zone,
+    /// The clock by which moments are shown to people.
+    pub shown: Zone,
     /// What an hour of billed audio costs at each service, in the user's own money; where that is known.
     pub prices: BTreeMap<ServiceName, f64>,
     /// How services tell us of an end, if they are to.
@@ -344,6 +346,10 @@ pub struct Shared {
     pub env: BTreeMap<String, String>,
     /// The days of dates.
     pub zone: Zone,
+    /// The clock by which moments are shown to people.
+    pub shown: Zone,
+    /// That of windows and cron lines which name none.
+    pub unnamed: Zone,
 }
 
 /// Which files of a source's folder are lists of recordings.

@@ -11,6 +11,7 @@ use super::quantities::quoted;
 use super::secret::{self, Env, Secret};
 use super::services::{drop_unwanted, prices};
 use super::serving::told_elsewhere;
+use super::shown::zones;
 use super::sources::{Known, told_of_places};
 use super::spending::{budget, zone};
 use super::syntax;
@@ -142,11 +143,12 @@ impl Reader<'_> {
         let serve = self.serve(&file.section("serve"));
         let scope = self.scope(file);
         let templates = self.templates(file, &scope);
-        let zone = zone(&file.section("budget"));
+        let zones = zones(file);
+        let zone = zone(&file.section("budget"), zones.unnamed);
         let mut services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
         let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
-        let shared = Arc::new(Shared { templates, env, zone });
+        let shared = Arc::new(Shared { templates, env, zone, shown: zones.shown, unnamed: zones.unnamed });
         let mut private: Vec<PathBuf> = own.iter().map(|own| (*own).to_owned()).collect();
         private.extend([std::path::absolute(path).unwrap_or_else(|_| path.to_owned())]);
         private.extend(self.key_files(file));
@@ -167,6 +169,7 @@ impl Reader<'_> {
             services,
             budget,
             zone,
+            shown: zones.shown,
             prices: prices(file),
             callback,
             retry: retry(&file.section("retry")),

@@ -19,19 +19,19 @@ pub enum Schedule {
 /// No shorter: a scan of a large folder takes longer than that.
 const SHORTEST: Duration = Duration::from_secs(1);
 
-const MEND: &str = "write a length of time like \"15m\", or a cron line in UTC like \"0 22 * * Mon-Fri\"";
+const MEND: &str = "write a length of time like \"15m\", or a cron line like \"0 22 * * Mon-Fri\"";
 
 impl Schedule {
-    /// Reads a length of time, or a cron line in UTC.
+    /// Reads a length of time, or a cron line in this zone.
     ///
     /// # Errors
     /// Why it is neither, and the mend.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, Wrong> {
         match humantime::parse_duration(text) {
             Ok(every) if every >= SHORTEST => Ok(Self::Every(every)),
             Ok(_) => Err(("must be a second or more".to_owned(), MEND.to_owned())),
             Err(_) if text.trim().starts_with('@') || text.contains('*') || text.split_whitespace().count() >= 5 => {
-                CronLine::parse(text, Zone::default()).map(Self::At)
+                CronLine::parse(text, zone).map(Self::At)
             }
             Err(_) => Err(neither(text)),
         }
@@ -97,7 +97,7 @@ mod tests {
 
     fn next(text: &str, from: &str) -> String {
         let from = Timestamp(DateTime::parse_from_rfc3339(from).unwrap().timestamp_millis());
-        let next = match Schedule::parse(text).unwrap() {
+        let next = match Schedule::parse(text, Zone::default()).unwrap() {
             Schedule::Every(every) => from.after(every),
             Schedule::At(line) => line.next(from),
         };
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn traps_are_refused() {
-        let why = |text: &str| Schedule::parse(text).unwrap_err().0;
+        let why = |text: &str| Schedule::parse(text, Zone::default()).unwrap_err().0;
         assert!(why("0 0 30 2 *").contains("never"));
         assert!(why("0 0 99 * *").contains("no cron line"));
         assert!(why("soon").contains("a duration or a cron line"));

@@ -295,8 +295,9 @@ mod tests {
                 super::super::shape::Shape::Flag => "\"yes\"",
                 _ => "{ a = 1 }",
             };
-            let (table, key) = path.rsplit_once('.').unwrap();
+            let (table, key) = path.rsplit_once('.').unwrap_or(("", &path));
             let text = match table.strip_prefix("source") {
+                None if table.is_empty() => format!("{key} = {wrong}\n[[source]]\nfolder = \"inbox\"\n"),
                 Some("") => format!("[[source]]\nfolder = \"inbox\"\n{key} = {wrong}\n")
                     .replace("folder = \"inbox\"\nfolder", "folder"),
                 Some(below) => format!("[[source]]\nfolder = \"inbox\"\n[source{below}]\n{key} = {wrong}\n"),

@@ -40,7 +40,7 @@ pub enum Shape {
 pub fn shape(path: &str) -> Option<Shape> {
     use Shape as S;
     Some(match path {
-        "state.store" | "service.key_header" | "budget.timezone" | "serve.data" => S::Text,
+        "timezone" | "state.store" | "service.key_header" | "budget.timezone" | "serve.data" => S::Text,
         "state.spool" | "serve.upload_limit" | "serve.disk" => S::Size,
         "service.url" | "callback.public_url" | "serve.webhook.url" | "serve.public_url" => S::Url,
         "service.key" | "serve.webhook.secret" => S::Secret,

@@ -135,7 +135,7 @@ impl Reader<'_> {
         let roots = self.roots(section, known.private);
         let sought = digest(&include, &exclude);
         let exclude = set(exclude.into_iter().chain(own.iter().filter_map(|path| inside(&folder, path))));
-        let scan = timing::scan(section);
+        let scan = timing::scan(section, shared.unnamed);
         let missed = timing::missed(section, &scan, manifests.is_some());
         let own = known.private.iter().filter_map(|path| path.strip_prefix(&folder).ok()).map(Path::to_owned).collect();
         let source = Source {
@@ -157,7 +157,7 @@ impl Reader<'_> {
             hold,
             scan,
             missed,
-            submit: timing::submit(section),
+            submit: timing::submit(section, shared.unnamed),
             standing: standing(section),
             budget: allowance(&section.section("budget")),
             capture,

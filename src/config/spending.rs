@@ -3,10 +3,11 @@
 use super::meant::Source;
 use super::quantities::quoted;
 use super::values::or;
-use super::written::{Section, refusal, some_time_in, text};
+use super::written::{Refusal, Section, refusal, some_time_in, text};
 use crate::domain::budget::{Allowance, Budget};
 use crate::domain::zone::Zone;
 use std::time::Duration;
+use toml::de::DeValue;
 
 pub(super) fn budget(section: &Section<'_>, sources: &[Source]) -> Budget {
     let own = sources.iter().filter(|source| source.budget != Allowance::default());
@@ -22,15 +23,17 @@ pub(super) fn allowance(section: &Section<'_>) -> Allowance {
     Allowance { day: hours("day"), month: hours("month"), run: hours("run"), total: hours("total") }
 }
 
-pub(super) fn zone(section: &Section<'_>) -> Zone {
-    let zone = section.get("timezone", |value| {
-        let name = text(value)?;
-        Zone::parse(&name).map_err(|near| {
-            let mend = "write its region and its largest city, as in \"Europe/Paris\" (`timedatectl list-timezones` \
-                        has all); take it out for UTC";
-            let mend = near.map_or(mend.to_owned(), |near| format!("write \"{near}\""));
-            refusal(format!("must be a time zone of the IANA database, found {}", quoted(&name)), mend)
-        })
-    });
-    or(zone, Zone::default())
+/// `unnamed`: where the section says nothing.
+pub(super) fn zone(section: &Section<'_>, unnamed: Zone) -> Zone {
+    or(section.get("timezone", named_zone), unnamed)
+}
+
+pub(super) fn named_zone(value: &DeValue<'_>) -> Result<Zone, Refusal> {
+    let name = text(value)?;
+    Zone::parse(&name).map_err(|near| {
+        let mend = "write its region and its largest city, as in \"Europe/Paris\" (`timedatectl list-timezones` \
+                    has all); take it out for UTC";
+        let mend = near.map_or(mend.to_owned(), |near| format!("write \"{near}\""));
+        refusal(format!("must be a time zone of the IANA database, found {}", quoted(&name)), mend)
+    })
 }

@@ -18,14 +18,15 @@ const SCANNED: Schedule = Schedule::Every(Duration::from_secs(15 * 60));
 /// A window that is shorter would be shut before anything could be sent in it.
 const SHORTEST: Duration = Duration::from_secs(60);
 
-/// `scan = "15m"`, `scan = "0 22 * * *"`, or a cron line and its time zone as a table.
-pub(super) fn scan(section: &Section<'_>) -> Schedule {
+/// `scan = "15m"`, `scan = "0 22 * * *"`, or a cron line and its time zone as a table. `unnamed`: the zone of a line
+/// that names none.
+pub(super) fn scan(section: &Section<'_>, unnamed: Zone) -> Schedule {
     let written = section.table().and_then(|table| table.get("scan"));
     if written.is_none_or(|written| !matches!(written.get_ref(), DeValue::Table(_))) {
-        return or(section.get("scan", plain_scan), SCANNED);
+        return or(section.get("scan", |value| plain_scan(value, unnamed)), SCANNED);
     }
     let scan = section.section("scan");
-    let line = cron_line(&scan, "at", zone(&scan));
+    let line = cron_line(&scan, "at", zone(&scan, unnamed));
     line.map_or(SCANNED, Schedule::At)
 }
 
@@ -52,21 +53,21 @@ fn missed_slots(value: &DeValue<'_>) -> Result<Missed, Refusal> {
     known.ok_or_else(|| refusal("must be \"once\" or \"skip\"", mend))
 }
 
-fn plain_scan(value: &DeValue<'_>) -> Result<Schedule, Refusal> {
+fn plain_scan(value: &DeValue<'_>, unnamed: Zone) -> Result<Schedule, Refusal> {
     let Some(written) = value.as_str() else {
         let wrong = no_duration(value, "m");
         return Err(refusal(or_cron_line(&wrong.why), wrong.mend));
     };
-    Schedule::parse(written).map_err(|(why, mend)| refusal(why, mend))
+    Schedule::parse(written, unnamed).map_err(|(why, mend)| refusal(why, mend))
 }
 
 /// `submit = { from = …, for = …, timezone = … }`, or a list of such windows; `None`: at any time.
-pub(super) fn submit(section: &Section<'_>) -> Option<Windows> {
-    Windows::new(section.tables("submit").iter().filter_map(window).collect())
+pub(super) fn submit(section: &Section<'_>, unnamed: Zone) -> Option<Windows> {
+    Windows::new(section.tables("submit").iter().filter_map(|one| window(one, unnamed)).collect())
 }
 
-fn window(section: &Section<'_>) -> Option<Window> {
-    let from = cron_line(section, "from", zone(section));
+fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
+    let from = cron_line(section, "from", zone(section, unnamed));
     let length = section.get("for", window_length);
     if section.table().is_some_and(|table| !table.contains_key("for")) {
         section.lacks("for = \"8h\"");

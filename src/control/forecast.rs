@@ -21,7 +21,7 @@ pub enum Forecast {
     New,
     /// It looks other than when it came to its end: it would be sent if its content is another.
     Changed,
-    /// It would be sent: its job is on its way.
+    /// It would be sent: its job is in the queue.
     OnTheWay,
     /// It would be sent: its row was edited since it came to its end.
     Reordered,

@@ -3,8 +3,8 @@
 use super::place::{self, Place};
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{
-    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, freshening, health, listing, pausing,
-    reloading, status, steering,
+    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, freshening, health, listing, named,
+    pausing, reloading, status, steering,
 };
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
@@ -133,32 +133,27 @@ impl Hands {
     pub async fn job(&self, wanted: &Wanted) -> Result<Job, Refusal> {
         let found = match wanted {
             Wanted::Number(id) => self.store.job(*id).await?,
-            Wanted::Path(place) => self.only(place).await?,
+            Wanted::Path(place) => only(self.of_place(place).await?, &place.to_string())?,
+            Wanted::Typed { typed, place } => match only(self.of_place(place).await?, &place.to_string())? {
+                Some(job) => Some(job),
+                None => only(named::jobs(self, typed).await?, &typed.shown())?,
+            },
         };
         let named = match wanted {
             Wanted::Number(id) => id.to_string(),
-            Wanted::Path(place) => format!("of {place}"),
+            Wanted::Path(place) | Wanted::Typed { place, .. } => format!("of {place}"),
         };
-        let mend = "give a number from `scribed jobs`, or the path of a recording";
+        let mend = "give a number or a name from `scribed jobs`, or the path of a recording";
         found.ok_or_else(|| Refusal::Usage(format!("no job {named}: {mend}")))
     }
 
-    /// The one job of a recording; where several sources have one, a person says which.
-    async fn only(&self, place: &Place) -> Result<Option<Job>, Refusal> {
+    /// The jobs of a recording.
+    async fn of_place(&self, place: &Place) -> Result<Vec<Job>, StoreError> {
         let own = match self.key(place.path()).await {
             Some((_, key)) => self.store.find(&key).await?,
             None => None,
         };
-        let mut all: Vec<Job> = own.into_iter().chain(self.ordered(place.path()).await?).collect();
-        all.sort_by_key(|job| job.id);
-        all.dedup_by_key(|job| job.id);
-        if let [_, _, ..] = all.as_slice() {
-            let one = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
-            let each: Vec<String> = all.iter().map(one).collect();
-            let words = format!("{} jobs are of {place}: {}; say which by its number", all.len(), each.join(", "));
-            return Err(Refusal::Usage(words));
-        }
-        Ok(all.pop())
+        Ok(own.into_iter().chain(self.ordered(place.path()).await?).collect())
     }
 
     /// The source that a path lies below, and the name that a job of it has. The source's folder may be
@@ -276,4 +271,17 @@ impl Hands {
             running.engines.recall();
         }
     }
+}
+
+/// The one of these jobs; where there are several, a person says which.
+fn only(mut all: Vec<Job>, named: &str) -> Result<Option<Job>, Refusal> {
+    all.sort_by_key(|job| job.id);
+    all.dedup_by_key(|job| job.id);
+    if let [_, _, ..] = all.as_slice() {
+        let one = |job: &Job| format!("{} ({}, {})", job.id, job.key.source, job.stage.kind().name());
+        let each: Vec<String> = all.iter().map(one).collect();
+        let words = format!("{} jobs are of {named}: {}; say which by its number", all.len(), each.join(", "));
+        return Err(Refusal::Usage(words));
+    }
+    Ok(all.pop())
 }

@@ -25,7 +25,7 @@ const OWN_EACH_SECOND: f64 = 1.0;
 pub struct Reckoned {
     /// When, and what it is kept by.
     pub finish: Finish,
-    /// The same in the zone of the budgets, for people.
+    /// The same for people.
     pub shown: Option<String>,
     /// What nobody knows and was assumed, in words.
     pub assumed: Vec<String>,
@@ -61,7 +61,7 @@ pub fn reckon(config: &Config, status: Option<&Status>, piles: &[Pile], now: Tim
     let opening = |source: &SourceName, at| opening(config, status, source, at);
     let world = World { paces: &paces, opening: &opening, limits: &limits, used: &used };
     let finish = finish(now, piles, &world);
-    let shown = finish.at.map(|at| config.zone.shown(at));
+    let shown = finish.at.map(|at| config.shown.shown(at));
     Reckoned { finish, shown, assumed }
 }
 

@@ -145,6 +145,13 @@ pub enum Wanted {
     Number(JobId),
     /// By its recording.
     Path(Place),
+    /// By what a person typed.
+    Typed {
+        /// Byte for byte: as the lists of jobs show it, or below the folder of a source.
+        typed: RelPath,
+        /// What it is from the folder that the command was started in.
+        place: Place,
+    },
 }
 
 /// Which jobs.
@@ -436,7 +443,7 @@ pub struct Windowed {
     pub open: bool,
     /// When that changes; `None`: no more.
     pub until: Option<Timestamp>,
-    /// The same for people, by the clock of its time zone.
+    /// The same for people.
     pub until_shown: String,
     /// Its windows, as written.
     pub windows: String,
@@ -449,6 +456,9 @@ pub struct Served {
     pub service: ServiceName,
     /// Jobs of its own that have not ended.
     pub open: u64,
+    /// Of these, how many are at the service or being written, and wait for nobody.
+    #[serde(default)]
+    pub on_their_way: u64,
     /// How many count against its limit of running transcriptions.
     pub running: u64,
     /// Whether nothing may be bought there before its list was walked.
@@ -580,6 +590,9 @@ pub struct Page {
 /// A job and its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
+    /// What of the service's answer could not be read, in words.
+    #[serde(default)]
+    pub unread: Option<String>,
     /// The job.
     pub job: Job,
     /// Oldest first.

@@ -45,7 +45,7 @@ impl Next {
 }
 
 fn zone(source: &Source) -> Zone {
-    source.scan.line().map_or(source.shared.zone, |line| line.zone())
+    source.shared.shown
 }
 
 fn said_of_last(source: &Source, last: Option<&LastScan>, runs: bool) -> String {

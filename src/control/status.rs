@@ -72,10 +72,10 @@ async fn lanes(hands: &Hands) -> Result<Vec<InLane>, StoreError> {
 fn windows(hands: &Hands) -> Vec<Windowed> {
     let wall = hands.clock.wall();
     let each = hands.mounts.values().filter_map(|mount| {
-        let windows = mount.source().submit.as_ref()?;
+        let (windows, shown) = (mount.source().submit.as_ref()?, mount.source().shared.shown);
         let opening = windows.at(wall);
         let until = Some(opening.until()).filter(|until| *until != NEVER);
-        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| windows.shown(until));
+        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| shown.shown(until));
         let source = mount.source().name.clone();
         Some(Windowed { source, open: opening.is_open(), until, until_shown, windows: windows.to_string() })
     });
@@ -91,6 +91,7 @@ async fn services(hands: &Hands) -> Result<Vec<Served>, StoreError> {
         services.push(Served {
             service: name.clone(),
             open: StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| counts.of(kind)).sum(),
+            on_their_way: counts.on_their_way(),
             running: counts.running(),
             suspect: hands.store.suspect(name).await?,
             trouble: engine.as_ref().and_then(|engine| engine.trouble()),

@@ -7,7 +7,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{JobId, Timestamp};
 use crate::domain::reason::reason;
 use crate::domain::stage::{Event, Skip, Stage, StageKind};
-use crate::wire::iso;
+use crate::domain::zone::Zone;
 
 /// What a person's order comes to for a job as it stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ const TRIES: u32 = 100;
 /// # Errors
 /// [`Refusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
 pub async fn retry(hands: &Hands, wanted: &Wanted, pay_again: bool) -> Result<Retried, Refusal> {
-    let (job, cost) = told(hands, wanted, &|job| weigh_retry(job, pay_again)).await?;
+    let (job, cost) = told(hands, wanted, &|job| weigh_retry(job, pay_again, hands.purse.shown())).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
@@ -37,7 +37,7 @@ pub async fn retry(hands: &Hands, wanted: &Wanted, pay_again: bool) -> Result<Re
 /// # Errors
 /// [`Refusal::Declined`] where it has ended, or a create of it may be on its way.
 pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
-    let (job, _) = told(hands, wanted, &weigh_cancel).await?;
+    let (job, _) = told(hands, wanted, &|job| weigh_cancel(job, hands.purse.shown())).await?;
     Ok(job)
 }
 
@@ -91,18 +91,18 @@ async fn take(hands: &Hands, job: &Job, event: Event, now: Timestamp) -> Result<
 fn named(wanted: &Wanted) -> String {
     match wanted {
         Wanted::Number(id) => format!("job {id}"),
-        Wanted::Path(place) => place.to_string(),
+        Wanted::Path(place) | Wanted::Typed { place, .. } => place.to_string(),
     }
 }
 
-pub(super) fn weigh_retry(job: &Job, pay_again: bool) -> Step {
+pub(super) fn weigh_retry(job: &Job, pay_again: bool, shown: Zone) -> Step {
     if pay_again && may_be_paid_twice(job) {
         return Step::Take(Event::PaidAgain, Cost::PerhapsTwice);
     }
     match &job.stage {
         // The list is asked once more: it may tell now what it could not tell then. Nothing is bought by that.
         Stage::Submitting { .. } if job.due.is_none() => Step::Look,
-        Stage::Submitting { .. } => Step::Decline(unresolved(job)),
+        Stage::Submitting { .. } => Step::Decline(unresolved(job, shown)),
         Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
         Stage::Failed { .. } | Stage::Cancelled { .. } => {
             let cost = if job.stage.revival_buys() { Cost::Another } else { Cost::Nothing };
@@ -151,9 +151,9 @@ pub(super) fn may_be_paid_twice(job: &Job) -> bool {
     }
 }
 
-fn weigh_cancel(job: &Job) -> Step {
+fn weigh_cancel(job: &Job, shown: Zone) -> Step {
     match &job.stage {
-        Stage::Submitting { .. } => Step::Decline(unresolved(job)),
+        Stage::Submitting { .. } => Step::Decline(unresolved(job, shown)),
         Stage::Failed { .. } => Step::Decline(format!(
             "job {0} has ended already: it is failed. `scribed acknowledge {0}` takes note of that",
             job.id
@@ -166,12 +166,11 @@ fn weigh_cancel(job: &Job) -> Step {
 }
 
 /// What is awaited, and until when.
-pub(super) fn unresolved(job: &Job) -> String {
+pub(super) fn unresolved(job: &Job, shown: Zone) -> String {
     let until = match job.due {
         Some(due) => {
-            let at = iso::write(due);
-            let at = at.get(..19).unwrap_or(&at).replace('T', " ");
-            format!("the service's list is asked for it at {at} UTC or soon after; it goes on by itself then")
+            let at = shown.shown_to_the_second(due);
+            format!("the service's list is asked for it at {at} or soon after; it goes on by itself then")
         }
         None => {
             format!("only a person can find out: {}. `scribed retry {}` asks the list once more", reason(job), job.id)
@@ -217,8 +216,14 @@ mod tests {
 
     #[test]
     fn a_person_who_was_asked_can_have_the_list_asked_again() {
-        assert!(matches!(weigh_retry(&unknown(None), false), Step::Look), "it buys nothing by itself");
-        assert!(matches!(weigh_retry(&unknown(Some(Timestamp(9))), false), Step::Decline(_)), "it is being asked");
-        assert!(matches!(weigh_retry(&unknown(None), true), Step::Take(Event::PaidAgain, Cost::PerhapsTwice)));
+        assert!(matches!(weigh_retry(&unknown(None), false, Zone::default()), Step::Look), "it buys nothing by itself");
+        assert!(
+            matches!(weigh_retry(&unknown(Some(Timestamp(9))), false, Zone::default()), Step::Decline(_)),
+            "it is being asked"
+        );
+        assert!(matches!(
+            weigh_retry(&unknown(None), true, Zone::default()),
+            Step::Take(Event::PaidAgain, Cost::PerhapsTwice)
+        ));
     }
 }

@@ -94,11 +94,6 @@ impl Windows {
         }
     }
 
-    /// A moment for people, by the clock of the first of them.
-    pub fn shown(&self, at: Timestamp) -> String {
-        self.0.first().map(|window| window.from.zone().shown(at)).unwrap_or_default()
-    }
-
     /// The latest end of those that are open at this moment.
     fn end_after(&self, now: Timestamp) -> Option<Timestamp> {
         let end = |window: &Window| {

@@ -56,10 +56,50 @@ impl Zone {
         NaiveDate::parse_from_str(date, "%Y-%m-%d").ok().map(|day| self.start(day))
     }
 
-    /// For people: `2026-11-22 00:00 (Europe/Paris)`.
+    /// For people, to the minute: `2026-11-22 00:00 (Europe/Paris)`.
     pub fn shown(&self, at: Timestamp) -> String {
+        format!("{} ({})", self.written(at, "%Y-%m-%d %H:%M"), self.name())
+    }
+
+    /// For people, to the second: `2026-11-22 00:00:00 (Europe/Paris)`.
+    pub fn shown_to_the_second(&self, at: Timestamp) -> String {
+        format!("{} ({})", self.unnamed(at), self.name())
+    }
+
+    /// The same without the zone, where it is named beside: `2026-11-22 00:00:00`.
+    pub fn unnamed(&self, at: Timestamp) -> String {
+        self.written(at, "%Y-%m-%d %H:%M:%S")
+    }
+
+    /// Of an hour that the clock shows twice, with the offset: `2026-10-25 02:30 +02:00`.
+    fn written(&self, at: Timestamp, format: &str) -> String {
         let local = utc(at).with_timezone(&self.0);
-        format!("{} ({})", local.format("%Y-%m-%d %H:%M"), self.name())
+        let is_twice = matches!(self.0.from_local_datetime(&local.naive_local()), LocalResult::Ambiguous(..));
+        let offset = if is_twice { local.format(" %:z").to_string() } else { String::new() };
+        format!("{}{offset}", local.format(format))
+    }
+
+    /// That of a machine, as its tools find it: by the variable `TZ`, else by where `/etc/localtime` leads, else by what
+    /// stands in `/etc/timezone`. UTC where none of them names a zone of the database.
+    pub fn of_machine(tz: Option<&str>, localtime: Option<&str>, timezone: Option<&str>) -> Self {
+        let link = || localtime.and_then(Self::in_database).or(timezone.and_then(Self::in_database));
+        let found = match tz.map(|tz| tz.strip_prefix(':').unwrap_or(tz)) {
+            None | Some("/etc/localtime") => link(),
+            Some(named) => Self::in_database(named),
+        };
+        found.unwrap_or_default()
+    }
+
+    /// By its name, or by the path of its file.
+    fn in_database(named: &str) -> Option<Self> {
+        let named = named.trim().rsplit_once("zoneinfo/").map_or(named.trim(), |(_, name)| name);
+        let named = ["posix/", "right/"].into_iter().find_map(|prefix| named.strip_prefix(prefix)).unwrap_or(named);
+        match named {
+            "Etc/UTC" | "Etc/UCT" | "Etc/Universal" | "Etc/Zulu" | "UCT" | "Universal" | "Zulu" => {
+                Some(Self::default())
+            }
+            _ => Self::parse(named).ok(),
+        }
     }
 
     /// What its clock shows, to the second.
@@ -140,6 +180,31 @@ mod tests {
         assert_eq!(Zone::default().day(plain).from, at("2026-11-21T00:00:00Z"));
         assert_eq!(paris.start_of("2026-11-21"), Some(at("2026-11-20T23:00:00Z")));
         assert_eq!(paris.shown(at("2026-11-21T23:00:00Z")), "2026-11-22 00:00 (Europe/Paris)");
+        assert_eq!(paris.shown_to_the_second(at("2026-07-01T10:00:07Z")), "2026-07-01 12:00:07 (Europe/Paris)");
+    }
+
+    #[test]
+    fn an_hour_that_comes_twice_is_told_with_its_offset() {
+        let berlin = Zone::parse("Europe/Berlin").unwrap();
+        assert_eq!(berlin.shown(at("2026-10-25T00:30:00Z")), "2026-10-25 02:30 +02:00 (Europe/Berlin)");
+        assert_eq!(berlin.shown(at("2026-10-25T01:30:00Z")), "2026-10-25 02:30 +01:00 (Europe/Berlin)");
+        assert_eq!(berlin.unnamed(at("2026-10-25T02:30:00Z")), "2026-10-25 03:30:00");
+    }
+
+    #[test]
+    fn the_zone_of_a_machine_is_found_as_its_tools_find_it() {
+        let link = Some("/usr/share/zoneinfo/Europe/Berlin");
+        let of = |tz, link, file| Zone::of_machine(tz, link, file).name();
+        assert_eq!(of(None, link, None), "Europe/Berlin");
+        assert_eq!(of(None, Some("../usr/share/zoneinfo/posix/Asia/Tokyo"), None), "Asia/Tokyo");
+        assert_eq!(of(None, None, Some("America/New_York\n")), "America/New_York", "/etc/localtime is a copy");
+        assert_eq!(of(Some("Europe/Paris"), link, None), "Europe/Paris");
+        assert_eq!(of(Some(":Europe/Paris"), link, None), "Europe/Paris");
+        assert_eq!(of(Some("/usr/share/zoneinfo/Europe/Paris"), link, None), "Europe/Paris");
+        assert_eq!(of(Some(":/etc/localtime"), link, None), "Europe/Berlin");
+        // What names no zone is UTC, as the C library has it.
+        assert_eq!([of(Some(""), link, None), of(Some("Mars/Base"), link, None), of(None, None, None)], ["UTC"; 3]);
+        assert_eq!(of(None, Some("/usr/share/zoneinfo/Etc/UTC"), None), "UTC");
     }
 
     #[test]

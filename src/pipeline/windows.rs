@@ -36,8 +36,8 @@ pub fn has_time(source: &Source, needs: Duration, wall: Timestamp) -> bool {
 
 /// A job as it is told. One that is not sent because its source is shut has no row that says so.
 pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> Job {
-    let windows = mounts.get(&job.key.source).and_then(|mount| mount.source().submit.as_ref());
-    let Some(windows) = windows.filter(|_| is_paused(&job)) else { return job };
+    let Some(source) = mounts.get(&job.key.source).map(|mount| mount.source()) else { return job };
+    let Some(windows) = source.submit.as_ref().filter(|_| is_paused(&job)) else { return job };
     let Opening::Shut { until } = windows.at(at.wall) else { return job };
     // What waits for longer, or for a person, is told as that.
     if job.due.is_none_or(|due| due >= until) {
@@ -45,7 +45,7 @@ pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> 
     }
     let words = match until {
         NEVER => format!("the source's window is shut and opens no more (`submit`: {windows}): change it in jobs.toml"),
-        until => format!("the source's window is shut until {}; `submit`: {windows}", windows.shown(until)),
+        until => format!("the source's window is shut until {}; `submit`: {windows}", source.shared.shown.shown(until)),
     };
     job.resting((until != NEVER).then_some(until), Some(Fault::new(FaultKind::Window, words, at.now)))
 }

@@ -233,6 +233,9 @@ fn wanted(
     let made_by = provenance(&record, job, order, transcription);
     let said = record.result.unwrap_or_default().transcription.unwrap_or_default();
     let language = language(said.transcript()).map(str::to_owned);
+    if let Some(unread) = said.unread().words() {
+        tracing::info!(job = %job.id, path = %job.key.path, unread, "parts of the service's answer cannot be read; the outputs are made of the rest, and the answer is kept as it came");
+    }
     let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
     // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {

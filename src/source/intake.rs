@@ -13,6 +13,7 @@ use crate::source::mount_table::{self, Changes};
 use crate::source::reopen;
 use crate::source::watch::Watch;
 use crate::store::contract::{Store, StoreError};
+use crate::wire::iso;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -347,8 +348,7 @@ impl Intake<'_> {
         let source = &self.mount.source().name;
         match self.mount.scans().turn(self.clock.wall()) {
             Some(Turn::Now(Cause::Missed(slot))) => {
-                let slot = self.mount.source().scan.line().map(|line| line.zone().shown(slot)).unwrap_or_default();
-                tracing::info!(%source, slot, "a scan was missed: it is made up for now, once");
+                tracing::info!(%source, slot = iso::write(slot), "a scan was missed: it is made up for now, once");
             }
             Some(Turn::Now(Cause::CutOff)) => tracing::info!(%source, "a scan was cut off: it goes on now"),
             _ => {}

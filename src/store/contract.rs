@@ -170,6 +170,11 @@ impl Counts {
         (self.of(StageKind::Submitting) + self.of(StageKind::Submitted)).saturating_sub(self.parked_in_flight)
     }
 
+    /// How many are at a service or being written, and no person is asked.
+    pub fn on_their_way(&self) -> u64 {
+        self.running() + self.of(StageKind::Fetched)
+    }
+
     /// All jobs.
     pub fn total(&self) -> u64 {
         self.by_kind.iter().sum()

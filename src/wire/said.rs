@@ -5,10 +5,12 @@
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::wire::result::Subtitles;
+use crate::wire::record::Record;
+use crate::wire::result::{Spoken, Subtitles};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Words and utterances of one result: some 300 hours of speech.
@@ -25,12 +27,41 @@ const LONGEST_TEXT: usize = 128 << 20;
 pub struct Said {
     transcript: Transcript,
     subtitles: Vec<(Format, String)>,
+    unread: Unread,
+}
+
+/// Fields that outputs are made from and that could not be read, with how often: null, absent or of another type. What
+/// is empty was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Unread(BTreeMap<&'static str, u64>);
+
+impl Unread {
+    /// Of a whole record. What is no record at all says nothing.
+    pub fn of_record(raw: &[u8]) -> Self {
+        let record = serde_json::from_slice::<Record<Spoken, IgnoredAny>>(raw);
+        let said = record.ok().and_then(|record| record.result).and_then(|result| result.transcription);
+        said.unwrap_or_default().unread
+    }
+
+    /// For people: `languages, utterances.start (3)`; `None` where all was read.
+    pub fn words(&self) -> Option<String> {
+        let one = |(name, count): (&&str, &u64)| match count {
+            1 => (*name).to_owned(),
+            count => format!("{name} ({count})"),
+        };
+        (!self.0.is_empty()).then(|| self.0.iter().map(one).collect::<Vec<_>>().join(", "))
+    }
 }
 
 impl Said {
     /// What was said. A text without utterances is one utterance without times.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
+    }
+
+    /// What could not be read of it.
+    pub fn unread(&self) -> &Unread {
+        &self.unread
     }
 
     /// The subtitles that came with it, by format.
@@ -44,9 +75,39 @@ impl Said {
 struct Used {
     words: Cell<usize>,
     bytes: Cell<usize>,
+    unread: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+/// The fields of an object that outputs are made from.
+struct Fields<'u, const N: usize> {
+    used: &'u Used,
+    names: [&'static str; N],
+    is_read: [bool; N],
+}
+
+impl<'u, const N: usize> Fields<'u, N> {
+    fn new(used: &'u Used, names: [&'static str; N]) -> Self {
+        Self { used, names, is_read: [false; N] }
+    }
+
+    /// The value of the n-th of them; of one that comes twice the last one counts.
+    fn take<T: Default>(&mut self, n: usize, value: Option<T>) -> T {
+        self.is_read[n] = value.is_some();
+        value.unwrap_or_default()
+    }
+
+    /// Nothing more comes.
+    fn end(self) {
+        let unread = self.names.iter().zip(self.is_read).filter(|(_, is_read)| !is_read);
+        unread.for_each(|(name, _)| self.used.unread(name));
+    }
 }
 
 impl Used {
+    fn unread(&self, name: &'static str) {
+        *self.unread.borrow_mut().entry(name).or_default() += 1;
+    }
+
     fn word<E: Error>(&self, bytes: usize) -> Result<(), E> {
         self.words.set(self.words.get() + 1);
         self.bytes.set(self.bytes.get() + bytes);
@@ -199,14 +260,15 @@ impl<'de> Reads<'de> for Transcription {
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Said>, A::Error> {
         let (mut said, mut whole) = (Said::default(), String::new());
+        let mut fields = Fields::new(&self.0, ["full_transcript", "languages", "utterances"]);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
-                Some("full_transcript") => whole = map.next_value_seed(Lax(Text))?.unwrap_or_default(),
+                Some("full_transcript") => whole = fields.take(0, map.next_value_seed(Lax(Text))?),
                 Some("languages") => {
-                    said.transcript.languages = map.next_value_seed(Lax(Texts))?.unwrap_or_default();
+                    said.transcript.languages = fields.take(1, map.next_value_seed(Lax(Texts))?);
                 }
                 Some("utterances") => {
-                    said.transcript.utterances = map.next_value_seed(Lax(Utterances(&self.0)))?.unwrap_or_default();
+                    said.transcript.utterances = fields.take(2, map.next_value_seed(Lax(Utterances(&self.0)))?);
                 }
                 Some("subtitles") => {
                     let files = map.next_value_seed(Lax(Files))?.unwrap_or_default();
@@ -215,6 +277,8 @@ impl<'de> Reads<'de> for Transcription {
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
+        fields.end();
+        said.unread = Unread(self.0.unread.take());
         let text = whole.trim();
         if said.transcript.utterances.is_empty() && !text.is_empty() {
             let text = text.to_owned();
@@ -233,7 +297,10 @@ impl<'de> Reads<'de> for Utterances<'_> {
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Utterance>>, A::Error> {
         let mut all = Vec::new();
         while let Some(utterance) = seq.next_element_seed(Lax(One(self.0)))? {
-            all.extend(utterance);
+            match utterance {
+                Some(utterance) => all.extend((!utterance.text.is_empty()).then_some(utterance)),
+                None => self.0.unread("utterances"),
+            }
         }
         Ok(Some(all))
     }
@@ -246,24 +313,28 @@ impl<'de> Reads<'de> for One<'_> {
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Utterance>, A::Error> {
         let mut one = empty();
+        let names =
+            ["utterances.start", "utterances.end", "utterances.text", "utterances.language", "utterances.words"];
+        let mut fields = Fields::new(self.0, names);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
-                Some("start") => one.start = number(&mut map)?,
-                Some("end") => one.end = number(&mut map)?,
+                Some("start") => one.start = fields.take(0, map.next_value_seed(Lax(Number))?),
+                Some("end") => one.end = fields.take(1, map.next_value_seed(Lax(Number))?),
                 Some("confidence") => one.confidence = number(&mut map)?,
                 Some("channel") => one.channel = map.next_value_seed(Lax(Count))?.unwrap_or_default(),
                 Some("speaker") => one.speaker = map.next_value_seed(Lax(Count))?,
-                Some("text") => one.text = text(&mut map)?.trim().to_owned(),
-                Some("language") => one.language = text(&mut map)?,
-                Some("words") => one.words = map.next_value_seed(Lax(Words(self.0)))?.unwrap_or_default(),
+                Some("text") => one.text = fields.take(2, map.next_value_seed(Lax(Text))?).trim().to_owned(),
+                Some("language") => one.language = fields.take(3, map.next_value_seed(Lax(Text))?),
+                Some("words") => one.words = fields.take(4, map.next_value_seed(Lax(Words(self.0)))?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
+        fields.end();
         if one.text.is_empty() {
             one.text = joined(&one.words);
         }
         if one.text.is_empty() {
-            return Ok(None);
+            return Ok(Some(one));
         }
         fits(one.text.len().max(one.words.iter().map(|word| word.text.len()).sum()))?;
         self.0.word(one.text.len())?;
@@ -278,32 +349,39 @@ impl<'de> Reads<'de> for Words<'_> {
 
     fn list<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<Vec<Word>>, A::Error> {
         let mut words = Vec::new();
-        while let Some(word) = seq.next_element_seed(Lax(OneWord))? {
-            let Some(word) = word else { continue };
-            self.0.word(word.text.len())?;
-            words.push(word);
+        while let Some(word) = seq.next_element_seed(Lax(OneWord(self.0)))? {
+            match word {
+                Some(word) if word.text.is_empty() => {}
+                Some(word) => {
+                    self.0.word(word.text.len())?;
+                    words.push(word);
+                }
+                None => self.0.unread("words"),
+            }
         }
         Ok(Some(words))
     }
 }
 
-struct OneWord;
+struct OneWord<'u>(&'u Used);
 
-impl<'de> Reads<'de> for OneWord {
+impl<'de> Reads<'de> for OneWord<'_> {
     type Value = Word;
 
     fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<Word>, A::Error> {
         let mut word = Word { text: String::new(), start: 0.0, end: 0.0, confidence: 0.0 };
+        let mut fields = Fields::new(self.0, ["words.word", "words.start", "words.end"]);
         while let Some(key) = map.next_key_seed(Key)? {
             match key.as_deref() {
-                Some("word") => word.text = text(&mut map)?,
-                Some("start") => word.start = number(&mut map)?,
-                Some("end") => word.end = number(&mut map)?,
+                Some("word") => word.text = fields.take(0, map.next_value_seed(Lax(Text))?),
+                Some("start") => word.start = fields.take(1, map.next_value_seed(Lax(Number))?),
+                Some("end") => word.end = fields.take(2, map.next_value_seed(Lax(Number))?),
                 Some("confidence") => word.confidence = number(&mut map)?,
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok((!word.text.is_empty()).then_some(word))
+        fields.end();
+        Ok(Some(word))
     }
 }
 
@@ -414,6 +492,7 @@ mod tests {
                 (serde_json::from_str(&json).unwrap(), serde_json::from_str(&json).unwrap());
             assert_eq!(*said.transcript(), whole.transcript());
             assert_eq!(said.own_subtitles(), whole.own_subtitles());
+            assert_eq!(said.unread().words(), None, "all of it is read");
         }
     }
 
@@ -429,10 +508,26 @@ mod tests {
         assert_eq!(*said.transcript(), Transcript { languages: vec!["en".into()], utterances: vec![utterance] });
         assert_eq!(said.own_subtitles(), [(Format::Srt, "1".to_owned())]);
         for other in ["null", "7", "[]", "\"text\"", "{}", r#"{"utterances":{}}"#] {
-            assert_eq!(serde_json::from_str::<Said>(other).unwrap(), Said::default(), "{other}");
+            assert_eq!(*serde_json::from_str::<Said>(other).unwrap().transcript(), Transcript::default(), "{other}");
         }
         let text: Said = serde_json::from_str(r#"{"full_transcript":" Hello. "}"#).unwrap();
         assert_eq!(text.transcript().utterances[0].text, "Hello.");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_counted_and_what_is_empty_was_read() {
+        let unread = |json: &str| {
+            let record = format!(r#"{{"id":"t","status":"done","result":{{"transcription":{json}}}}}"#);
+            Unread::of_record(record.as_bytes()).words().unwrap_or_default()
+        };
+        assert_eq!(unread(r#"{"full_transcript":"","languages":[],"utterances":[]}"#), "");
+        assert_eq!(unread(r#"{"full_transcript":null,"languages":"en"}"#), "full_transcript, languages, utterances");
+        let utterances = r#"{"full_transcript":"a","languages":["en"],"utterances":[
+            {"start":null,"end":1,"text":"a","language":"","words":[{"word":"a","start":"0","end":1},null]},
+            {"start":[],"end":1,"text":"b","language":null,"words":null},7]}"#;
+        let named = "utterances, utterances.language, utterances.start (2), utterances.words, words, words.start";
+        assert_eq!(unread(utterances), named);
+        assert_eq!(Unread::of_record(b"no record").words(), None);
     }
 
     #[test]
@@ -444,7 +539,7 @@ mod tests {
             assert!(error.contains(words), "{error}");
         }
         let empty = format!(r#"{{"utterances":[{}{{}}]}}"#, "{},".repeat(5_000_000));
-        assert_eq!(serde_json::from_str::<Said>(&empty).unwrap(), Said::default());
+        assert_eq!(*serde_json::from_str::<Said>(&empty).unwrap().transcript(), Transcript::default());
         let deep = format!(r#"{{"x":{}"#, "[".repeat(1_000_000));
         assert!(serde_json::from_str::<Said>(&deep).is_err());
     }

@@ -48,8 +48,8 @@ const LONGEST: usize = 8 << 10;
 /// address.
 pub fn named(audio_url: &str) -> Option<UploadId> {
     let is_address = Url::parse(audio_url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    // A parser drops blanks and line ends.
-    let is_plain = audio_url.len() <= LONGEST && audio_url.bytes().all(|byte| byte.is_ascii_graphic());
+    // A parser drops line ends, and blanks at the ends.
+    let is_plain = audio_url.len() <= LONGEST && !audio_url.chars().any(|c| c.is_control() || c.is_whitespace());
     (is_address && is_plain).then(|| UploadId::new(audio_url))
 }
 
@@ -59,5 +59,26 @@ pub fn address(base: &str, id: &UploadId) -> String {
     match id.as_str().contains("://") {
         true => id.to_string(),
         false => format!("{base}/file/{id}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_named_as_it_was_received_and_what_older_releases_kept_lies_at_the_service() {
+        for url in [
+            "https://eu.blobs.example:8443/x?sig=a%2Fb+c==#part",
+            "http://10.0.0.7/file/1",
+            "HTTPS://h/\u{e9}t\u{e9}.wav",
+        ] {
+            assert_eq!(address("https://stt.example.org/p", &named(url).unwrap()), url);
+        }
+        for wrong in ["file:///etc/passwd", "/file/1", "", "https://h/a b", "https://h/\n", "ftp://h/x"] {
+            assert_eq!(named(wrong), None, "{wrong}");
+        }
+        let old = UploadId::new("6f1c");
+        assert_eq!(address("https://stt.example.org/p", &old), "https://stt.example.org/p/file/6f1c");
     }
 }

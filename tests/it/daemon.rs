@@ -329,7 +329,7 @@ fn an_unknown_create_is_a_persons_to_pay_again_and_nobody_elses() {
         let declined = run(&bed, &[command, "2"]);
         assert_eq!(declined.code, 1, "{declined:?}");
         let words = &declined.stderr;
-        assert!(words.contains("may have been accepted") && words.contains(" UTC or soon after"), "{declined:?}");
+        assert!(words.contains("may have been accepted") && words.contains(" (UTC) or soon after"), "{declined:?}");
     }
     assert_eq!(row(&bed, "2")["stage"], "submitting");
 

@@ -91,6 +91,7 @@ mod server_hostile;
 mod service;
 mod services;
 mod set_aside;
+mod shown;
 mod sim;
 mod simulation;
 mod slots;

@@ -145,9 +145,9 @@ fn every_path_is_explained() {
         drop(running);
     }
     let said = bed.run(["explain", "inbox/talk.wav"]).stdout;
-    assert!(said.contains("reason   done") && said.contains("nothing: it has ended"), "{said}");
+    assert!(said.contains("stage    written since") && said.contains("nothing: it has ended"), "{said}");
     fs::remove_file(bed.path("inbox/talk.wav")).unwrap();
-    assert!(bed.run(["explain", "inbox/talk.wav"]).stdout.contains("now      nothing is there"));
+    assert!(bed.run(["explain", "inbox/talk.wav"]).stdout.contains("why      nothing is there"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a service answers, as it comes: addresses are used as they are, and what is null, absent or of another type
 //! costs what it held and nothing else. By the real binary.
 
-use crate::support::bed::{Bed, Ran};
+use crate::support::bed::{Bed, Ran, files};
 use crate::support::stub::{Act, Endpoint, Stub};
 use serde_json::{Value, json};
 use std::fs;
@@ -26,7 +26,8 @@ fn once(bed: &Bed, files: &[&str]) -> Ran {
 
 #[test]
 fn an_audio_url_is_sent_back_as_it_was_received_whatever_its_host() {
-    const URL: &str = "https://eu.blobs.example.net:8443/v9/talk.wav?sig=a%2Fb+c==&x='1'#part";
+    // Of another host, with a signature and letters that an address usually has encoded.
+    const URL: &str = "https://eu.blobs.example.net:8443/v9/é/talk.wav?sig=a%2Fb+c==&x='1'#part";
     let stub = Stub::start(|asked, _| match asked.endpoint {
         Endpoint::Upload => Act::Change(|answer| answer["audio_url"] = json!(URL)),
         _ => Act::Well,
@@ -109,6 +110,88 @@ fn no_field_of_a_result_that_is_null_absent_empty_or_of_another_type_fails_a_pai
             assert!(written >= 4, "{value:?}: {file}: {:?}", bed.outputs().keys());
         }
     }
+}
+
+/// What cannot be read is named, what is empty was read. None of it is paid for again.
+#[test]
+fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
+    const FIELDS: [(&str, &str, &str); 7] = [
+        ("/result/transcription/utterances", "utterances", "[]"),
+        ("/result/transcription/full_transcript", "full_transcript", "\"\""),
+        ("/result/transcription/languages", "languages", "[]"),
+        ("/result/transcription/utterances/0/words", "utterances.words", "[]"),
+        ("/result/transcription/utterances/0/text", "utterances.text", "\"\""),
+        ("/result/transcription/utterances/0/language", "utterances.language", "\"\""),
+        ("/result/transcription/utterances/0/start", "utterances.start", "0"),
+    ];
+    const VALUES: [&str; 4] = ["null", "absent", "empty", "retyped"];
+    let stub = Stub::start(|asked, _| match (asked.endpoint, two_of(asked.file)) {
+        (Endpoint::Read, Some((field, value))) => Act::With(Box::new(move |record| {
+            fill(record);
+            let (pointer, _, empty) = FIELDS[field];
+            let value = match VALUES[value] {
+                "null" => Some(Value::Null),
+                "absent" => None,
+                "empty" => Some(serde_json::from_str(empty).unwrap()),
+                _ => Some(json!({ "a": [1] })),
+            };
+            set(record, pointer, value.as_ref());
+        })),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    let all: Vec<(usize, usize)> = (0..FIELDS.len()).flat_map(|f| (0..VALUES.len()).map(move |v| (f, v))).collect();
+    let files: Vec<String> = all.iter().map(|(field, value)| format!("two-{field}-{value}.wav")).collect();
+    let ran = once(&bed, &files.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(all.len())), "{ran:?}");
+    assert_eq!(files_below(&bed, "state/results"), all.len(), "each answer is kept as it came");
+    for ((field, value), file) in all.iter().zip(&files) {
+        let (name, value) = (FIELDS[*field].1, VALUES[*value]);
+        let path = format!("inbox/{file}");
+        let unread = bed.run(["show", "--json", &path]).last_object()["unread"].clone();
+        let expected = if value == "empty" { Value::Null } else { json!(name) };
+        assert_eq!(unread, expected, "{name} {value}");
+        let shown = bed.run(["show", &path]).stdout;
+        assert_eq!(shown.contains(&format!("kept as it came: {name}\n")), value != "empty", "{name} {value}: {shown}");
+    }
+    let cost = || bed.run(["cost", "--json"]).stdout;
+    let spent = cost();
+    let retried = bed.run(["retry".to_owned()].into_iter().chain(files.iter().map(|file| format!("inbox/{file}"))));
+    assert_eq!(retried.code, 1, "there is nothing to be done: {retried:?}");
+    let fresh = bed.run(["retry", "--written", "--fresh", "--json"]);
+    assert_eq!(fresh.code, 0, "{fresh:?}");
+    assert_eq!(bed.once(0)["failed"], 0);
+    assert_eq!(stub.book().creates.len(), all.len(), "each was paid once");
+    assert_eq!(cost(), spent);
+}
+
+/// Of an answer that nothing can be made of: it was kept before it was read, and is read again where it lies.
+#[test]
+fn an_answer_that_outputs_cannot_be_made_of_is_kept_and_not_paid_for_again() {
+    let stub = Stub::start(|asked, _| match asked.endpoint {
+        Endpoint::Read => Act::Change(|record| {
+            record["result"]["transcription"]["utterances"][0]["text"] = json!("word ".repeat(1 << 20));
+        }),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    let ran = once(&bed, &["talk.wav"]);
+    assert_eq!((ran.code, &ran.last_object()["waiting_for"]), (1, &json!({ "person": 1 })), "{ran:?}");
+    assert_eq!(files_below(&bed, "state/results"), 1, "it was kept before it was read");
+    let cost = || bed.run(["cost", "--json"]).stdout;
+    let spent = cost();
+    assert_eq!(bed.run(["retry", "inbox/talk.wav"]).code, 0);
+    assert_eq!(bed.once(1)["waiting_for"], json!({ "person": 1 }));
+    assert_eq!((stub.book().creates.len(), cost()), (1, spent));
+}
+
+fn files_below(bed: &Bed, folder: &str) -> usize {
+    files(&bed.path(folder)).len()
+}
+
+fn two_of(file: &str) -> Option<(usize, usize)> {
+    let (field, value) = file.strip_prefix("two-")?.strip_suffix(".wav")?.split_once('-')?;
+    Some((field.parse().ok()?, value.parse().ok()?))
 }
 
 /// What a service says besides.

@@ -11,12 +11,12 @@ use crate::domain::fault::{Blame, Fault};
 use crate::domain::names::Timestamp;
 use crate::domain::stage::StageKind;
 use crate::domain::token::Token;
+use crate::domain::zone::Zone;
 use crate::pipeline::absence::Witness;
 use crate::pipeline::line::Gate;
 use crate::pipeline::list_scan::{Progress, Scan, ScanFault};
 use crate::pipeline::resolve::{by_order, by_token, unproven};
 use crate::store::contract::{NewestPurchase, StoreError};
-use crate::wire::iso;
 use crate::wire::record::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -86,7 +86,9 @@ impl Engine {
         let service = self.service();
         let view = self.list_view();
         let state = match (&view.progress, &view.cut) {
-            (Some(progress), _) => format!("it is being scanned: {}", scanned_so_far(*progress)),
+            (Some(progress), _) => {
+                format!("it is being scanned: {}", scanned_so_far(*progress, self.parts().purse.shown()))
+            }
             // To the second: shorter ones are over when this is read.
             (None, Some(cut)) => format!("{}; it is scanned again in {}", cut.words, seconds(left)),
             (None, None) if !left.is_zero() => format!("that begins in {}", seconds(left)),
@@ -363,8 +365,8 @@ fn since(newest: &NewestPurchase, parts: &Parts) -> Option<Timestamp> {
     Some(intent.min(accepted))
 }
 
-fn scanned_so_far(Progress { records, back_to }: Progress) -> String {
-    let back = back_to.map(|date| format!(", back to {}", iso::write(date))).unwrap_or_default();
+fn scanned_so_far(Progress { records, back_to }: Progress, shown: Zone) -> String {
+    let back = back_to.map(|date| format!(", back to {}", shown.shown(date))).unwrap_or_default();
     format!("{records} records read{back}")
 }
 

@@ -107,6 +107,7 @@ impl Bed {
     pub fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(&self.bin);
         command.args(arguments).current_dir(self.dir.path()).env_remove("SCRIBED_CONFIG").env_remove("NO_COLOR");
+        command.env("TZ", "UTC");
         if let Some(uid) = self.uid {
             command.uid(uid).gid(uid);
         }
