@@ -269,6 +269,22 @@ async fn chosen_unhandled(house: &House, chosen: &Chosen) -> Result<(u64, u64), 
     }
 }
 
+async fn standing(engines: &Engines, store: &dyn Store, scanning: bool) -> Option<Standing> {
+    let counts = store.counts().await.ok()?;
+    let tally = engines.tally();
+    let awaited = engines.list_awaited().await.ok()?;
+    let ended: u64 = StageKind::ALL.into_iter().filter(|kind| kind.is_end()).map(|kind| counts.of(kind)).sum();
+    Some(Standing {
+        ended: tally.done + tally.failed + tally.skipped,
+        failed: tally.failed,
+        open: counts.total() - ended,
+        sent_bytes: engines.sent_bytes(),
+        audio_seconds: tally.audio_millis / 1000,
+        trouble: engines.trouble().or(awaited),
+        scanning,
+    })
+}
+
 /// Jobs that have not ended, by what they wait for.
 async fn waiting(house: &House) -> Result<BTreeMap<WaitReason, Waits>, StoreError> {
     let (store, setup, mut waiting) = (&house.store, house.setup(), BTreeMap::new());

@@ -292,10 +292,10 @@ fn a_daemon_that_hangs_is_critical() {
 #[test]
 fn an_incomplete_job_counts_until_somebody_acknowledges_it() {
     let stub = Stub::start(|asked, _| match asked.endpoint {
-        Endpoint::Read => Act::Change(|record| record["result"]["diarization"] = Value::Null),
+        Endpoint::Read => Act::Change(|record| record["result"]["summarization"] = Value::Null),
         _ => Act::Well,
     });
-    let bed = bed(&stub, "", "template = \"t\"\n[template.t]\ndiarization = true");
+    let bed = bed(&stub, "", "template = \"t\"\n[template.t]\nsummarization = true");
     bed.drop_in(0, "talk.wav");
     let sum = bed.once(1);
     assert_eq!(
@@ -308,7 +308,7 @@ fn an_incomplete_job_counts_until_somebody_acknowledges_it() {
     assert_eq!(bed.run(["acknowledge", "--failed"]).code, 0);
     assert_eq!(check(&bed).0, 1, "it did not fail");
     let told = bed.run(["acknowledge", "--incomplete"]);
-    assert!(told.code == 0 && told.stdout.contains("without: diarization (acknowledged)"), "{told:?}");
+    assert!(told.code == 0 && told.stdout.contains("without: summarization (acknowledged)"), "{told:?}");
     assert_eq!(bed.once(0)["exit_reasons"], json!([]));
     assert_eq!(check(&bed).0, 0);
 }
