@@ -201,11 +201,14 @@ fn of_source(foresight: &Foresight, source: &Source) -> Vec<Verdict> {
 
 fn requested(from: &str, files: &str, foreseen: &Foreseen) -> Vec<String> {
     let service = "set `service` of the source to one that does it";
-    let refused = refusal(foreseen)
-        .map(|words| format!("{from} requests what is not possible for {files}: {words}; change it, or {service}"));
+    let refused = refusal(foreseen).map(|why| {
+        format!(
+            "{from} requests what the embedded service refuses, so that {files} fail: {why}; change it, or {service}"
+        )
+    });
     let left_out = left_out(foreseen).map(|parts| {
         format!(
-            "{from} requests {parts}, which the embedded service does not do: {files} are written without it and count as \
+            "{from} requests {parts}, which the embedded service does not do: {files} are written without and count as \
              incomplete, and `once` exits with 1; take it out, or {service}"
         )
     });

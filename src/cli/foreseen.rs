@@ -34,11 +34,20 @@ impl Foresight {
     }
 }
 
-/// Why nothing is transcribed; `None` where the request is not refused.
+/// Why the create is refused, and with it the job fails; `None` where it is not.
 pub fn refusal(foreseen: &Foreseen) -> Option<String> {
     let refused = &foreseen.refused;
-    (!refused.is_empty())
-        .then(|| format!("the embedded service refuses such a request, so that the job fails: {}", refused.join("; ")))
+    (!refused.is_empty()).then(|| refused.join("; "))
+}
+
+/// The same with who requests that: a template, or the source where it has none.
+pub fn failing(source: &Source, template: &str, foreseen: &Foreseen) -> Option<String> {
+    let from = match template {
+        "" => format!("the source {}", source.name),
+        name => format!("[template.{name}]"),
+    };
+    let why = refusal(foreseen)?;
+    Some(format!("{from} requests what the embedded service refuses, so that the job fails: {why}"))
 }
 
 /// What the outputs lack; `None` where that is nothing.

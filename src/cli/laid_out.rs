@@ -307,7 +307,7 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
         context.say(&format!("  without   {missing}  (the embedded service does not do it)"))?;
     }
     if let Some(refused) = shown["refused"].as_str() {
-        context.say(&format!("  refused   {refused}"))?;
+        context.say(&format!("  refused   {refused}  (by the embedded service: the job would fail)"))?;
     }
     for part in ["track", "channels"].into_iter().filter(|part| !shown["sound"][part].is_null()) {
         let (said, from) = (&shown["sound"][part], shown["sound_from"][part].as_str().unwrap_or_default());

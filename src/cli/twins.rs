@@ -3,7 +3,7 @@
 //! has a file of that size, since what was bought is known by its whole content.
 
 use crate::cli::failure::Failure;
-use crate::cli::foreseen::{Foresight, refusal};
+use crate::cli::foreseen::{Foresight, failing};
 use crate::cli::plan::Queue;
 use crate::config::meant::Source;
 use crate::control::forecast::Forecast;
@@ -124,7 +124,7 @@ pub fn read(measured: &Measured, foresight: &Foresight, source: &Source, file: &
         None => foresight.of_template(source, &source.template),
     };
     let template = made.as_ref().map_or_else(|| source.template.name(), |made| &made.making.template).to_owned();
-    let problem = problem.or_else(|| refusal(&foreseen));
+    let problem = problem.or_else(|| failing(source, &template, &foreseen));
     let is_compared = likeness.or(content).is_some() || file.row.is_some();
     let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));
     Read { likeness, content, params, problem, pick, template, missing: foreseen.missing }

@@ -71,7 +71,10 @@ impl Foreseen {
                 Ability::Done | Ability::Refused => {}
             }
         }
-        Self { refused: refused(request, languages), missing }
+        let unknown = unknown_languages(request, languages);
+        let requested = |words: String| format!("{words} (requested: {})", unknown.join(", "));
+        let other_language = (!unknown.is_empty()).then(|| requested(only_known(languages)));
+        Self { refused: other_language.into_iter().chain(harmful(request)).collect(), missing }
     }
 }
 
@@ -95,17 +98,25 @@ pub fn is_spoken<L: AsRef<str>>(target: &str, languages: &[L]) -> bool {
 /// What the interface allows and this build cannot do, where doing the rest would mislead: another
 /// language would come out as English nonsense, and what was to be hidden would be shown.
 pub fn refused(request: &Params, languages: &[&str]) -> Vec<String> {
-    let mut refused = Vec::new();
-    if request.languages().iter().any(|wanted| !languages.contains(&wanted.as_str())) {
-        let known = languages.join(", ");
-        refused.push(format!("language_config.languages must only contain the following values: {known}"));
-    }
-    let harmful = request.requested().filter(|one| ability(*one) == Ability::Refused);
-    refused.extend(harmful.map(|one| match one {
+    let is_other = !unknown_languages(request, languages).is_empty();
+    is_other.then(|| only_known(languages)).into_iter().chain(harmful(request)).collect()
+}
+
+/// The requested languages that the recogniser does not know.
+fn unknown_languages<'r>(request: &'r Params, languages: &[&str]) -> Vec<&'r str> {
+    request.languages().iter().map(String::as_str).filter(|wanted| !languages.contains(wanted)).collect()
+}
+
+fn only_known(languages: &[&str]) -> String {
+    format!("language_config.languages must only contain the following values: {}", languages.join(", "))
+}
+
+fn harmful(request: &Params) -> impl Iterator<Item = String> {
+    let refused = request.requested().filter(|one| ability(*one) == Ability::Refused);
+    refused.map(|one| match one {
         Enrichment::PiiRedaction => "pii_redaction must be false: this service cannot redact yet".to_owned(),
         other => format!("{} must be false: this service does not do it yet", other.name()),
-    }));
-    refused
+    })
 }
 
 /// Why an enrichment is not done here.
@@ -205,6 +216,8 @@ mod tests {
         }));
         assert_eq!(Foreseen::of(&request, &["en"]), Foreseen::default());
         let request = Params::lenient(&json!({ "language_config": { "languages": ["en", "de"] } }));
-        assert_eq!(Foreseen::of(&request, &["en"]).refused.len(), 1);
+        let only = "language_config.languages must only contain the following values: en";
+        assert_eq!(refused(&request, &["en"]), [only]);
+        assert_eq!(Foreseen::of(&request, &["en"]).refused, [format!("{only} (requested: de)")]);
     }
 }

@@ -191,17 +191,20 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
 fn another_language_than_the_recognisers_is_told_beforehand() {
     let by_template = embedded("language_config = { languages = [\"de\"] }");
     let by_source = Bed::new(&format!("{QUICK}language = \"de\"\n"));
-    for (bed, from) in [(by_template, "[template.t]"), (by_source, "it")] {
+    let each = [(by_template, "[template.t]", "[template.t]"), (by_source, "it", "the source inbox")];
+    for (bed, from, in_plan) in each {
         bed.drop_in(0, "talk.wav");
         let told = bad(&bed);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with(&format!("source inbox: {from} requests what")), "{told:?}");
+        let words = format!("source inbox: {from} requests what the embedded service refuses, so that its files fail");
+        assert!(told[0].starts_with(&words) && told[0].contains("(requested: de)"), "{told:?}");
         let why = "language_config.languages must only contain the following values: en";
         assert!(told[0].contains(why), "{told:?}");
         let ran = bed.run(["plan", "--json"]);
         let plan = ran.last_object();
         assert_eq!((ran.code, &plan["files"]), (1, &json!(0)), "{plan}");
-        assert!(plan["mended_first"].to_string().contains(why), "{plan}");
+        let problem = plan["mended_first"].to_string();
+        assert!(problem.contains(why) && problem.contains(&format!("{in_plan} requests what")), "{plan}");
         bed.run(["once"]);
         let job = &bed.jobs()["talk.wav"];
         assert!(job["stage"] == "failed" && job["reason"].as_str().unwrap().contains(why), "{job}");
