@@ -40,7 +40,7 @@ fn selections(config: &Config, args: &Acknowledge) -> Result<Vec<Selection>, Fai
     let source = args.source.as_deref().map(|name| source(config, name)).transpose()?;
     let selection = Selection { source, kind: args.kind.clone(), unacknowledged: true, ..Selection::default() };
     let failed = args.failed.then(|| Selection { stages: vec![StageKind::Failed], ..selection.clone() });
-    let incomplete = args.incomplete.then(|| Selection { incomplete: true, kind: None, ..selection });
+    let incomplete = args.incomplete.then_some(Selection { incomplete: true, kind: None, ..selection });
     Ok(failed.into_iter().chain(incomplete).collect())
 }
 
