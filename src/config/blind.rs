@@ -73,8 +73,9 @@ impl Mask<'_> {
 
     /// Hides the `user:password` that stands before an `@`.
     fn user(&mut self, at: usize) {
-        let start = self.text[..at].rfind(|c: char| c == '"' || c == '\'' || c == '/' || c.is_whitespace());
-        let start = start.map_or(0, |start| start + 1);
+        let ends = |(_, c): &(usize, char)| matches!(c, '"' | '\'' | '/') || c.is_whitespace();
+        let start = self.text[..at].char_indices().rev().find(ends);
+        let start = start.map_or(0, |(start, c)| start + c.len_utf8());
         if self.text[start..at].contains(':') {
             self.hide(start..at);
         }

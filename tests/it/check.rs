@@ -109,8 +109,8 @@ fn a_row_that_is_taken_out_waits_no_longer_and_starts_again_when_it_is_back() {
     write(&bed, "list.csv", "file\na.wav\nlater.wav\nother.wav,\n");
     assert_eq!(waiting(code), 3, "one is out, and another one is in");
     let jobs = bed.jobs();
-    assert_eq!(jobs["inbox/typo.wav"]["stage"], "skipped", "{jobs:?}");
-    assert!(jobs["inbox/typo.wav"]["reason"].as_str().unwrap().contains("taken out of its list"), "{jobs:?}");
+    assert_eq!(jobs["typo.wav"]["stage"], "skipped", "{jobs:?}");
+    assert!(jobs["typo.wav"]["reason"].as_str().unwrap().contains("taken out of its list"), "{jobs:?}");
     // What is wrong now keeps what was ordered before.
     write(&bed, "list.csv", "file,language\na.wav,\nlater.wav,klingon\n");
     assert_eq!(waiting(code), 2, "later.wav and much-later.wav");
@@ -131,7 +131,7 @@ fn a_daemon_ends_what_waits_for_a_row_that_is_taken_out() {
     let bed = bed(&stub, "");
     write(&bed, "list.csv", "file\nlater.wav\n");
     let daemon = crate::support::bed::Running::start(bed.command(["run"]));
-    let stage = || bed.jobs().get("inbox/later.wav").map(|job| job["stage"].clone()).unwrap_or_default();
+    let stage = || bed.jobs().get("later.wav").map(|job| job["stage"].clone()).unwrap_or_default();
     eventually("the row is taken in", || stage() == Value::from("found"));
     write(&bed, "list.csv", "file\n");
     eventually("it waits no longer", || stage() == Value::from("skipped"));

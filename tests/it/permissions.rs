@@ -77,7 +77,7 @@ fn a_missing_right_names_the_file_the_user_and_the_fix() {
     set_mode(&talk, 0o000);
     let ran = bed.run(["once", "--patience", "2s", "--json"]);
     let jobs = bed.jobs();
-    let fault = jobs["inbox/talk.wav"]["fault"]["words"].as_str().unwrap_or_default().to_owned();
+    let fault = jobs["talk.wav"]["fault"]["words"].as_str().unwrap_or_default().to_owned();
     assert!(fault.contains("talk.wav") && fault.contains("To fix it, "), "{fault} {ran:?}");
     set_mode(&talk, 0o644);
     // The state.

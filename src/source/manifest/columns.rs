@@ -130,7 +130,10 @@ impl<'r> Reader<'r> {
     fn local(&self, cell: &[u8]) -> Result<RowMedia, String> {
         let root = &self.terms.source.folder;
         let path = file(cell, root, self.terms.manifest)?;
-        let as_on_disk = self.in_old_letters(cell).and_then(|cell| file(&cell, root, self.terms.manifest).ok());
+        // Outside of the roots a path is judged by its name alone.
+        let may_be_looked_at = || self.terms.policy.placed(&path).is_ok();
+        let old = self.in_old_letters(cell).filter(|_| may_be_looked_at());
+        let as_on_disk = old.and_then(|cell| file(&cell, root, self.terms.manifest).ok());
         let is_there = |path: &RelPath| full_path(root, path).symlink_metadata().is_ok();
         let old = as_on_disk.filter(|old| !is_there(&path) && is_there(old));
         Ok(RowMedia::File(old.unwrap_or(path)))
