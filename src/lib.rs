@@ -57,6 +57,7 @@ pub mod cli {
     pub mod entry;
     pub mod explain;
     pub mod failure;
+    pub mod forget;
     pub mod harvest;
     pub mod init;
     pub mod jobs;
@@ -85,6 +86,7 @@ pub mod cli {
     pub mod terminal;
     pub mod twins;
     pub mod upgrade;
+    pub mod verify;
     pub mod visit;
     pub mod way;
 }
@@ -163,6 +165,7 @@ pub mod control {
     pub mod explaining;
     pub mod facts;
     pub mod forecast;
+    pub mod forgetting;
     pub mod freshening;
     pub mod hands;
     pub mod listing;
@@ -179,6 +182,7 @@ pub mod control {
     pub mod socket;
     pub mod status;
     pub mod steering;
+    pub mod verifying;
 }
 
 /// The composition root: the only file that knows everybody.
@@ -252,6 +256,7 @@ pub mod output {
     pub mod naming;
     mod pieces;
     pub mod placing;
+    pub mod relocated;
     pub mod results;
     pub mod shifting;
     pub mod spool;
@@ -419,8 +424,10 @@ pub mod source {
     pub mod ours;
     pub mod owner;
     pub mod pages;
+    pub mod past;
     pub mod path_policy;
     pub mod place;
+    pub mod presence;
     pub mod reopen;
     pub mod s3;
     pub mod scans;

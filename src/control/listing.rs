@@ -8,7 +8,7 @@ use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
 use crate::pipeline::medium::Medium;
 use crate::source::stamp::Look;
-use crate::store::contract::Filter;
+use crate::store::contract::{Filter, Those};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,10 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// The store's.
 pub async fn page(hands: &Hands, selection: &Selection) -> Result<Page, Refusal> {
     let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE };
-    let mut jobs = hands.store.page(&filter).await?;
+    let mut jobs = match selection.forgotten {
+        true => hands.store.those(Those::Forgotten, selection.after, PAGE).await?,
+        false => hands.store.page(&filter).await?,
+    };
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));
     let mut told = Vec::with_capacity(jobs.len());

@@ -44,6 +44,8 @@ const AWAY: u8 = 1;
 const LIFTED: u8 = 2;
 /// It cost something, or may have.
 const COST: u8 = 4;
+/// A person had it forgotten.
+const FORGOTTEN: u8 = 8;
 
 impl Roll {
     /// Writes a job down as it now is.
@@ -59,10 +61,21 @@ impl Roll {
             (number, 0) => self.bumped.remove(&number),
             (number, bumped) => self.bumped.insert(number, bumped),
         };
-        let is_new = self.lines[place].kind.is_none();
-        self.lines[place] = line;
-        if is_new {
+        let before = std::mem::replace(&mut self.lines[place], line);
+        let is_new = before.kind.is_none();
+        if is_new || before.tag != line.tag {
+            if !is_new {
+                self.leave(&before.tag, place);
+            }
             self.enter(line.tag, place);
+        }
+    }
+
+    /// A job is not found by this name any more.
+    fn leave(&mut self, tag: &JobTag, place: usize) {
+        let number = number(place);
+        if let Ok(entry) = self.by_tag.find_entry(hash(tag), |place| *place == number) {
+            entry.remove();
         }
     }
 
@@ -113,6 +126,11 @@ impl Roll {
         self.numbers(after, most, |line| line.marks & COST != 0)
     }
 
+    /// Those that a person had forgotten.
+    pub fn forgotten(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.marks & FORGOTTEN != 0)
+    }
+
     fn numbers(&self, after: Option<JobId>, most: usize, wanted: impl Fn(&Line) -> bool) -> Vec<JobId> {
         let from = after.map_or(0, |id| place(id).saturating_add(1)).min(self.lines.len());
         let those = self.lines[from..].iter().enumerate().filter(|(_, line)| wanted(line));
@@ -123,7 +141,10 @@ impl Roll {
 fn marks(job: &Job) -> u8 {
     let is_lifted = matches!(job.stage, Stage::Skipped { why } if why.is_lifted_by_a_file());
     let has_cost = !job.charges.is_empty() || job.has_unknown_cost();
-    (u8::from(job.is_missed()) * AWAY) | (u8::from(is_lifted) * LIFTED) | (u8::from(has_cost) * COST)
+    (u8::from(job.is_missed()) * AWAY)
+        | (u8::from(is_lifted) * LIFTED)
+        | (u8::from(has_cost) * COST)
+        | (u8::from(job.stage.is_forgotten()) * FORGOTTEN)
 }
 
 /// Numbers begin at 1.
@@ -177,6 +198,15 @@ mod tests {
             roll.put(job);
             assert_eq!(roll.mark(job.id), Mark::of(job));
         }
+    }
+
+    #[test]
+    fn a_job_is_found_by_its_new_name_only() {
+        let (mut roll, job) = (Roll::default(), written());
+        roll.put(&job);
+        let renamed = job.clone().under(SourceName::new("t"), Timestamp(0));
+        roll.put(&renamed);
+        assert_eq!((roll.find(&job.key.tag()), roll.find(&renamed.key.tag())), (None, Some(job.id)));
     }
 
     #[test]
