@@ -58,11 +58,11 @@ use ways::{Embedded, Ways, ways};
 
 mod owning;
 mod reload;
-mod renaming;
+mod source_rename;
 mod ways;
 
 pub use reload::{Refused, Reloaded};
-pub use renaming::renamed_sources;
+pub use source_rename::renamed_sources;
 pub use ways::{recogniser, service_options, visitors};
 
 /// Why the house does not open.

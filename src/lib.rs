@@ -424,7 +424,6 @@ pub mod source {
     pub mod ours;
     pub mod owner;
     pub mod pages;
-    pub mod past;
     pub mod path_policy;
     pub mod place;
     pub mod presence;
@@ -433,6 +432,7 @@ pub mod source {
     pub mod scans;
     pub mod sidecars;
     pub mod small;
+    pub mod source_folders;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

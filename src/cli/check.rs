@@ -199,12 +199,12 @@ async fn house(config: &Config) -> Vec<Verdict> {
 async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
     let renamed = renamed_sources(config, store, &SystemClock).await.unwrap_or_default();
     let carried = renamed.iter().map(|(old, new)| {
-        let words = format!("it was called {old}: its jobs are carried over at the next `scribed run` or `scribed once`");
+        let words =
+            format!("it was called {old}: its jobs are carried over at the next `scribed run` or `scribed once`");
         good(&format!("source {new}"), &words)
     });
-    let is_gone = |name: &SourceName| {
-        config.sources.iter().all(|source| source.name != *name) && !renamed.contains_key(name)
-    };
+    let is_gone =
+        |name: &SourceName| config.sources.iter().all(|source| source.name != *name) && !renamed.contains_key(name);
     let sources = store.sources().await.unwrap_or_default();
     let gone = sources.into_iter().filter(|(name, _)| is_gone(name));
     let gone = gone.filter_map(|(name, counts)| Some(removed(&RemovedSource::of(name, &counts)?)));

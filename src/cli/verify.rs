@@ -36,7 +36,8 @@ pub async fn run(context: &Context, args: &Verify) -> Result<u8, Failure> {
 async fn verify(context: &Context, args: &Verify, way: &Way) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
-    let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default() };
+    let is_one = !args.jobs.is_empty();
+    let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_one };
     let mut each = Each::default();
     let query = VerifyQuery { job: None, source: only, repair: args.repair, after: None };
     for typed in &args.jobs {
@@ -66,6 +67,8 @@ struct Told<'a> {
     context: &'a Context,
     ticker: Ticker,
     sum: Sum,
+    /// The jobs were named.
+    is_one: bool,
 }
 
 impl Told<'_> {
@@ -73,8 +76,8 @@ impl Told<'_> {
         for job in &piece.jobs {
             self.sum.add(job);
             if !is_all_well(job) {
-                let context = self.context;
-                self.ticker.suspend(|| tell(context, job))?;
+                let (context, is_one) = (self.context, self.is_one);
+                self.ticker.suspend(|| tell(context, job, is_one))?;
             }
         }
         let (jobs, missing) = (self.sum.jobs, self.sum.of(OutputState::Missing));
@@ -89,7 +92,7 @@ fn is_all_well(job: &VerifiedJob) -> bool {
     is_well && job.problem.is_none() && !job.is_gone
 }
 
-fn tell(context: &Context, verified: &VerifiedJob) -> io::Result<()> {
+fn tell(context: &Context, verified: &VerifiedJob, is_one: bool) -> io::Result<()> {
     let VerifiedJob { job, key, outputs, problem, is_gone } = verified;
     let object = |path: &crate::domain::path::RelPath, state: &str| {
         let mut object = json!({ "path": path.lossy(), "state": state });
@@ -105,7 +108,8 @@ fn tell(context: &Context, verified: &VerifiedJob) -> io::Result<()> {
     for output in outputs.iter().filter(|output| output.state != OutputState::Unchanged) {
         context.say(&format!("job {job}: {}: {}", output.path, words(output.state)))?;
     }
-    if *is_gone {
+    // Of a folder that was renamed there may be a hundred thousand.
+    if *is_gone && is_one {
         let words = "its recording is gone, and its outputs with it: deleted, or moved";
         context.say(&format!("job {job}: {}/{}: {words}", key.source, key.path))?;
     }
@@ -167,7 +171,8 @@ impl Sum {
         let counts: String = counts.collect();
         context.say(&format!("{jobs} written jobs: {unchanged} outputs unchanged{counts}"))?;
         if *gone > 0 {
-            let words = "have neither their recording nor outputs any more; `scribed forget --vanished` forgets such jobs";
+            let words =
+                "have neither their recording nor outputs any more; `scribed forget --vanished` forgets such jobs";
             context.say(&format!("{gone} of the jobs {words}"))?;
         }
         if *problems > 0 {

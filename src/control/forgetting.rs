@@ -61,7 +61,9 @@ async fn one(hands: &Hands, wanted: &Wanted, dry_run: bool) -> Result<ForgetPiec
         let looked = look(hands, mount, std::slice::from_ref(&job)).await;
         if is_named || matches!(looked.as_deref(), Some([Presence::There])) {
             let why = if is_named { "a row of a manifest still names it" } else { "its recording is there" };
-            return Err(Refusal::Declined(format!("job {id} is kept: {why}, and the next scan would take it up again")));
+            return Err(Refusal::Declined(format!(
+                "job {id} is kept: {why}, and the next scan would take it up again"
+            )));
         }
     }
     let mut piece = ForgetPiece { looked: 1, ..ForgetPiece::default() };
@@ -81,8 +83,9 @@ async fn vanished(
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
     let mut piece = ForgetPiece { next, ..ForgetPiece::default() };
     let now = hands.clock.now();
-    let is_meant =
-        |job: &Job| source.is_none_or(|source| *source == job.key.source) && now.since(job.since) >= age && is_file(job);
+    let is_meant = |job: &Job| {
+        source.is_none_or(|source| *source == job.key.source) && now.since(job.since) >= age && is_file(job)
+    };
     let mut by_source: BTreeMap<SourceName, Vec<Job>> = BTreeMap::new();
     for job in jobs.into_iter().filter(is_meant) {
         by_source.entry(job.key.source.clone()).or_default().push(job);
@@ -105,12 +108,7 @@ fn is_file(job: &Job) -> bool {
 }
 
 /// Those of a source whose files are gone. Its folder is there before and after they were looked for.
-async fn gone(
-    hands: &Hands,
-    mount: &Arc<Mount>,
-    jobs: Vec<Job>,
-    piece: &mut ForgetPiece,
-) -> Result<Vec<Job>, String> {
+async fn gone(hands: &Hands, mount: &Arc<Mount>, jobs: Vec<Job>, piece: &mut ForgetPiece) -> Result<Vec<Job>, String> {
     mount.is_gone_from().await.map_err(|away| away.to_string())?;
     let looked = look(hands, mount, &jobs).await;
     let folder = mount.source().folder.display();

@@ -528,12 +528,14 @@ impl RemovedSource {
         let name = source.as_str();
         let paid = match bought {
             0 => String::new(),
-            bought => format!(" ({bought} of them are at the service or fetched: their results are kept, nothing is bought again)"),
+            bought => format!(
+                " ({bought} of them are at the service or fetched: their results are kept, nothing is bought again)"
+            ),
         };
         format!(
-            "the source {name:?} is not in jobs.toml any more, and {open} of its jobs have not ended{paid}. Their outputs \
-             wait until a [[source]] with name = {name:?} and its folder is there again; or give them up: `scribed jobs \
-             --source {name}` shows them, `scribed cancel JOB` ends each"
+            "the source {name:?} is not in jobs.toml any more, and {open} of its jobs have not ended{paid}. They go on when a \
+             [[source]] with its folder is there again, under this name or another one, at the next start or `scribed \
+             reload`. Or give them up: `scribed jobs --source {name}` shows them, `scribed cancel JOB` ends each"
         )
     }
 }

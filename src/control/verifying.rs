@@ -72,12 +72,20 @@ async fn of_job(hands: &Hands, job: Job, repair: bool) -> Result<VerifiedJob, Re
         Ok(looked) => looked,
         Err(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
     };
-    let missing: Vec<Output> = job.outputs.iter().zip(&looked.outputs).filter(|(_, found)| found.state == OutputState::Missing).map(|(output, _)| output.clone()).collect();
+    let missing: Vec<Output> = job
+        .outputs
+        .iter()
+        .zip(&looked.outputs)
+        .filter(|(_, found)| found.state == OutputState::Missing)
+        .map(|(output, _)| output.clone())
+        .collect();
     match looked.recording {
         _ if missing.is_empty() => {}
         Presence::Gone if missing.len() == job.outputs.len() => return Ok(VerifiedJob { is_gone: true, ..verified }),
         Presence::Unknown(words) => return Ok(VerifiedJob { problem: Some(words), ..verified }),
-        Presence::There | Presence::Gone if repair => verified.problem = restored(hands, mount, &job, &missing).await.err(),
+        Presence::There | Presence::Gone if repair => {
+            verified.problem = restored(hands, mount, &job, &missing).await.err()
+        }
         Presence::There | Presence::Gone => {}
     }
     let is_restored = repair && verified.problem.is_none();
@@ -203,7 +211,10 @@ async fn fetched_again(hands: &Hands, job: &Job, order: &Order, transcription: &
         Ok(Reading::Done { raw, .. }) => raw,
         Ok(Reading::Pending(status)) => return Err(format!("the service says that its result is {status}; {again}")),
         Ok(Reading::Lost(fault)) | Err(fault) => {
-            return Err(format!("its result is not kept here, and the service does not give it: {}; {again}", fault.words));
+            return Err(format!(
+                "its result is not kept here, and the service does not give it: {}; {again}",
+                fault.words
+            ));
         }
     };
     let (results, id) = ((hands.kept)(service), transcription.clone());

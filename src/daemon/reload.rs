@@ -1,6 +1,6 @@
 //! A configuration that has changed while everything runs: what can be taken up, and what cannot.
 
-use super::renaming::Renames;
+use super::source_rename::Renames;
 use super::ways::ways;
 use super::{House, OpenError, Setup};
 use crate::config::meant::{Callback, Config, Serve, Webhook};

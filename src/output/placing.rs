@@ -1,7 +1,7 @@
 //! Puts a job's outputs into a folder: each whole or not at all, none over another's work.
 
 use super::exchange::{self, Replaced, read_hash};
-use super::relocated::{Kept, Relocation, Standing, lengths};
+use super::relocated::{KeptOutput, Occupant, Relocation, lengths};
 use super::syncing::{Batch, Syncs};
 use super::temporary::{self, Folder, Temporary};
 use crate::beneath::RootedPath;
@@ -139,7 +139,7 @@ pub fn place<N: Names>(
     let place = Place { folder: &folder, open: &open, ours, syncs };
     let kept = place.kept(&wanted);
     // All are written before the first is shown: a disk that fills up shows none.
-    let prepare = |(wanted, kept): (Wanted<N>, Option<Kept>)| match kept {
+    let prepare = |(wanted, kept): (Wanted<N>, Option<KeptOutput>)| match kept {
         Some(kept) => Ok(Planned::Kept(kept)),
         None => place.prepare(wanted).map(Planned::Ready),
     };
@@ -148,7 +148,7 @@ pub fn place<N: Names>(
     crash::point(Point::OutputsSynced);
     // No output takes the name of a file that stays.
     let stays = |planned: &Planned<N>| match planned {
-        Planned::Kept(Kept { name, .. }) => Some(name.clone()),
+        Planned::Kept(KeptOutput { name, .. }) => Some(name.clone()),
         Planned::Ready(_) => None,
     };
     let stay: Vec<OsString> = planned.iter().filter_map(stays).collect();
@@ -159,7 +159,8 @@ pub fn place<N: Names>(
         let done = match planned {
             Planned::Kept(kept) => place.keep(kept, &mut named),
             Planned::Ready(ready) => {
-                let taken: Vec<&OsStr> = placed.iter().map(|placed| &*placed.name).chain(stay.iter().map(|name| &**name)).collect();
+                let taken: Vec<&OsStr> =
+                    placed.iter().map(|placed| &*placed.name).chain(stay.iter().map(|name| &**name)).collect();
                 place.publish(ready, &taken, &mut named)?
             }
         };
@@ -211,7 +212,7 @@ struct Ready<'a, N> {
 /// What is done about an output.
 enum Planned<'a, N> {
     /// Nothing: a file that came with the recording stands for it.
-    Kept(Kept),
+    Kept(KeptOutput),
     /// It is shown.
     Ready(Ready<'a, N>),
 }
@@ -237,36 +238,36 @@ enum Found {
 
 impl<'a> Place<'a> {
     /// Of each output, the file that came with the recording and stays.
-    fn kept<N: Names>(&self, wanted: &[Wanted<N>]) -> Vec<Option<Kept>> {
+    fn kept<N: Names>(&self, wanted: &[Wanted<N>]) -> Vec<Option<KeptOutput>> {
         match &self.ours.relocation {
             Some(relocation) => {
-                relocation.recognised(wanted, &mut |n, name| self.standing(name, &lengths(&wanted[n].bytes)))
+                relocation.recognised(wanted, &mut |n, name| self.occupant(name, &lengths(&wanted[n].bytes)))
             }
             None => wanted.iter().map(|_| None).collect(),
         }
     }
 
-    fn standing(&self, name: &OsStr, lengths: &RangeInclusive<u64>) -> Standing {
+    fn occupant(&self, name: &OsStr, lengths: &RangeInclusive<u64>) -> Occupant {
         let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
-            _ if !is_plain(name) => return Standing::Other,
-            Err(Errno::NOENT) => return Standing::Nothing,
-            Err(_) => return Standing::Other,
+            _ if !is_plain(name) => return Occupant::Other,
+            Err(Errno::NOENT) => return Occupant::Nothing,
+            Err(_) => return Occupant::Other,
             Ok(stat) => stat,
         };
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Standing::Other;
+            return Occupant::Other;
         }
         let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
         match exchange::read_whole(self.open, name, *lengths.end()) {
             // It is this job's own by what is written down, and is made anew where that is needed.
-            Ok(bytes) if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) => Standing::Own,
-            Ok(bytes) if lengths.contains(&(bytes.len() as u64)) => Standing::File(bytes),
-            _ => Standing::OtherFile,
+            Ok(bytes) if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) => Occupant::Own,
+            Ok(bytes) if lengths.contains(&(bytes.len() as u64)) => Occupant::File(bytes),
+            _ => Occupant::OtherFile,
         }
     }
 
     /// It may have come there a moment ago, and nobody else syncs it.
-    fn keep(&self, Kept { name, hash }: Kept, named: &mut Batch) -> Placed {
+    fn keep(&self, KeptOutput { name, hash }: KeptOutput, named: &mut Batch) -> Placed {
         if let Ok((_, file)) = read_hash(self.open, &name) {
             named.push(Arc::new(file));
         }

@@ -38,7 +38,7 @@ pub struct Relocation {
 }
 
 /// What stands under a name.
-pub enum Standing {
+pub enum Occupant {
     /// Nothing.
     Nothing,
     /// Something that is none of ours whatever it holds: a folder, a link, a file of another length.
@@ -55,7 +55,7 @@ pub enum Standing {
 
 /// An output that need not be written: a file under its name came with the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptOutput {
     /// Its name.
     pub name: OsString,
     /// Of its content; of one that a person has edited, of what it would hold otherwise.
@@ -64,7 +64,8 @@ pub struct Kept {
 
 /// A file that has the content of an output.
 struct Match {
-    kept: Kept,
+    /// `None`: it has just the wanted content, as after a crash: it is taken as it always was.
+    kept: Option<KeptOutput>,
     /// It shows that it came with the recording.
     is_proof: bool,
 }
@@ -86,39 +87,35 @@ impl Relocation {
     pub fn recognised<N: Names>(
         &self,
         wanted: &[Wanted<N>],
-        look: &mut dyn FnMut(usize, &OsStr) -> Standing,
-    ) -> Vec<Option<Kept>> {
+        look: &mut dyn FnMut(usize, &OsStr) -> Occupant,
+    ) -> Vec<Option<KeptOutput>> {
         let each = wanted.iter().enumerate();
         let found: Vec<Found> = each.map(|(n, wanted)| self.found(wanted, &mut |name| look(n, name))).collect();
         let came_along = found.iter().any(|found| found.matched.as_ref().is_some_and(|matched| matched.is_proof));
         let kept = found.into_iter().zip(wanted).map(|(found, wanted)| {
             let edited = found.edited.filter(|_| came_along);
-            let edited = edited.map(|name| Kept { name, hash: Hash::of(&wanted.bytes) });
-            found.matched.map(|matched| matched.kept).or(edited)
+            let edited = edited.map(|name| KeptOutput { name, hash: Hash::of(&wanted.bytes) });
+            found.matched.map_or(edited, |matched| matched.kept)
         });
         distinct(kept)
     }
 
-    fn found<N: Names>(
-        &self,
-        wanted: &Wanted<N>,
-        look: &mut dyn FnMut(&OsStr) -> Standing,
-    ) -> Found {
+    fn found<N: Names>(&self, wanted: &Wanted<N>, look: &mut dyn FnMut(&OsStr) -> Occupant) -> Found {
         let mut found = Found::default();
         for (n, name) in wanted.candidates.clone().enumerate() {
             match look(&name) {
                 // It is replaced by what is wanted, or is that already.
-                Standing::Own => return Found::default(),
-                Standing::Nothing => break,
-                Standing::Other | Standing::Neighbours => continue,
-                Standing::File(bytes) if self.is_of_a_neighbour(&bytes) => continue,
-                Standing::File(bytes) => {
+                Occupant::Own => return Found::default(),
+                Occupant::Nothing => break,
+                Occupant::Other | Occupant::Neighbours => continue,
+                Occupant::File(bytes) if self.is_of_a_neighbour(&bytes) => continue,
+                Occupant::File(bytes) => {
                     found.matched = self.matched(&name, &bytes, &wanted.bytes);
                     if found.matched.is_some() {
                         break;
                     }
                 }
-                Standing::OtherFile => {}
+                Occupant::OtherFile => {}
             }
             if n == 0 {
                 found.edited = Some(name);
@@ -129,10 +126,9 @@ impl Relocation {
 
     fn matched(&self, name: &OsStr, there: &[u8], wanted: &[u8]) -> Option<Match> {
         let hash = Hash::of(there);
-        let kept = || Kept { name: name.to_owned(), hash };
         if there == wanted {
             let names_it = Json::of(wanted).is_some() || vtt(wanted).is_some();
-            return Some(Match { kept: kept(), is_proof: self.is_first && names_it });
+            return Some(Match { kept: None, is_proof: self.is_first && names_it });
         }
         let is_known = self.known.iter().any(|(ending, known)| *known == hash && Some(&**ending) == ending_of(name));
         let is_alike = match (Json::of(there), Json::of(wanted)) {
@@ -140,6 +136,7 @@ impl Relocation {
             (None, None) => vtt(there).is_some() && vtt(there) == vtt(wanted),
             _ => false,
         };
+        let kept = || Some(KeptOutput { name: name.to_owned(), hash });
         (is_known || is_alike).then(|| Match { kept: kept(), is_proof: true })
     }
 
@@ -151,7 +148,7 @@ impl Relocation {
 }
 
 /// No file stands for two outputs.
-fn distinct(kept: impl Iterator<Item = Option<Kept>>) -> Vec<Option<Kept>> {
+fn distinct(kept: impl Iterator<Item = Option<KeptOutput>>) -> Vec<Option<KeptOutput>> {
     let mut names: Vec<OsString> = Vec::new();
     let once = kept.map(|kept| {
         let kept = kept.filter(|kept| !names.contains(&kept.name));
@@ -199,7 +196,10 @@ impl<'a> Json<'a> {
         };
         let both = self.provenance.keys().chain(other.provenance.keys());
         let id = |json: &Self| json.provenance.get("transcription_id").cloned();
-        self.answer == other.answer && id(self).is_some() && id(self) == id(other) && both.filter(|key| counts(key)).all(|key| is_same(key))
+        self.answer == other.answer
+            && id(self).is_some()
+            && id(self) == id(other)
+            && both.filter(|key| counts(key)).all(|key| is_same(key))
     }
 }
 
@@ -248,7 +248,8 @@ mod tests {
 
     #[test]
     fn a_vtt_is_the_same_but_for_the_release() {
-        let vtt = |release: &str, text: &str| format!("WEBVTT\n\nNOTE\nmade by: scribed {release}\nservice: s\n\n{text}\n");
+        let vtt =
+            |release: &str, text: &str| format!("WEBVTT\n\nNOTE\nmade by: scribed {release}\nservice: s\n\n{text}\n");
         let wanted = vtt("2.0", "hello");
         assert!(is_match(vtt("1.0", "hello").as_bytes(), wanted.as_bytes()));
         assert!(!is_match(vtt("1.0", "hallo").as_bytes(), wanted.as_bytes()));
@@ -259,7 +260,8 @@ mod tests {
     fn what_was_written_elsewhere_is_known_under_its_own_ending_only() {
         let known = vec![(OsString::from("srt"), Hash::of(b"as an older release rendered it"))];
         let relocation = Relocation { known, ..relocation() };
-        let is_match = |name: &str| relocation.matched(OsStr::new(name), b"as an older release rendered it", b"x").is_some();
+        let is_match =
+            |name: &str| relocation.matched(OsStr::new(name), b"as an older release rendered it", b"x").is_some();
         assert!(is_match("talk.en.srt") && !is_match("talk.en.txt"));
     }
 

@@ -7,7 +7,7 @@ use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::output::placing::{KEPT, Names, Ours, Wanted};
-use crate::output::relocated::{self, Kept, Relocation, Standing};
+use crate::output::relocated::{self, KeptOutput, Occupant, Relocation};
 use crate::pipeline::settle::folder_away;
 use crate::source::bucket::{Bucket, Object, Put};
 use crate::source::mount::Mount;
@@ -46,7 +46,7 @@ pub async fn run<N: Names>(
     let stay: Vec<OsString> = kept.iter().flatten().map(|kept| kept.name.clone()).collect();
     let mut outputs: Vec<Output> = Vec::with_capacity(wanted.len());
     for (wanted, kept) in wanted.into_iter().zip(kept) {
-        if let Some(Kept { name, hash }) = kept {
+        if let Some(KeptOutput { name, hash }) = kept {
             outputs.push(Output { name: RelPath::new(name.as_bytes()), hash, at: None });
             continue;
         }
@@ -96,41 +96,41 @@ enum Found {
 impl Deposit<'_> {
     /// Of each output, the object that came with the recording and stays. What stands under their names is looked at
     /// first.
-    async fn kept<N: Names>(&self, wanted: &[Wanted<N>]) -> Result<Vec<Option<Kept>>, DepositError> {
+    async fn kept<N: Names>(&self, wanted: &[Wanted<N>]) -> Result<Vec<Option<KeptOutput>>, DepositError> {
         let Some(relocation) = &self.ours.relocation else { return Ok(wanted.iter().map(|_| None).collect()) };
-        let mut standings = HashMap::new();
+        let mut occupants = HashMap::new();
         for (n, wanted) in wanted.iter().enumerate() {
             for name in wanted.candidates.clone() {
-                let standing = self.standing(&name, relocation, &wanted.bytes).await;
-                let standing = standing.map_err(|error| self.failed(&name, error))?;
-                let is_last = matches!(standing, Standing::Nothing | Standing::Own);
-                standings.insert((n, name), standing);
+                let occupant = self.occupant(&name, relocation, &wanted.bytes).await;
+                let occupant = occupant.map_err(|error| self.failed(&name, error))?;
+                let is_last = matches!(occupant, Occupant::Nothing | Occupant::Own);
+                occupants.insert((n, name), occupant);
                 if is_last {
                     break;
                 }
             }
         }
-        let mut look = |n, name: &OsStr| standings.remove(&(n, name.to_owned())).unwrap_or(Standing::Nothing);
+        let mut look = |n, name: &OsStr| occupants.remove(&(n, name.to_owned())).unwrap_or(Occupant::Nothing);
         Ok(relocation.recognised(wanted, &mut look))
     }
 
-    async fn standing(&self, name: &OsStr, relocation: &Relocation, wanted: &[u8]) -> io::Result<Standing> {
+    async fn occupant(&self, name: &OsStr, relocation: &Relocation, wanted: &[u8]) -> io::Result<Occupant> {
         let path = self.path(name);
-        let Some(object) = self.bucket.head(&path).await? else { return Ok(Standing::Nothing) };
+        let Some(object) = self.bucket.head(&path).await? else { return Ok(Occupant::Nothing) };
         if !relocated::lengths(wanted).contains(&object.stamp.size) {
-            return Ok(Standing::OtherFile);
+            return Ok(Occupant::OtherFile);
         }
         let bytes = self.bucket.piece(&path, object.stamp.size.max(1), false).await?;
         let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
         if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) {
-            return Ok(Standing::Own);
+            return Ok(Occupant::Own);
         }
         if let Some(recording) = relocated::recording_of(&bytes).filter(|named| *named != relocation.recording)
             && self.bucket.head(&self.path(&recording)).await?.is_some()
         {
-            return Ok(Standing::Neighbours);
+            return Ok(Occupant::Neighbours);
         }
-        Ok(Standing::File(bytes))
+        Ok(Occupant::File(bytes))
     }
 
     async fn one<N: Names>(

@@ -117,11 +117,10 @@ pub async fn run(
         true => Some(relocation(doors.store, mount, job, order).await.map_err(Stop::Store)?),
         false => None,
     };
-    if is_anothers
-        && let Some(others) = subtitles_by_others(doors.store, mount, job, now).await?
-    {
+    if is_anothers && let Some(others) = subtitles_by_others(doors.store, mount, job, now).await? {
         let known = relocation.iter().flat_map(|relocation| &relocation.known).map(|(_, hash)| *hash);
-        let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied()).chain(known);
+        let hashes =
+            wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied()).chain(known);
         if !others.all_are(mount, &hashes.collect()).await {
             return Ok(Outcome::Step(Event::Skipped { why: Skip::Subtitled }));
         }
@@ -187,12 +186,7 @@ impl From<Fault> for NotRestored {
 ///
 /// # Errors
 /// [`NotRestored`].
-pub async fn restore(
-    doors: &Doors<'_>,
-    mount: &Arc<Mount>,
-    job: &Job,
-    missing: &[Output],
-) -> Result<(), NotRestored> {
+pub async fn restore(doors: &Doors<'_>, mount: &Arc<Mount>, job: &Job, missing: &[Output]) -> Result<(), NotRestored> {
     let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRestored::Moving) };
     let (now, source) = (doors.clock.now(), mount.source());
     let at = at(source, job);
@@ -200,10 +194,10 @@ pub async fn restore(
         return Err(NotRestored::Elsewhere(output.shown()));
     }
     let placing_now = doors.writing.begin(job.id).ok_or(NotRestored::Moving)?;
-    let (all, _) =
-        rendered(doors, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
+    let (all, _) = rendered(doors, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
     let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
-    let mut made: Vec<_> = formats(source, job).iter().zip(all).map(|(format, one)| (*format, Some(one.bytes))).collect();
+    let mut made: Vec<_> =
+        formats(source, job).iter().zip(all).map(|(format, one)| (*format, Some(one.bytes))).collect();
     for output in missing {
         let name = OsString::from_vec(output.name.as_bytes().to_vec());
         let ending = ending_of(&name).unwrap_or_default().to_owned();

@@ -15,8 +15,8 @@ use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of, Renamed,
-    Room, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of,
+    Renamed, Room, Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::journal::Purchases;

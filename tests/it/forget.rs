@@ -59,7 +59,7 @@ fn jobs_of_vanished_files_are_forgotten_and_their_content_is_never_bought_again(
     assert!(shown.stdout.contains("forgotten"), "the number still tells what became of it: {shown:?}");
     assert_eq!(bed.run(["forget", &id]).code, 1, "it is forgotten already");
     let cost = bed.run(["cost", "--json"]);
-    assert!(cost.stdout.contains("\"purchases\":3"), "what was spent is spent: {cost:?}");
+    assert!(cost.stdout.contains("\"bought\":3"), "what was spent is spent: {cost:?}");
 
     // It comes back: at its old place, and at another one; under a template that asks for something else.
     fs::write(bed.path("inbox/talk0.wav"), &content).unwrap();
@@ -104,7 +104,10 @@ fn what_is_there_or_not_over_is_not_forgotten() {
 #[test]
 fn a_share_that_is_away_is_no_deletion() {
     let stub = Stub::start(|_, _| Act::Well);
-    let bed = Bed::new(&config(&stub, "[[source]]\nname = \"other\"\nfolder = \"other\"\nsettle = \"20ms\"\noutputs = [\"txt\"]"));
+    let bed = Bed::new(&config(
+        &stub,
+        "[[source]]\nname = \"other\"\nfolder = \"other\"\nsettle = \"20ms\"\noutputs = [\"txt\"]",
+    ));
     fs::write(bed.path("key"), "a-key").unwrap();
     fs::create_dir_all(bed.path("inbox/below")).unwrap();
     fs::create_dir(bed.path("other")).unwrap();

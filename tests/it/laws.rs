@@ -13,9 +13,8 @@ use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::domain::standing::{Lane, Order, Standing};
 use scribed::store;
 use scribed::store::contract::{
-    Renamed,
-    ALL, Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError,
-    Those, Twin,
+    ALL, Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, Lease, Note, Renamed, Room, Store,
+    StoreError, Those, Twin,
 };
 use std::collections::BTreeMap;
 use std::ops::Deref;

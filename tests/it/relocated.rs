@@ -117,7 +117,8 @@ fn an_edited_output_that_moves_along_is_left_alone_and_has_no_second_one_beside_
         let bed = bed(&stub, &format!("existing = \"{existing}\""));
         bed.drop_in(0, "shelf/talk.wav");
         bed.once(0);
-        fs::write(bed.path("inbox/shelf/talk.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nas a person heard it\n").unwrap();
+        fs::write(bed.path("inbox/shelf/talk.en.srt"), "1\n00:00:00,000 --> 00:00:01,000\nas a person heard it\n")
+            .unwrap();
         fs::write(bed.path("inbox/shelf/talk.en.txt"), "as a person heard it\n").unwrap();
         let before = listing(&bed.path("inbox/shelf"));
         fs::rename(bed.path("inbox/shelf"), bed.path("inbox/moved")).unwrap();

@@ -128,7 +128,8 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     fs::create_dir(bed.path("other")).unwrap();
     bed.configure(&config(&stub, "other", "other"));
     stub.set(|_, _| Act::Well);
-    let named = |words: &str| words.contains("\"before\" is not in jobs.toml any more, and 1 of its jobs have not ended");
+    let named =
+        |words: &str| words.contains("\"before\" is not in jobs.toml any more, and 1 of its jobs have not ended");
     let status = bed.run(["status"]);
     assert!(named(&status.stdout), "{status:?}");
     let checked = bed.run(["check"]);

@@ -50,7 +50,11 @@ fn deleted_outputs_are_noticed_and_restored_at_no_cost_and_edited_ones_left_alon
     assert!(ran.stdout.contains("talk0.en.srt: missing") && ran.stdout.contains("talk2.en.txt: edited"), "{ran:?}");
     assert_eq!(verify(&bed, &[]), (1, [8, 1, 0, 3]));
     assert_eq!(verify(&bed, &["inbox/talk1.wav"]), (1, [3, 0, 0, 1]));
-    assert_eq!(verify(&bed, &[&bed.jobs()["talk2.wav"]["id"].to_string()]), (0, [3, 1, 0, 0]), "what a person edited is no fault");
+    assert_eq!(
+        verify(&bed, &[&bed.jobs()["talk2.wav"]["id"].to_string()]),
+        (0, [3, 1, 0, 0]),
+        "what a person edited is no fault"
+    );
     assert_eq!(verify(&bed, &["--repair"]), (0, [8, 1, 3, 0]));
     let after = bed.outputs();
     let edited = bed.path("inbox/talk2.en.txt");

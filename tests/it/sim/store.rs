@@ -13,8 +13,8 @@ use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of, Renamed,
-    Room, Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of,
+    Renamed, Room, Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};

@@ -14,7 +14,7 @@ const FILE: &str = "sources.json";
 
 /// What is written down of a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Past {
+pub struct SourceFolder {
     /// Its name.
     pub source: SourceName,
     /// Its folder, or the address of its bucket.
@@ -22,7 +22,7 @@ pub struct Past {
 }
 
 /// What was written down; nothing where that cannot be read.
-pub fn read(state: &Path) -> Vec<Past> {
+pub fn read(state: &Path) -> Vec<SourceFolder> {
     fs::read(state.join(FILE)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
@@ -30,7 +30,7 @@ pub fn read(state: &Path) -> Vec<Past> {
 ///
 /// # Errors
 /// What the file system says; then it is as before.
-pub fn keep(state: &Path, all: &[Past]) -> io::Result<()> {
+pub fn keep(state: &Path, all: &[SourceFolder]) -> io::Result<()> {
     if read(state) == all {
         return Ok(());
     }

@@ -3,13 +3,13 @@
 
 use super::{House, OpenError, Setup};
 use crate::clock::Clock;
-use crate::crash::{self, Point};
 use crate::config::meant::{Config, Source};
+use crate::crash::{self, Point};
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
 use crate::pipeline::blocking::within;
 use crate::source::marker::{self, Known, Memory};
-use crate::source::past::{self, Past};
+use crate::source::source_folders::{self, SourceFolder};
 use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::io;
@@ -58,17 +58,22 @@ fn folder_of(source: &Source) -> RelPath {
 }
 
 /// What this configuration's sources are, and where those were that still have jobs.
-fn write_down(config: &Config, gone: &[Past]) -> io::Result<()> {
-    let now = config.sources.iter().map(|source| Past { source: source.name.clone(), folder: folder_of(source) });
-    past::keep(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
+fn write_down(config: &Config, gone: &[SourceFolder]) -> io::Result<()> {
+    let now =
+        config.sources.iter().map(|source| SourceFolder { source: source.name.clone(), folder: folder_of(source) });
+    source_folders::keep(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
 }
 
 /// The renamed sources of a configuration, as far as this queue knows them; and those that are gone, with their folders.
 ///
 /// # Errors
 /// The store's.
-async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<(Renames, Vec<Past>), StoreError> {
-    let past = past::read(&config.state);
+async fn found(
+    config: &Config,
+    store: &dyn Store,
+    clock: &dyn Clock,
+) -> Result<(Renames, Vec<SourceFolder>), StoreError> {
+    let past = source_folders::read(&config.state);
     let is_configured = |name: &SourceName| config.sources.iter().any(|source| source.name == *name);
     let gone: Vec<SourceName> = store.sources().await?.into_keys().filter(|name| !is_configured(name)).collect();
     let past_of = |name: &SourceName| past.iter().find(|past| past.source == *name);
@@ -103,7 +108,7 @@ async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<
     }
     let renames = renames(&old, &new);
     let stay = |place: &Place| renames.iter().all(|(old, _)| *old != place.source);
-    let gone = old.into_iter().filter(stay).map(|Place { source, folder, .. }| Past { source, folder });
+    let gone = old.into_iter().filter(stay).map(|Place { source, folder, .. }| SourceFolder { source, folder });
     let gone = gone.collect();
     Ok((renames, gone))
 }
@@ -175,7 +180,7 @@ impl House {
         Ok(())
     }
 
-    fn finish_names(&self, config: &Config, gone: &[Past]) {
+    fn finish_names(&self, config: &Config, gone: &[SourceFolder]) {
         if let Err(error) = write_down(config, gone) {
             tracing::warn!(%error, "the folders of the sources cannot be written down: a source that is renamed is not known again");
         }
@@ -188,7 +193,7 @@ impl House {
 }
 
 /// Sources that are gone, with the folders that they had.
-pub(super) struct NamesLeft(Vec<Past>);
+pub(super) struct NamesLeft(Vec<SourceFolder>);
 
 #[cfg(test)]
 mod tests {
