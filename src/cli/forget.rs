@@ -12,6 +12,7 @@ use crate::domain::names::SourceName;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io;
+use std::time::Duration;
 
 /// Those that were named, or all whose files are gone. Nothing is asked.
 ///
@@ -32,14 +33,8 @@ pub async fn run(context: &Context, args: &Forget) -> Result<u8, Failure> {
             Err(refusal) => each.refused(context, typed, refusal)?,
         }
     }
-    let older_than = args.older_than.map_or(0, |age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    let mut after = None;
-    while args.vanished {
-        let piece = told.ask(&way, Forgettable::Vanished { source: only.clone(), older_than, after }).await??;
-        after = piece.next;
-        if after.is_none() {
-            break;
-        }
+    if args.vanished {
+        told.vanished(&way, only, args.older_than.unwrap_or_default()).await?;
     }
     told.sum()?;
     Ok(if told.unseen.is_empty() { each.exit_code() } else { UNFINISHED })
@@ -55,6 +50,18 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// All of them, piece by piece.
+    async fn vanished(&mut self, way: &Way, only: Option<SourceName>, age: Duration) -> Result<(), Failure> {
+        let (older_than, mut after) = (u64::try_from(age.as_millis()).unwrap_or(u64::MAX), None);
+        loop {
+            let which = Forgettable::Vanished { source: only.clone(), older_than, after };
+            after = self.ask(way, which).await??.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     async fn ask(&mut self, way: &Way, which: Forgettable) -> Result<Result<ForgetPiece, Refusal>, Failure> {
         let request = Request::Forget(ForgetQuery { which, dry_run: self.dry_run });
         let piece = match way.put(request).await? {

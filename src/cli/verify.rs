@@ -48,15 +48,8 @@ async fn verify(context: &Context, args: &Verify, way: &Way) -> Result<u8, Failu
             Err(refusal) => each.refused(context, typed, refusal)?,
         }
     }
-    let mut after = None;
-    while args.jobs.is_empty() {
-        let query = VerifyQuery { after, ..query.clone() };
-        let Answer::Verified(piece) = way.ask(Request::Verify(query)).await? else { return Err(strange()) };
-        told.piece(&piece)?;
-        after = piece.next;
-        if after.is_none() {
-            break;
-        }
+    if args.jobs.is_empty() {
+        told.all(way, query).await?;
     }
     told.ticker.clear();
     told.sum.tell(context, args.repair)?;
@@ -72,6 +65,17 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
+    async fn all(&mut self, way: &Way, mut query: VerifyQuery) -> Result<(), Failure> {
+        loop {
+            let Answer::Verified(piece) = way.ask(Request::Verify(query.clone())).await? else { return Err(strange()) };
+            self.piece(&piece)?;
+            query.after = piece.next;
+            if query.after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
     fn piece(&mut self, piece: &VerifyPiece) -> io::Result<()> {
         for job in &piece.jobs {
             self.sum.add(job);

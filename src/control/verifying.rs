@@ -26,8 +26,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Jobs that are looked at in one go.
+/// Jobs that are looked at in one go …
 const PAGE: usize = 100;
+
+/// … and those of which results may be read at a service meanwhile: the command waits for the answer.
+const PAGE_TO_REPAIR: usize = 10;
 
 /// The outputs of one job are read for so long: a dead server hangs for ever.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
@@ -41,9 +44,10 @@ pub async fn verify(hands: &Hands, query: &VerifyQuery) -> Result<VerifyPiece, R
     let jobs = match &query.job {
         Some(wanted) => vec![written(hands.job(wanted).await?)?],
         None => {
-            let filter = Filter { stages: vec![StageKind::Written], after: query.after, limit: PAGE };
+            let limit = if query.repair { PAGE_TO_REPAIR } else { PAGE };
+            let filter = Filter { stages: vec![StageKind::Written], after: query.after, limit };
             let jobs = hands.store.page(&filter).await?;
-            piece.next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
+            piece.next = jobs.last().filter(|_| jobs.len() == limit).map(|job| job.id);
             jobs
         }
     };
