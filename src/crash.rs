@@ -74,6 +74,10 @@ pub enum Point {
     Replacing,
     /// It is swapped with the new one, and was not looked at again.
     Replaced,
+    /// A job has the new name of its source, and others have not yet.
+    SourceRenaming,
+    /// All have it, and it is not yet written down that the old name is over.
+    SourceRenamed,
     /// A purchase that was found at the service is about to be written down.
     Sighting,
     /// It is written down.
@@ -126,7 +130,7 @@ pub enum Point {
 
 impl Point {
     /// Every place on the way of a job. Jobs are found and cancelled by others than the engine; folders are only made for
-    /// some.
+    /// some, and sources seldom renamed.
     pub fn all() -> Vec<Self> {
         use Point as P;
         let mut all = vec![P::MarkerMade, P::MarkerWritten, P::FolderBegun, P::FolderKept, P::Admitting, P::Admitted];

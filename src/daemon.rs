@@ -28,7 +28,7 @@ use crate::pipeline::in_progress::InProgress;
 use crate::pipeline::lists::{self, Lists};
 use crate::pipeline::purse::{Measure, Purse};
 use crate::pipeline::windows;
-use crate::pipeline::write::Writing;
+use crate::pipeline::write::{Tools, Writing};
 use crate::server::auth;
 use crate::server::service::StartError;
 use crate::server::tls::{Plain, Tls};
@@ -59,9 +59,11 @@ use ways::{Embedded, Ways, ways};
 
 mod owning;
 mod reload;
+mod source_rename;
 mod ways;
 
 pub use reload::{Refused, Reloaded};
+pub use source_rename::renamed_sources;
 pub use ways::{recogniser, recogniser_languages, service_options, visitors};
 
 /// Why the house does not open.
@@ -163,6 +165,11 @@ impl Ground {
             callbacks: self.calls.as_ref().map(|calls| calls.callbacks(way.identity().is_own)),
             seed: fastrand::u64(..),
         })
+    }
+
+    fn tools(&self) -> Tools {
+        let (params, syncs, writing) = (Arc::clone(&self.params), Arc::clone(&self.syncs), Arc::clone(&self.writing));
+        Tools { params, syncs, writing }
     }
 
     fn engine(&self, setup: &Setup, service: &ServiceName) -> Option<Arc<Engine>> {
@@ -387,6 +394,7 @@ impl House {
             clients: setup.clients(),
             purse: Arc::clone(&setup.purse),
             kept: kept(&setup.config),
+            writing: self.ground.tools(),
             running: Some(hands::Running {
                 engines: self.engines.clone(),
                 lists: setup.lists.clone(),
@@ -508,7 +516,9 @@ fn hands_on(config: &Config, store: Arc<dyn Store>) -> Hands {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (mounts, homes) = (mounts_of(config), Arc::new(config.homes()));
     let (purse, kept) = (purse(config), kept(config));
-    Hands { store, mounts, homes, purse, kept, clock, clients: Vec::new(), running: None }
+    let params = Arc::new(ParamFiles::new(config.state.join("params")));
+    let writing = Tools { params, syncs: Arc::default(), writing: Arc::default() };
+    Hands { store, mounts, homes, purse, kept, clock, writing, clients: Vec::new(), running: None }
 }
 
 /// Where the results of each service are kept: ids of two services might be equal.

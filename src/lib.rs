@@ -62,6 +62,7 @@ pub mod cli {
     pub mod explain;
     pub mod failure;
     pub mod foreseen;
+    pub mod forget;
     pub mod harvest;
     pub mod init;
     pub mod jobs;
@@ -91,6 +92,7 @@ pub mod cli {
     pub mod terminal;
     pub mod twins;
     pub mod upgrade;
+    pub mod verify;
     pub mod visit;
     pub mod way;
 }
@@ -180,6 +182,7 @@ pub mod control {
     pub mod explaining;
     pub mod facts;
     pub mod forecast;
+    pub mod forgetting;
     pub mod freshening;
     pub mod hands;
     pub mod health;
@@ -199,6 +202,7 @@ pub mod control {
     pub mod socket;
     pub mod status;
     pub mod steering;
+    pub mod verifying;
 }
 
 /// The composition root: the only file that knows everybody.
@@ -277,6 +281,7 @@ pub mod output {
     pub mod naming;
     mod pieces;
     pub mod placing;
+    pub mod relocated;
     pub mod results;
     pub mod shifting;
     pub mod spool;
@@ -449,11 +454,13 @@ pub mod source {
     pub mod pages;
     pub mod path_policy;
     pub mod place;
+    pub mod presence;
     pub mod reopen;
     pub mod s3;
     pub mod scans;
     pub mod sidecars;
     pub mod small;
+    pub mod source_folders;
     pub mod stamp;
     pub mod survey;
     pub mod tree;

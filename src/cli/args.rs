@@ -92,6 +92,10 @@ pub enum Command {
     Acknowledge(Acknowledge),
     /// Gives jobs up; what was bought for them stays known
     Cancel(Cancel),
+    /// Forgets jobs that have ended and whose files are gone; what was bought for them stays known
+    Forget(Forget),
+    /// Looks whether the outputs of all written jobs are there and unchanged; --repair writes missing ones again
+    Verify(Verify),
     /// Nothing new is uploaded or submitted until `resume`, also after a restart
     Pause(Pause),
     /// Ends a pause
@@ -424,6 +428,40 @@ pub struct Cancel {
     /// What was bought for them is deleted at the service, too; also of jobs that were cancelled before
     #[arg(long)]
     pub delete: bool,
+}
+
+/// `scribed forget`.
+#[derive(Debug, Args)]
+pub struct Forget {
+    /// Numbers of jobs, or paths of their recordings
+    #[arg(value_name = "JOB|PATH", required_unless_present = "vanished", conflicts_with = "vanished")]
+    pub jobs: Vec<PathBuf>,
+    /// All jobs that have ended and whose files are gone. A file in a folder that is away, or that may be, is not gone
+    #[arg(long)]
+    pub vanished: bool,
+    /// Of these, only those of this source
+    #[arg(long, value_name = "NAME", requires = "vanished")]
+    pub source: Option<String>,
+    /// Of these, only those that ended so long ago, as `30d`
+    #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration, requires = "vanished")]
+    pub older_than: Option<Duration>,
+    /// Only shows what would be forgotten
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+/// `scribed verify`.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// Only these: numbers of jobs, or paths of their recordings
+    #[arg(value_name = "JOB|PATH", conflicts_with = "source")]
+    pub jobs: Vec<PathBuf>,
+    /// Writes missing outputs again, from the kept result or from what the service still has; it costs nothing
+    #[arg(long)]
+    pub repair: bool,
+    /// Only jobs of this source
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
 }
 
 /// `scribed cost`.

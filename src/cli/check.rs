@@ -9,9 +9,10 @@ use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, Kind, ListFault};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::{Config, Service, Source, Upload};
-use crate::control::request::Daemon;
-use crate::daemon::{House, OpenError, mounts_of, recogniser, visitors, webhook_address};
-use crate::domain::names::ServiceName;
+use crate::control::caller::Caller;
+use crate::control::request::{Answer, Daemon, RemovedSource, Request};
+use crate::daemon::{House, OpenError, mounts_of, recogniser, renamed_sources, visitors, webhook_address};
+use crate::domain::names::{ServiceName, SourceName};
 use crate::media::extract::missing_programs;
 use crate::permission::{denied, this_user};
 use crate::server::service::health;
@@ -246,6 +247,7 @@ async fn house(config: &Config) -> Vec<Verdict> {
         Err(error) => return vec![bad("state", error.to_string())],
     };
     let mut verdicts = vec![good("state", &format!("{} opens", config.state.display()))];
+    verdicts.extend(other_sources(config, &*house.store).await);
     for client in &house.setup().clients() {
         verdicts.push(service(config, &**client).await);
         verdicts.extend(token(&**client, &*house.store).await);
@@ -255,6 +257,26 @@ async fn house(config: &Config) -> Vec<Verdict> {
         verdicts.push(bad("state", error.to_string()));
     }
     verdicts
+}
+
+/// Sources of the queue that jobs.toml does not have: renamed ones, and those whose jobs nobody finishes.
+async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
+    let renamed = renamed_sources(config, store, &SystemClock).await.unwrap_or_default();
+    let carried = renamed.iter().map(|(old, new)| {
+        let words =
+            format!("it was called {old}: its jobs are carried over at the next `scribed run` or `scribed once`");
+        good(&format!("source {new}"), &words)
+    });
+    let is_gone =
+        |name: &SourceName| config.sources.iter().all(|source| source.name != *name) && !renamed.contains_key(name);
+    let sources = store.sources().await.unwrap_or_default();
+    let gone = sources.into_iter().filter(|(name, _)| is_gone(name));
+    let gone = gone.filter_map(|(name, counts)| Some(removed(&RemovedSource::of(name, &counts)?)));
+    carried.chain(gone).collect()
+}
+
+fn removed(removed: &RemovedSource) -> Verdict {
+    bad(&format!("source {}", removed.source), removed.words())
 }
 
 /// The queue is opened before anybody listens for callbacks: it is well, and services elsewhere can be asked.
@@ -283,6 +305,7 @@ async fn elsewhere(config: &Config) -> Vec<Verdict> {
 async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
     let (state, who, since) = (config.state.display(), daemon.named(), config.shown.shown_to_the_second(daemon.since));
     let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
+    verdicts.extend(removed_beside(config).await);
     verdicts.extend(elsewhere(config).await);
     verdicts.extend(daemon.notices.iter().map(|words| bad("service", words.clone())));
     let is_wanted = |own: &&ServiceName| config.sources.iter().any(|source| source.service == **own);
@@ -294,6 +317,15 @@ async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
         });
     }
     verdicts
+}
+
+/// As who has the queue tells it.
+async fn removed_beside(config: &Config) -> Vec<Verdict> {
+    let Ok(Some(caller)) = Caller::find(&config.state) else { return Vec::new() };
+    match caller.ask(&Request::Status).await {
+        Ok(Ok(Answer::Status(status))) => status.removed.iter().map(removed).collect(),
+        _ => Vec::new(),
+    }
 }
 
 async fn service(config: &Config, client: &dyn Client) -> Verdict {

@@ -5,8 +5,8 @@ use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::terminal::{self, LogStyle};
 use crate::cli::{
-    acknowledge, add, bump, cancel, check, cost, drain, explain, harvest, init, jobs, monitoring, once, pause, plan,
-    reconcile, reload, retry, run, schema, serve, show, status, upgrade,
+    acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, monitoring, once, pause,
+    plan, reconcile, reload, retry, run, schema, serve, show, status, upgrade, verify,
 };
 use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
@@ -134,6 +134,8 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Bump(args) => bump::run(context, args).await,
             Command::Acknowledge(args) => acknowledge::run(context, args).await,
             Command::Cancel(args) => cancel::run(context, args).await,
+            Command::Forget(args) => forget::run(context, args).await,
+            Command::Verify(args) => verify::run(context, args).await,
             Command::Pause(args) => pause::pause(context, args).await,
             Command::Resume(args) => pause::resume(context, args).await,
             Command::Reload => reload::run(context).await,

@@ -6,8 +6,10 @@ use crate::cli::failure::Failure;
 use crate::cli::row::{CSV_HEADER, csv_row, row};
 use crate::cli::terminal::{self, Table};
 use crate::cli::way::{Way, source, strange};
+use crate::config::meant::Config;
 use crate::control::request::{Answer, Request, Selection};
 use crate::domain::job::Job;
+use crate::domain::names::SourceName;
 use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
 use indicatif::HumanCount;
@@ -29,9 +31,12 @@ pub async fn run(context: &Context, args: &Jobs) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let failed = args.failed.then_some(StageKind::Failed);
     let stages = args.stage.iter().copied().chain(failed).collect();
-    let source = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
-    let mut selection = Selection { stages, source, incomplete: args.incomplete, ..Selection::default() };
     let way = Way::find(&config).await?;
+    let source = match args.source.as_deref() {
+        Some(name) => Some(source_of(&config, &way, name).await?),
+        None => None,
+    };
+    let mut selection = Selection { stages, source, incomplete: args.incomplete, ..Selection::default() };
     let is_screen = terminal::is_stdout_seen() && !args.csv && !context.common.json;
     let limit = args.limit.or((is_screen && !args.all).then_some(ON_A_TERMINAL)).unwrap_or(u64::MAX);
     let mut list = List::new(context, args.csv, is_screen)?;
@@ -89,6 +94,17 @@ impl Totals {
             each => context.say(&format!("{} {jobs}: {}", HumanCount(all), each.join(", "))),
         }
     }
+}
+
+/// A source of the configuration, or one that was there once and of which jobs have not ended.
+async fn source_of(config: &Config, way: &Way, name: &str) -> Result<SourceName, Failure> {
+    let unknown = match source(config, name) {
+        Err(unknown) => unknown,
+        known => return known,
+    };
+    let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
+    let removed = status.removed.into_iter().map(|removed| removed.source).find(|removed| removed.as_str() == name);
+    removed.ok_or(unknown)
 }
 
 /// How the list is written.

@@ -3,7 +3,6 @@
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::once::{reason_object, reason_words};
-use crate::cli::row::moment;
 use crate::cli::way::{Way, strange};
 use crate::clock::{Clock, SystemClock};
 use crate::control::caller::Caller;
@@ -40,17 +39,17 @@ async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<Facts
     }
     let way = Way::find(&config).await?;
     let Answer::Health(facts) = way.ask(Request::Health).await? else { return Err(strange()) };
-    Ok(with_last_pass(*facts, &config.state, max_pass_age))
+    Ok(with_last_pass(*facts, &config, max_pass_age))
 }
 
 /// Where nobody moves the jobs, the last pass is what is known of the services.
-fn with_last_pass(facts: Facts, state: &Path, max_pass_age: Option<Duration>) -> Facts {
+fn with_last_pass(facts: Facts, config: &Config, max_pass_age: Option<Duration>) -> Facts {
     let facts = Facts { is_by_passes: max_pass_age.is_some(), ..facts };
     if facts.process != Process::Nobody {
         return facts;
     }
-    let last = LastPass::of(state);
-    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
+    let last = LastPass::of(&config.state);
+    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now(), config.shown));
     let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
     let outages =
         met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
@@ -58,13 +57,13 @@ fn with_last_pass(facts: Facts, state: &Path, max_pass_age: Option<Duration>) ->
 }
 
 /// Why a pass is missed, if so.
-fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
+fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp, shown: Zone) -> Option<String> {
     match last {
         None => Some("no pass of `scribed once` has come to its end yet".to_owned()),
         Some(last) if now.since(last.ended) <= longest => None,
         Some(LastPass { ended, exit_code, .. }) => {
-            let (at, longest) = (moment(*ended), humantime::format_duration(longest));
-            Some(format!("the last pass ended at {at} UTC with exit code {exit_code}, more than {longest} ago"))
+            let (at, longest) = (shown.shown_to_the_second(*ended), humantime::format_duration(longest));
+            Some(format!("the last pass ended at {at} with exit code {exit_code}, more than {longest} ago"))
         }
     }
 }

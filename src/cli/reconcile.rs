@@ -75,8 +75,10 @@ async fn report(config: &Config, client: &dyn Client, way: &Way) -> Result<Repor
             let Answer::Jobs(page) = way.ask(Request::Jobs(selection.clone())).await? else { return Err(strange()) };
             page.jobs.iter().for_each(|job| comparison.job(job));
             selection.after = page.next;
-            if selection.after.is_none() {
-                return Ok(comparison.close());
+            match (selection.after, selection.forgotten) {
+                (Some(_), _) => {}
+                (None, false) => selection.forgotten = true,
+                (None, true) => return Ok(comparison.close()),
             }
         }
     }

@@ -77,6 +77,7 @@ fn object(status: &Status, waiting: &Waiting) -> Value {
         "daemon": daemon, "waiting_for": waiting.waiting_for, "waiting_reasons": waiting.reasons, "frozen": status.frozen, "manifests": status.manifests,
         "budget": status.budget.iter().map(budget).collect::<Vec<_>>(),
         "windows": status.windows.iter().map(window).collect::<Vec<_>>(),
+        "removed_sources": status.removed,
         "lanes": status.lanes, "scans": status.scans.iter().map(scan).collect::<Vec<_>>(),
     })
 }
@@ -111,6 +112,7 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     for frozen in &status.frozen {
         context.say(&format!("the source {} is frozen: {}", frozen.source, frozen.reason))?;
     }
+    status.removed.iter().try_for_each(|removed| context.say(&removed.words()))?;
     for manifest in &status.manifests {
         context.say(&told(manifest))?;
     }

@@ -28,7 +28,9 @@ fn patience(request: &Request) -> Duration {
         | Request::Cost(_)
         | Request::LookUp { .. }
         | Request::Bought { .. }
-        | Request::Delete { .. } => PATIENCE,
+        | Request::Delete { .. }
+        | Request::Forget(_)
+        | Request::Verify(_) => PATIENCE,
         _ => PATIENCE_DISK,
     }
 }

@@ -155,7 +155,10 @@ impl Comparison {
             return;
         }
         let transcription = job.stage.transcription();
-        for id in self.by_tag.get(&job.key.tag()).into_iter().flatten() {
+        if job.stage.is_forgotten() {
+            return self.forgotten(job);
+        }
+        for id in job.tags().filter_map(|tag| self.by_tag.get(&tag)).flatten() {
             if let Some(entry) = self.records.get_mut(id) {
                 let gone_on = transcription.is_some()
                     || entry.token.round < job.round
@@ -174,6 +177,20 @@ impl Comparison {
         } else if self.should_be_listed(job) {
             let (stage, transcription) = (job.stage.kind(), transcription.clone());
             self.missing.push(Missing { whose: Whose::of(job), stage, transcription });
+        }
+    }
+
+    /// What was bought for it stays known by what it cost.
+    fn forgotten(&mut self, job: &Job) {
+        for id in job.tags().filter_map(|tag| self.by_tag.get(&tag)).flatten() {
+            if let Some(entry) = self.records.get_mut(id) {
+                entry.know(Standing::Earlier);
+            }
+        }
+        for id in job.charges.iter().filter_map(|charge| charge.transcription.as_ref()) {
+            if let Some(entry) = self.records.get_mut(id) {
+                entry.know(Standing::Known);
+            }
         }
     }
 

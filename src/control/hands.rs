@@ -3,8 +3,8 @@
 use super::place::{self, Place};
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{
-    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, freshening, health, listing, named,
-    pausing, reloading, status, steering,
+    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, forgetting, freshening, health, listing,
+    named, pausing, reloading, status, steering, verifying,
 };
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};
@@ -19,6 +19,7 @@ use crate::pipeline::engines::Engines;
 use crate::pipeline::lists::Lists;
 use crate::pipeline::purse::Purse;
 use crate::pipeline::windows;
+use crate::pipeline::write::Tools;
 use crate::source::mount::Mount;
 use crate::store::contract::{Store, StoreError};
 use crate::web::receiver::Counts;
@@ -50,6 +51,8 @@ pub struct Hands {
     pub purse: Arc<Purse>,
     /// The kept results of a service.
     pub kept: KeptOf,
+    /// What it takes to write outputs.
+    pub writing: Tools,
     /// What runs here, if this is a daemon or a pass.
     pub running: Option<Running>,
 }
@@ -111,6 +114,8 @@ impl Hands {
                 self.trust(&service).await?;
                 Answer::Trusted
             }
+            Request::Forget(query) => Answer::Forgotten(forgetting::forget(self, &query).await?),
+            Request::Verify(query) => Answer::Verified(verifying::verify(self, &query).await?),
             Request::Reload => Answer::Reloaded(reloading::reload(self).await?),
             Request::Resume { whose } => Answer::Paused(pausing::resume(self, &whose).await?),
         })

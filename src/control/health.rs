@@ -114,7 +114,7 @@ async fn exhausted(hands: &Hands, waiting: &BTreeMap<WaitReason, Waits>) -> Resu
     let words: Vec<String> = empty
         .map(|account| {
             let (setting, allowed) = (account.limit.setting().replace('`', ""), hours(account.limit.allowed));
-            let until = account.limit.opens().map(|at| format!(" until {}", hands.purse.shown(at)));
+            let until = account.limit.opens().map(|at| format!(" until {}", hands.purse.shown().shown(at)));
             format!("{setting} ({allowed}) is used up{}", until.unwrap_or_default())
         })
         .collect();

@@ -27,8 +27,13 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// The store's.
 pub async fn page(hands: &Hands, selection: &Selection) -> Result<Page, Refusal> {
     let filter = Filter { stages: selection.stages.clone(), after: selection.after, limit: PAGE };
-    let mut jobs = match selection.incomplete {
-        true => hands.store.those(Those::Incomplete, selection.after, PAGE).await?,
+    let those = match (selection.forgotten, selection.incomplete) {
+        (true, _) => Some(Those::Forgotten),
+        (false, true) => Some(Those::Incomplete),
+        (false, false) => None,
+    };
+    let mut jobs = match those {
+        Some(those) => hands.store.those(those, selection.after, PAGE).await?,
         false => hands.store.page(&filter).await?,
     };
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);

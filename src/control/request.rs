@@ -11,11 +11,11 @@ use crate::domain::pause::{Pause, Pauses, Whose};
 use crate::domain::remote::RemoteUrl;
 use crate::domain::slots::Missed;
 use crate::domain::stage::StageKind;
-use crate::domain::standing::Lane;
+use crate::domain::standing::{Lane, is_bought};
 use crate::domain::token::Order;
 use crate::domain::turnaround::Usual;
 use crate::pipeline::engine::Bears;
-use crate::store::contract::{Note, StoreError};
+use crate::store::contract::{Counts, Note, StoreError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -112,6 +112,10 @@ pub enum Request {
         /// Which.
         service: ServiceName,
     },
+    /// Jobs that have ended are forgotten, piece by piece. Answered by [`Answer::Forgotten`].
+    Forget(ForgetQuery),
+    /// The outputs of written jobs are looked at, piece by piece. Answered by [`Answer::Verified`].
+    Verify(VerifyQuery),
     /// The daemon reads its configuration anew. Answered by [`Answer::Reloaded`].
     Reload,
     /// The end of a pause. Answered by [`Answer::Paused`].
@@ -174,6 +178,9 @@ pub struct Selection {
     /// Only those that are written without a part that was requested.
     #[serde(default)]
     pub incomplete: bool,
+    /// Instead of the others, those that a person had forgotten.
+    #[serde(default)]
+    pub forgotten: bool,
 }
 
 /// What came of a request.
@@ -214,8 +221,130 @@ pub enum Answer {
     Paused(Pauses),
     /// See [`Request::Trust`].
     Trusted,
+    /// See [`Request::Forget`].
+    Forgotten(ForgetPiece),
+    /// See [`Request::Verify`].
+    Verified(VerifyPiece),
     /// What became of the configuration, in words, one thing each.
     Reloaded(Vec<String>),
+}
+
+/// What [`Request::Forget`] asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgetQuery {
+    /// Which.
+    pub which: Forgettable,
+    /// What would be forgotten is told, and nothing is changed.
+    pub dry_run: bool,
+}
+
+/// Which jobs are to be forgotten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Forgettable {
+    /// This one.
+    One(Wanted),
+    /// Those whose files are gone.
+    Vanished {
+        /// Only of this source.
+        source: Option<SourceName>,
+        /// Only those that ended so many milliseconds ago.
+        older_than: u64,
+        /// Only jobs with a number above this.
+        after: Option<JobId>,
+    },
+}
+
+/// A piece of what was forgotten, or would be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ForgetPiece {
+    /// These were, or would be.
+    pub forgotten: Vec<Job>,
+    /// These were not, though their files are not found; why, in words.
+    pub kept: Vec<(Job, String)>,
+    /// Sources that could not be looked at; why, in words.
+    pub unseen: BTreeMap<SourceName, String>,
+    /// How many jobs were looked at.
+    pub looked: u64,
+    /// Where the next piece begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// What [`Request::Verify`] asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyQuery {
+    /// Only this job.
+    pub job: Option<Wanted>,
+    /// Only jobs of this source.
+    pub source: Option<SourceName>,
+    /// Outputs that are missing are written again.
+    pub repair: bool,
+    /// Only jobs with a number above this.
+    pub after: Option<JobId>,
+}
+
+/// A piece of what was found of outputs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VerifyPiece {
+    /// Of each written job, in the order of their numbers.
+    pub jobs: Vec<VerifiedJob>,
+    /// Where the next piece begins; `None` after the last.
+    pub next: Option<JobId>,
+}
+
+/// What was found of a job's outputs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedJob {
+    /// Which.
+    pub job: JobId,
+    /// Its recording.
+    pub key: JobKey,
+    /// Each output; none where the recording went and they went with it, or where nothing could be looked at.
+    pub outputs: Vec<VerifiedOutput>,
+    /// Why they could not be looked at, or not be restored, in words.
+    #[serde(default)]
+    pub problem: Option<String>,
+    /// Neither the recording nor any of its outputs is there: it was deleted, or moved with them.
+    #[serde(default)]
+    pub is_gone: bool,
+}
+
+/// What was found of an output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifiedOutput {
+    /// Its whole path.
+    pub path: RelPath,
+    /// How it is.
+    pub state: OutputState,
+}
+
+/// How an output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputState {
+    /// As it was written.
+    Unchanged,
+    /// Somebody has changed it; it is left alone.
+    Edited,
+    /// It was missing, and is there again.
+    Restored,
+    /// It is not there.
+    Missing,
+    /// It cannot be read.
+    Unreadable,
+}
+
+impl OutputState {
+    /// As in `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::Edited => "edited",
+            Self::Restored => "restored",
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+        }
+    }
 }
 
 /// What [`Request::Cost`] asks for.
@@ -402,6 +531,47 @@ pub struct Status {
     /// When the sources are scanned that are no lists.
     #[serde(default)]
     pub scans: Vec<Scanning>,
+    /// Sources that `jobs.toml` does not have, and of which jobs have not ended.
+    #[serde(default)]
+    pub removed: Vec<RemovedSource>,
+}
+
+/// A source that `jobs.toml` does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedSource {
+    /// Which.
+    pub source: SourceName,
+    /// Its jobs that have not ended.
+    pub open: u64,
+    /// Of these, those that are bought, or may be.
+    pub bought: u64,
+}
+
+impl RemovedSource {
+    /// One of which so many jobs are where; `None` where all have ended.
+    pub fn of(source: SourceName, counts: &Counts) -> Option<Self> {
+        let open = counts.open();
+        let bought = StageKind::ALL.into_iter().filter(|kind| is_bought(*kind) && !kind.is_end());
+        let bought = bought.map(|kind| counts.of(kind)).sum();
+        (open > 0).then_some(Self { source, open, bought })
+    }
+
+    /// For people: what is wrong, and what to do.
+    pub fn words(&self) -> String {
+        let Self { source, open, bought } = self;
+        let name = source.as_str();
+        let paid = match bought {
+            0 => String::new(),
+            bought => format!(
+                " ({bought} of them are at the service or fetched: their results are kept, nothing is bought again)"
+            ),
+        };
+        format!(
+            "the source {name:?} is not in jobs.toml any more, and {open} of its jobs have not ended{paid}. They go on when a \
+             [[source]] with its folder is there again, under this name or another one, at the next start or `scribed \
+             reload`. Or give them up: `scribed jobs --source {name}` shows them, `scribed cancel JOB` ends each"
+        )
+    }
 }
 
 /// Jobs of a lane that have not ended.

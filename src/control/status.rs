@@ -2,7 +2,7 @@
 
 use super::hands::{Hands, Running};
 use super::request::{
-    BudgetUse, Daemon, Frozen, InLane, Manifest, Received, Refusal, Served, Status, Waiting, Windowed,
+    BudgetUse, Daemon, Frozen, InLane, Manifest, Received, Refusal, RemovedSource, Served, Status, Waiting, Windowed,
 };
 use super::scanning::scans;
 use crate::clock::Clock;
@@ -39,7 +39,18 @@ pub async fn status(hands: &Hands) -> Result<Status, Refusal> {
         windows: windows(hands),
         lanes: lanes(hands).await?,
         scans: scans(hands),
+        removed: removed(hands).await?,
     })
+}
+
+/// Sources that are not configured, of which something is not over.
+///
+/// # Errors
+/// The store's.
+pub async fn removed(hands: &Hands) -> Result<Vec<RemovedSource>, StoreError> {
+    let sources = hands.store.sources().await?;
+    let gone = sources.into_iter().filter(|(source, _)| !hands.mounts.contains_key(source));
+    Ok(gone.filter_map(|(source, counts)| RemovedSource::of(source, &counts)).collect())
 }
 
 /// A run is a process: where none runs, none of it is used.

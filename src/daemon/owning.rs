@@ -41,6 +41,10 @@ impl House {
                 return Err(OpenError::Io { what, error });
             }
         };
+        if let Err(error) = self.carry_over_at_start().await {
+            self.close().await?;
+            return Err(error);
+        }
         own(&setup, &installation, &self.store);
         let keeper = tokio::spawn(keep(self.setup.subscribe(), Arc::clone(&self.clock)));
         self.owning = Some(Owning { installation, keeper });

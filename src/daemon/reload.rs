@@ -1,10 +1,12 @@
 //! A configuration that has changed while everything runs: what can be taken up, and what cannot.
 
+use super::source_rename::Renames;
 use super::ways::ways;
 use super::{House, OpenError, Setup};
 use crate::config::meant::{Callback, Config, Serve, Webhook};
+use crate::control::request::RemovedSource;
 use crate::domain::home::Group;
-use crate::domain::names::ServiceName;
+use crate::domain::names::{ServiceName, SourceName};
 use crate::domain::stage::StageKind;
 use crate::server::tls::Looked;
 use crate::store::contract::StoreError;
@@ -44,17 +46,25 @@ impl House {
         if !fixed.is_empty() {
             return Err(Refused::Fixed(fixed));
         }
+        let (renames, left) = self.renames_to(config).await?;
         let before = Some((&old.config, &old.ways));
         let ways = ways(config, &self.system, self.ground.calls.as_ref(), &mut embedded, before).await?;
         let setup = Arc::new(Setup::new(config, ways, &self.clock));
         self.own_changed(&setup);
         let engines: Vec<_> = setup.ways.keys().filter_map(|service| self.engine(&setup, service)).collect();
         self.engines.replace(engines);
+        // Before the folders are scanned under their new names.
+        self.carry_over(&renames).await?;
+        self.names_are(&setup, &left);
         self.setup.send_replace(Arc::clone(&setup));
         self.give_back(&old, &setup).await;
         self.store.configured_anew(self.clock.now()).await?;
         self.engines.nudge();
-        let mut words = told(&old.config, config);
+        let mut words = told(&old.config, config, &renames);
+        let sources = self.store.sources().await?;
+        let is_gone = |name: &SourceName| old.mounts.contains_key(name) && !setup.mounts.contains_key(name);
+        let gone = sources.iter().filter(|(name, _)| is_gone(name));
+        words.extend(gone.filter_map(|(name, counts)| Some(RemovedSource::of(name.clone(), counts)?.words())));
         if let Some(receiving) = &self.receiving
             && let Some(Looked::Refused(why)) = receiving.look(self.clock.now()).await
         {
@@ -119,13 +129,19 @@ fn served(serve: &Serve) -> impl PartialEq + use<> {
 }
 
 /// What came and went, for people.
-fn told(old: &Config, new: &Config) -> Reloaded {
+fn told(old: &Config, new: &Config, renames: &Renames) -> Reloaded {
     let sources = |config: &Config| config.sources.iter().map(|source| source.name.to_string()).collect::<Vec<_>>();
     let services = |config: &Config| config.services.keys().map(ToString::to_string).collect::<Vec<_>>();
     let mut words = vec![format!("{} is taken up: {}", new.file.display(), counted(new.sources.len(), "source"))];
+    let carried = |(old, new): &(SourceName, SourceName)| {
+        format!("the source {old} is called {new} now: its jobs are carried over, and nothing is bought again")
+    };
+    words.extend(renames.iter().map(carried));
+    let is_renamed = |name: &String| renames.iter().any(|(old, new)| old.as_str() == name || new.as_str() == name);
     for (what, old, new) in [("source", sources(old), sources(new)), ("service", services(old), services(new))] {
         let of = |all: &[String], others: &[String]| -> Vec<String> {
-            all.iter().filter(|name| !others.contains(name)).cloned().collect()
+            let is_told = |name: &String| what == "source" && is_renamed(name);
+            all.iter().filter(|name| !others.contains(name) && !is_told(name)).cloned().collect()
         };
         words.extend(of(&new, &old).iter().map(|name| format!("the {what} {name} is new")));
         words.extend(
@@ -164,7 +180,7 @@ mod tests {
     #[test]
     fn what_came_and_went_is_told_by_name() {
         let new = config("[[source]]\nname = \"b\"\nfolder = \"b\"");
-        assert_eq!(told(&config(""), &new)[1..], ["the source b is new"]);
-        assert!(told(&new, &config(""))[1].starts_with("the source b is gone"));
+        assert_eq!(told(&config(""), &new, &Vec::new())[1..], ["the source b is new"]);
+        assert!(told(&new, &config(""), &Vec::new())[1].starts_with("the source b is gone"));
     }
 }

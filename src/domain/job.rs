@@ -144,6 +144,10 @@ pub struct Job {
     /// When a person took note of it as it ended: failed, or written without something. Any step ends that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Timestamp>,
+    /// What its source was called before it was renamed in `jobs.toml`, the first name first: what was bought then bears
+    /// a token of that name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_sources: Vec<SourceName>,
     /// What it cost, oldest first. Kept by the store: what is committed does not change it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
@@ -174,6 +178,7 @@ impl Job {
             missing: Vec::new(),
             bought_at: None,
             acknowledged: None,
+            earlier_sources: Vec::new(),
             charges: Vec::new(),
         }
     }
@@ -252,6 +257,17 @@ impl Job {
                 self.placing.clear();
                 self.made_from = None;
             }
+            Event::Restored { outputs } => self.outputs.clone_from(outputs),
+            Event::Forgotten => {
+                // A token that bought what is worth nothing is never used again.
+                self.round += u32::from(self.stage.revival_buys());
+                // The same content costs nothing when it comes back, whatever the template says by then.
+                if let Stage::Written { order, .. } = &self.stage {
+                    self.made_from = Some(order.clone());
+                }
+                (self.making, self.sent, self.row, self.vouched, self.bumped) = (None, None, None, None, None);
+                (self.placing, self.attempts) = (Vec::new(), 0);
+            }
             _ => {}
         }
         self.stage = self.stage.on(event)?;
@@ -263,6 +279,22 @@ impl Job {
         self.since = now;
         self.due = (!self.stage.is_end()).then_some(now);
         Ok(self)
+    }
+
+    /// The job under the new name of its source. What waits for its folder looks for it now.
+    #[must_use]
+    pub fn under(mut self, source: SourceName, now: Timestamp) -> Self {
+        if self.is_missed() {
+            (self.due, self.fault) = (Some(now), None);
+        }
+        self.earlier_sources.push(std::mem::replace(&mut self.key.source, source));
+        self
+    }
+
+    /// What stands for its name in tokens: the name that it has, then those that it had.
+    pub fn tags(&self) -> impl Iterator<Item = JobTag> {
+        let earlier = self.earlier_sources.iter().rev().map(|source| JobTag::of(source, &self.key.path));
+        std::iter::once(self.key.tag()).chain(earlier)
     }
 
     /// Whether this file is still the one that was seen. What a person has cancelled must not be bought

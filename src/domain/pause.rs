@@ -58,6 +58,15 @@ impl Pauses {
         }
     }
 
+    /// A source has another name now: its pause goes along. `false` where it has none.
+    pub fn rename(&mut self, old: &SourceName, new: &SourceName) -> bool {
+        let pause = self.sources.remove(old);
+        pause.is_some_and(|pause| {
+            self.sources.entry(new.clone()).or_insert(pause);
+            true
+        })
+    }
+
     /// Takes orders back: with everything's, those of single sources too.
     pub fn take_back(&mut self, whose: &Whose) {
         match whose {

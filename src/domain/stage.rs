@@ -195,12 +195,14 @@ pub enum Skip {
     Ignored,
     /// The row that named it was taken out of its list before its file came.
     Unlisted,
+    /// A person had the job of a file that is gone forgotten. The row stays: it knows what was bought.
+    Forgotten,
 }
 
 impl Skip {
     /// Whether it ends when a scan takes a file there, just as it was before.
     pub fn is_lifted_by_a_file(self) -> bool {
-        matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored)
+        matches!(self, Self::Vanished | Self::NotAFile | Self::Ignored | Self::Forgotten)
     }
 
     /// For people.
@@ -219,6 +221,10 @@ impl Skip {
             }
             Self::Unlisted => {
                 "its row was taken out of its list before its file came; it is taken up when a row names it again"
+            }
+            Self::Forgotten => {
+                "a person had it forgotten (`scribed forget`); what was bought for it stays known, and it is taken up again \
+                 when its file is back"
             }
             Self::NoSound => "the file has no audio track: nothing to transcribe",
             Self::Holes => {
@@ -343,6 +349,14 @@ pub enum Event {
     Fresh,
     /// A person's order to give it up.
     Cancelled,
+    /// A person's order that a job which has ended is shown and counted no more.
+    Forgotten,
+    /// Outputs that were missing are about to be written again (back door): their names and hashes, with those of the
+    /// others.
+    Restored {
+        /// All of the job.
+        outputs: Vec<Output>,
+    },
 }
 
 /// A stage does not know an event: a bug, never a user's doing.
@@ -450,8 +464,17 @@ impl Stage {
             (from, E::Cancelled) if !from.is_end() && from.kind() != StageKind::Submitting => {
                 S::Cancelled { from: Box::new(from) }
             }
+            (ended, E::Forgotten) if ended.is_end() && !ended.is_forgotten() => S::Skipped { why: Skip::Forgotten },
+            (S::Written { order, transcription, audio }, E::Restored { .. }) => {
+                S::Written { order, transcription, audio }
+            }
             _ => return Err(illegal),
         })
+    }
+
+    /// Whether a person had it forgotten.
+    pub fn is_forgotten(&self) -> bool {
+        matches!(self, Self::Skipped { why: Skip::Forgotten })
     }
 
     fn probed(order: Order) -> Self {
@@ -719,6 +742,8 @@ impl Event {
             Self::Reordered { .. } => "reordered",
             Self::Fresh => "fresh",
             Self::Cancelled => "cancelled",
+            Self::Forgotten => "forgotten",
+            Self::Restored { .. } => "restored",
         }
     }
 }

@@ -166,7 +166,7 @@ impl Folder {
         folder.make_folders(&|_| None).map_err(failed)?;
         let bytes = serde_json::to_vec(note).map_err(|error| failed(error.into()))?;
         let old = read(&folder.join(&name)).map(|old| (name.clone(), Hash::of(&old)));
-        let ours = Ours { placed: old.into_iter().collect(), placing: Vec::new() };
+        let ours = Ours { placed: old.into_iter().collect(), ..Ours::default() };
         let wanted = vec![Wanted { candidates: std::iter::once(name), bytes }];
         let to = Destination { folder: &folder, access: None };
         place(&to, &|| true, wanted, &ours, &self.syncs).map_err(|error| PutError::of(&error))?;

@@ -271,6 +271,22 @@ pub fn read_hash(folder: &Folder, name: &OsStr) -> io::Result<(Hash, File)> {
     }
 }
 
+/// The whole content of a regular file of at most so many bytes.
+///
+/// # Errors
+/// The system's; `InvalidInput` where it is none, or longer.
+pub fn read_whole(folder: &Folder, name: &OsStr, longest: u64) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(folder, name, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    let mut bytes = Vec::new();
+    if meta.is_file() && meta.len() <= longest {
+        file.take(longest + 1).read_to_end(&mut bytes)?;
+    }
+    let is_whole = meta.is_file() && bytes.len() as u64 == meta.len();
+    if is_whole { Ok(bytes) } else { Err(io::ErrorKind::InvalidInput.into()) }
+}
+
 /// While files change places, no sweep takes them for those of a dead process. The kernel drops it when the process
 /// dies.
 struct Lock(Option<Arc<File>>);

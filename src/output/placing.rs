@@ -1,6 +1,7 @@
 //! Puts a job's outputs into a folder: each whole or not at all, none over another's work.
 
 use super::exchange::{self, Replaced, read_hash};
+use super::relocated::{KeptOutput, Occupant, Relocation, lengths};
 use super::syncing::{Batch, Syncs};
 use super::temporary::{self, Folder, Temporary};
 use crate::beneath::RootedPath;
@@ -13,6 +14,7 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -38,6 +40,8 @@ pub struct Ours {
     /// Written down before it was shown, under whatever name: a killed process may have placed it, as
     /// an older release rendered it.
     pub placing: Vec<Hash>,
+    /// What may have come there with the recording; `None`: nothing is looked for.
+    pub relocation: Option<Relocation>,
 }
 
 /// An output that is in its place.
@@ -134,16 +138,33 @@ pub fn place<N: Names>(
         return Err(PlaceError::FolderGone { file: folder });
     }
     let place = Place { folder: &folder, open: &open, ours, syncs };
+    let kept = place.kept(&wanted);
     // All are written before the first is shown: a disk that fills up shows none.
-    let ready = wanted.into_iter().map(|wanted| place.prepare(wanted)).collect::<Result<Vec<_>, _>>()?;
-    let files: Batch = ready.iter().filter_map(|ready| ready.temporary.as_ref().map(Temporary::file)).collect();
-    place.sync(files)?;
+    let prepare = |(wanted, kept): (Wanted<N>, Option<KeptOutput>)| match kept {
+        Some(kept) => Ok(Planned::Kept(kept)),
+        None => place.prepare(wanted).map(Planned::Ready),
+    };
+    let planned = wanted.into_iter().zip(kept).map(prepare).collect::<Result<Vec<_>, _>>()?;
+    place.sync(planned.iter().filter_map(Planned::file).collect())?;
     crash::point(Point::OutputsSynced);
-    let mut placed = Vec::with_capacity(ready.len());
+    // No output takes the name of a file that stays.
+    let stays = |planned: &Planned<N>| match planned {
+        Planned::Kept(KeptOutput { name, .. }) => Some(name.clone()),
+        Planned::Ready(_) => None,
+    };
+    let stay: Vec<OsString> = planned.iter().filter_map(stays).collect();
+    let mut placed: Vec<Placed> = Vec::with_capacity(planned.len());
     // A file that got its first name is changed by it.
     let mut named: Batch = vec![open.file()];
-    for ready in ready {
-        let done = place.publish(ready, &placed, &mut named)?;
+    for planned in planned {
+        let done = match planned {
+            Planned::Kept(kept) => place.keep(kept, &mut named),
+            Planned::Ready(ready) => {
+                let taken: Vec<&OsStr> =
+                    placed.iter().map(|placed| &*placed.name).chain(stay.iter().map(|name| &**name)).collect();
+                place.publish(ready, &taken, &mut named)?
+            }
+        };
         crash::point(Point::OutputNamed);
         placed.push(done);
     }
@@ -189,6 +210,23 @@ struct Ready<'a, N> {
     temporary: Option<Temporary<'a>>,
 }
 
+/// What is done about an output.
+enum Planned<'a, N> {
+    /// Nothing: a file that came with the recording stands for it.
+    Kept(KeptOutput),
+    /// It is shown.
+    Ready(Ready<'a, N>),
+}
+
+impl<N> Planned<'_, N> {
+    fn file(&self) -> Option<Arc<File>> {
+        match self {
+            Self::Kept(_) => None,
+            Self::Ready(ready) => ready.temporary.as_ref().map(Temporary::file),
+        }
+    }
+}
+
 /// What stands under a name.
 enum Found {
     Nothing,
@@ -200,6 +238,44 @@ enum Found {
 }
 
 impl<'a> Place<'a> {
+    /// Of each output, the file that came with the recording and stays.
+    fn kept<N: Names>(&self, wanted: &[Wanted<N>]) -> Vec<Option<KeptOutput>> {
+        match &self.ours.relocation {
+            Some(relocation) => {
+                relocation.recognised(wanted, &mut |n, name| self.occupant(name, &lengths(&wanted[n].bytes)))
+            }
+            None => wanted.iter().map(|_| None).collect(),
+        }
+    }
+
+    fn occupant(&self, name: &OsStr, lengths: &RangeInclusive<u64>) -> Occupant {
+        let stat = match rustix::fs::statat(self.open, name, AtFlags::SYMLINK_NOFOLLOW) {
+            _ if !is_plain(name) => return Occupant::Other,
+            Err(Errno::NOENT) => return Occupant::Nothing,
+            Err(_) => return Occupant::Other,
+            Ok(stat) => stat,
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Occupant::Other;
+        }
+        let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
+        match exchange::read_whole(self.open, name, *lengths.end()) {
+            // It is this job's own by what is written down, and is made anew where that is needed.
+            Ok(bytes) if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) => Occupant::Own,
+            Ok(bytes) if lengths.contains(&(bytes.len() as u64)) => Occupant::File(bytes),
+            _ => Occupant::OtherFile,
+        }
+    }
+
+    /// It may have come there a moment ago, and nobody else syncs it.
+    fn keep(&self, KeptOutput { name, hash }: KeptOutput, named: &mut Batch) -> Placed {
+        if let Ok((_, file)) = read_hash(self.open, &name) {
+            named.push(Arc::new(file));
+        }
+        tracing::debug!(folder = %self.folder.display(), file = %name.display(), "an output came with its recording and stays as it is");
+        Placed { name, hash }
+    }
+
     fn prepare<N: Names>(&self, wanted: Wanted<N>) -> Result<Ready<'a, N>, PlaceError> {
         let hash = Hash::of(&wanted.bytes);
         let mut ready = Ready { wanted, hash, temporary: None };
@@ -234,11 +310,11 @@ impl<'a> Place<'a> {
     fn publish<N: Names>(
         &self,
         mut ready: Ready<'a, N>,
-        placed: &[Placed],
+        taken: &[&OsStr],
         named: &mut Batch,
     ) -> Result<Placed, PlaceError> {
         for name in ready.wanted.candidates.clone() {
-            let is_taken = placed.iter().any(|other| other.name == name);
+            let is_taken = taken.contains(&&*name);
             if !is_taken && self.try_name(&mut ready, &name, named)? {
                 return Ok(Placed { name, hash: ready.hash });
             }
@@ -401,7 +477,7 @@ mod tests {
     type Listed = std::vec::IntoIter<OsString>;
 
     fn place(folder: &Path, wanted: Vec<Wanted<Listed>>, ours: &[(OsString, Hash)]) -> Result<Vec<Placed>, PlaceError> {
-        put(folder, &|| true, wanted, &Ours { placed: ours.to_vec(), placing: vec![] })
+        put(folder, &|| true, wanted, &Ours { placed: ours.to_vec(), ..Ours::default() })
     }
 
     fn put(
@@ -486,7 +562,7 @@ mod tests {
         fs::write(folder.path().join("talk.srt"), b"edited").unwrap();
         fs::write(folder.path().join("talk.wav.srt"), b"as an older release rendered it").unwrap();
         let placing = vec![Hash::of(b"as an older release rendered it"), Hash::of(b"new")];
-        let ours = Ours { placed: vec![], placing };
+        let ours = Ours { placing, ..Ours::default() };
         let placed = put(folder.path(), &|| true, talk(b"new"), &ours).unwrap();
         assert_eq!(names(&placed), ["talk.wav.srt"]);
         assert_eq!(fs::read(folder.path().join("talk.wav.srt")).unwrap(), b"new");

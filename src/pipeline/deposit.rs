@@ -7,10 +7,12 @@ use crate::domain::job::{Job, Output};
 use crate::domain::names::{Hash, Timestamp};
 use crate::domain::path::RelPath;
 use crate::output::placing::{KEPT, Names, Ours, Wanted};
+use crate::output::relocated::{self, KeptOutput, Occupant, Relocation};
 use crate::pipeline::settle::folder_away;
 use crate::source::bucket::{Bucket, Object, Put};
 use crate::source::mount::Mount;
 use bytes::Bytes;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -37,9 +39,18 @@ pub async fn run<N: Names>(
 ) -> Result<Vec<Output>, Fault> {
     let beside = Path::new(OsStr::from_bytes(job.key.path.as_bytes())).parent().unwrap_or(Path::new(""));
     let deposit = Deposit { bucket, beside, ours };
+    let kept = match deposit.kept(&wanted).await {
+        Ok(kept) => kept,
+        Err(error) => return Err(unwritable(mount, error, now).await),
+    };
+    let stay: Vec<OsString> = kept.iter().flatten().map(|kept| kept.name.clone()).collect();
     let mut outputs: Vec<Output> = Vec::with_capacity(wanted.len());
-    for wanted in wanted {
-        match deposit.one(wanted, &outputs).await {
+    for (wanted, kept) in wanted.into_iter().zip(kept) {
+        if let Some(KeptOutput { name, hash }) = kept {
+            outputs.push(Output { name: RelPath::new(name.as_bytes()), hash, at: None });
+            continue;
+        }
+        match deposit.one(wanted, &outputs, &stay).await {
             Ok(output) => outputs.push(output),
             Err(error) => return Err(unwritable(mount, error, now).await),
         }
@@ -83,12 +94,57 @@ enum Found {
 }
 
 impl Deposit<'_> {
-    async fn one<N: Names>(&self, wanted: Wanted<N>, placed: &[Output]) -> Result<Output, DepositError> {
+    /// Of each output, the object that came with the recording and stays. What stands under their names is looked at
+    /// first.
+    async fn kept<N: Names>(&self, wanted: &[Wanted<N>]) -> Result<Vec<Option<KeptOutput>>, DepositError> {
+        let Some(relocation) = &self.ours.relocation else { return Ok(wanted.iter().map(|_| None).collect()) };
+        let mut occupants = HashMap::new();
+        for (n, wanted) in wanted.iter().enumerate() {
+            for name in wanted.candidates.clone() {
+                let occupant = self.occupant(&name, relocation, &wanted.bytes).await;
+                let occupant = occupant.map_err(|error| self.failed(&name, error))?;
+                let is_last = matches!(occupant, Occupant::Nothing | Occupant::Own);
+                occupants.insert((n, name), occupant);
+                if is_last {
+                    break;
+                }
+            }
+        }
+        let mut look = |n, name: &OsStr| occupants.remove(&(n, name.to_owned())).unwrap_or(Occupant::Nothing);
+        Ok(relocation.recognised(wanted, &mut look))
+    }
+
+    async fn occupant(&self, name: &OsStr, relocation: &Relocation, wanted: &[u8]) -> io::Result<Occupant> {
+        let path = self.path(name);
+        let Some(object) = self.bucket.head(&path).await? else { return Ok(Occupant::Nothing) };
+        if !relocated::lengths(wanted).contains(&object.stamp.size) {
+            return Ok(Occupant::OtherFile);
+        }
+        let bytes = self.bucket.piece(&path, object.stamp.size.max(1), false).await?;
+        let is_placed = self.ours.placed.iter().any(|(placed, _)| placed == name);
+        if is_placed && self.hashes_for(name).any(|known| known == Hash::of(&bytes)) {
+            return Ok(Occupant::Own);
+        }
+        if let Some(recording) = relocated::recording_of(&bytes).filter(|named| *named != relocation.recording)
+            && self.bucket.head(&self.path(&recording)).await?.is_some()
+        {
+            return Ok(Occupant::Neighbours);
+        }
+        Ok(Occupant::File(bytes))
+    }
+
+    async fn one<N: Names>(
+        &self,
+        wanted: Wanted<N>,
+        placed: &[Output],
+        stay: &[OsString],
+    ) -> Result<Output, DepositError> {
         let (hash, bytes) = (Hash::of(&wanted.bytes), Bytes::from(wanted.bytes));
         let mut first = None;
         for name in wanted.candidates {
             let output = Output { name: RelPath::new(name.as_bytes()), hash, at: None };
             if placed.iter().all(|other| other.name != output.name)
+                && !stay.contains(&name)
                 && self.try_name(&name, hash, &bytes).await.map_err(|error| self.failed(&name, error))?
             {
                 return Ok(output);

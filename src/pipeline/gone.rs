@@ -38,7 +38,7 @@ pub fn sought(
         Missed::Fault(Fault { kind, words: format!("{}; {what}", gone.words), ..gone.clone() })
     };
     match walked {
-        Ok(found) => match found.get(&Token::new(order, job.key.tag(), job.round)) {
+        Ok(found) => match job.tags().find_map(|tag| found.get(&Token::new(order, tag, job.round))) {
             Some(item) if item.id != *id => {
                 let (order, transcription, origin) = (order.clone(), item.id.clone(), job.bought_at.clone());
                 Ok(Event::Adopted { order, transcription, round: job.round, origin })

@@ -171,11 +171,6 @@ impl Purse {
         self.chosen().is_none_or(|chosen| chosen.lets(job))
     }
 
-    /// A moment by the clock that the budgets go by, for people.
-    pub fn shown(&self, at: Timestamp) -> String {
-        self.zone.shown(at)
-    }
-
     /// Every limit as it is now.
     pub fn limits(&self, now: Timestamp) -> Vec<Limit> {
         self.budget.limits(self.zone.day(now), self.zone.month(now))

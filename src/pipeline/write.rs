@@ -12,11 +12,12 @@ use crate::domain::missing::MissingPart;
 use crate::domain::names::{Hash, JobId, Timestamp, TranscriptionId};
 use crate::domain::path::RelPath;
 use crate::domain::sent::Sent;
-use crate::domain::stage::{Event, Skip};
+use crate::domain::stage::{Event, Skip, Stage};
 use crate::domain::token::Order;
 use crate::output::formats::{Finished, Provenance, render, render_json};
 use crate::output::naming::{candidates, language};
 use crate::output::placing::{Destination, KEPT, Names, Ours, PlaceError, Wanted, place};
+use crate::output::relocated::{Relocation, ending_of};
 use crate::output::results::{OpenError, Results};
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
@@ -118,16 +119,22 @@ pub async fn run(
         // It can be read at the service once more.
         return Ok(Outcome::Step(Event::ResultLost));
     };
-    if is_another_ones(doors.store, job, order).await.map_err(Stop::Store)?
-        && let Some(others) = subtitles_by_others(doors.store, mount, job, now).await?
-    {
-        let hashes = wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied());
+    let is_anothers = is_another_ones(doors.store, job, order).await.map_err(Stop::Store)?;
+    // What a job has just bought for itself has no outputs anywhere.
+    let relocation = match is_anothers || !job.outputs.is_empty() {
+        true => Some(relocation(doors.store, mount, job, order).await.map_err(Stop::Store)?),
+        false => None,
+    };
+    if is_anothers && let Some(others) = subtitles_by_others(doors.store, mount, job, now).await? {
+        let known = relocation.iter().flat_map(|relocation| &relocation.known).map(|(_, hash)| *hash);
+        let hashes =
+            wanted.iter().map(|wanted| Hash::of(&wanted.bytes)).chain(job.placing.iter().copied()).chain(known);
         if !others.all_are(mount, &hashes.collect()).await {
             return Ok(Outcome::Step(Event::Skipped { why: Skip::Subtitled }));
         }
     }
     let placing = announce(doors.store, lease, job, &wanted).await?;
-    let ours = Ours { placed, placing };
+    let ours = Ours { placed, placing, relocation };
     if let Some(bucket) = mount.bucket() {
         let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
         drop(placing_now);
@@ -140,6 +147,94 @@ pub async fn run(
     })
     .await?;
     Ok(Outcome::Step(Event::Written { outputs, language, missing }))
+}
+
+/// What it takes to write outputs beside the engine.
+#[derive(Clone)]
+pub struct Tools {
+    /// The kept parameters.
+    pub params: Arc<ParamFiles>,
+    /// Where all who write are synced together.
+    pub syncs: Arc<Syncs>,
+    /// Whose outputs are being placed.
+    pub writing: Arc<Writing>,
+}
+
+/// Why outputs that were missing are still so.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRestored {
+    /// The result that they are made of is not kept here, or damaged.
+    #[error("its result is not kept here any more, or is damaged")]
+    NoResult,
+    /// Something moved the job meanwhile.
+    #[error("its outputs are being written at this moment: look again")]
+    Moving,
+    /// They went elsewhere than outputs of this job go now.
+    #[error("its outputs went to {0}, and go elsewhere now: `scribed retry --fresh` writes them there")]
+    Elsewhere(String),
+    /// Its outputs are other ones now.
+    #[error("{0} is not among the outputs that are made of it")]
+    NotMade(String),
+    /// They cannot be written, or not be made.
+    #[error("{}", .0.words)]
+    Fault(Fault),
+    /// The queue.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<Fault> for NotRestored {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Writes these outputs of a written job again, under the names that they had. Nothing that stands there by now is
+/// touched.
+///
+/// # Errors
+/// [`NotRestored`].
+pub async fn restore(doors: &Doors<'_>, mount: &Arc<Mount>, job: &Job, missing: &[Output]) -> Result<(), NotRestored> {
+    let Stage::Written { order, transcription, .. } = &job.stage else { return Err(NotRestored::Moving) };
+    let (now, source) = (doors.clock.now(), mount.source());
+    let at = at(source, job);
+    if let Some(output) = missing.iter().find(|output| output.at != at) {
+        return Err(NotRestored::Elsewhere(output.shown()));
+    }
+    let placing_now = doors.writing.begin(job.id).ok_or(NotRestored::Moving)?;
+    let rendered = rendered(doors, source, job, order, transcription, now).await?.ok_or(NotRestored::NoResult)?;
+    let (mut wanted, mut outputs) = (Vec::new(), job.outputs.clone());
+    let mut made: Vec<_> =
+        formats(source, job).iter().zip(rendered.wanted).map(|(format, one)| (*format, Some(one.bytes))).collect();
+    for output in missing {
+        let name = OsString::from_vec(output.name.as_bytes().to_vec());
+        let ending = ending_of(&name).unwrap_or_default().to_owned();
+        let bytes = made.iter_mut().find(|(format, bytes)| bytes.is_some() && ending == format.ext());
+        let bytes = bytes.and_then(|(_, bytes)| bytes.take()).ok_or_else(|| NotRestored::NotMade(output.shown()))?;
+        let hash = Hash::of(&bytes);
+        outputs.iter_mut().filter(|own| **own == *output).for_each(|own| own.hash = hash);
+        wanted.push(Wanted { candidates: std::iter::once(name), bytes });
+    }
+    // Another release renders otherwise. Written down before it is shown: whoever finds it knows it as ours.
+    if outputs != job.outputs && !doors.store.overrule(job, Event::Restored { outputs }, now).await? {
+        return Err(NotRestored::Moving);
+    }
+    if let Some(bucket) = mount.bucket() {
+        deposit::run(bucket, mount, job, wanted, &Ours::default(), now).await?;
+        return Ok(());
+    }
+    let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
+    blocking(move || {
+        let _placing = placing_now;
+        put(&mount, &job, wanted, &Ours::default(), &syncs, now)
+    })
+    .await?;
+    Ok(())
+}
+
+/// The outputs that are made of a job.
+fn formats<'a>(source: &'a Source, job: &'a Job) -> &'a [Format] {
+    job.making.as_ref().map_or(&source.outputs, |making| &making.outputs)
 }
 
 /// What a kept result comes to.
@@ -196,6 +291,26 @@ async fn is_another_ones(store: &dyn Store, job: &Job, order: &Order) -> Result<
     Ok(bought.sighted.is_some() || bought.by.is_some_and(|by| by != job.id))
 }
 
+/// What tells the outputs that came here with the recording. What is written down of them is the job that had the
+/// transcription first: its outputs have the same bytes wherever they lie now.
+async fn relocation(store: &dyn Store, mount: &Mount, job: &Job, order: &Order) -> Result<Relocation, StoreError> {
+    let first = match store.bought(order).await?.and_then(|bought| bought.by).filter(|by| *by != job.id) {
+        Some(by) => store.job(by).await?,
+        None => None,
+    };
+    let outputs = first.map(|first| first.outputs).unwrap_or_default();
+    let known = outputs.into_iter().filter_map(|output| {
+        let name = OsString::from_vec(output.name.as_bytes().to_vec());
+        Some((ending_of(&name)?.to_owned(), output.hash))
+    });
+    let (folder, recording) = match recording(mount.source(), job) {
+        Recording::File(path) => (mount.bucket().is_none().then(|| path.parent()), path.file_name().to_owned()),
+        Recording::Remote(_) => (None, OsString::new()),
+    };
+    let is_first = job.outputs.is_empty() && job.placing.is_empty();
+    Ok(Relocation { recording, folder, known: known.collect(), is_first })
+}
+
 fn unreadable(error: &OpenError, now: Timestamp) -> Fault {
     Fault::new(FaultKind::Unreadable, format!("the kept result cannot be read: {error}"), now)
 }
@@ -236,7 +351,7 @@ fn wanted(
     if let Some(unread) = said.unread().words() {
         tracing::info!(job = %job.id, path = %job.key.path, unread, "parts of the service's answer cannot be read; the outputs are made of the rest, and the answer is kept as it came");
     }
-    let outputs = job.making.as_ref().map_or(&source.outputs, |making| &making.outputs);
+    let outputs = formats(source, job);
     // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {
         let (transcript, subtitles) = (said.transcript(), said.own_subtitles());

@@ -76,6 +76,33 @@ impl Memory {
         Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
     }
 
+    /// The folder that a source of this name had, and what that was known by; `None` where nothing is kept of it, or it
+    /// cannot be read.
+    pub fn kept_of(state: &Path, source: &SourceName) -> Option<(RelPath, Known)> {
+        let bytes = fs::read(Self::new(state, source, Path::new("")).file).ok()?;
+        let kept: Kept = serde_json::from_slice(&bytes).ok()?;
+        Some((kept.folder, kept.known))
+    }
+
+    /// A source has another name: what is kept of its folder is kept of the folder of the new name. Durable when it
+    /// returns.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn carry_over(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
+        let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
+        for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
+            match fs::copy(from, to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        match Self::kept_of(state, old) {
+            Some((_, known)) => to.keep(&known),
+            None => Ok(()),
+        }
+    }
+
     /// Durable when it returns.
     ///
     /// # Errors
@@ -148,6 +175,11 @@ pub fn recognise(folder: &Path, known: Option<&Known>) -> Result<(), Stranger> {
             _ => Ok(()),
         },
     }
+}
+
+/// The id in a folder's marker; `None` where it has none, or cannot be read. Blocks.
+pub fn id(folder: &Path) -> Option<String> {
+    read(folder).ok().flatten().filter(|id| !id.is_empty())
 }
 
 /// Whether a person has said by an empty marker that this is the right folder: it needs an id.

@@ -240,6 +240,13 @@ impl Mount {
         memory.keep(&marker::learn(place, None).map_err(failed)?).map_err(failed)
     }
 
+    /// What the folder is known by may have been written down since: that counts.
+    pub fn remember(&self) {
+        if let Ok(Some(known)) = self.memory.load() {
+            self.state().known.get_or_insert(known);
+        }
+    }
+
     /// The subtitles in its folder.
     pub fn beside(&self) -> &Beside {
         &self.beside

@@ -25,6 +25,7 @@ use crate::domain::stage::{Event, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The right to move one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +140,17 @@ pub struct Room {
     pub backlog: usize,
 }
 
+/// What became of the jobs of a source that has another name now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Renamed {
+    /// They have it.
+    pub done: u64,
+    /// Somebody held them.
+    pub held: u64,
+    /// The name is another job's.
+    pub taken: u64,
+}
+
 /// How many jobs are where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -180,6 +192,11 @@ impl Counts {
         self.by_kind.iter().sum()
     }
 
+    /// Those that have not ended.
+    pub fn open(&self) -> u64 {
+        StageKind::ALL.into_iter().filter(|kind| !kind.is_end()).map(|kind| self.of(kind)).sum()
+    }
+
     /// These and those.
     pub fn add(&mut self, more: &Self) {
         self.by_kind.iter_mut().zip(more.by_kind).for_each(|(count, more)| *count += more);
@@ -219,6 +236,8 @@ pub enum Those {
     WithCost,
     /// They are written and lack something that was requested.
     Incomplete,
+    /// A person had them forgotten.
+    Forgotten,
 }
 
 /// One line of a job's history.
@@ -401,6 +420,20 @@ pub trait Store: Send + Sync {
     /// or its stage does not know the event. Durable when it returns.
     async fn overrule(&self, seen: &Job, event: Event, now: Timestamp) -> Result<bool, StoreError>;
 
+    /// A source has another name in `jobs.toml`: its jobs have that from now on. One of which the new name is another
+    /// job's keeps the old one. One that somebody holds keeps it, too, unless `held` are renamed: then its holder's lease
+    /// ends, as in [`Store::overrule`]. Durable when it returns; after a crash some have the new name.
+    async fn rename_source(
+        &self,
+        old: &SourceName,
+        new: &SourceName,
+        held: bool,
+        now: Timestamp,
+    ) -> Result<Renamed, StoreError>;
+
+    /// How many jobs of each source are where; of those that have any.
+    async fn sources(&self) -> Result<BTreeMap<SourceName, Counts>, StoreError>;
+
     /// A person's order to try a failed or cancelled job again. `false` if it is neither.
     async fn revive(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
         match self.job(job).await? {
@@ -440,7 +473,7 @@ pub trait Store: Send + Sync {
     /// The job that wrote outputs of this name, whatever their endings are.
     async fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError>;
 
-    /// Jobs by number.
+    /// Jobs by number, but for those that a person had forgotten.
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError>;
 
     /// The next of these after a number, by number; at most so many. Others are not read.

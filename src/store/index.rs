@@ -171,6 +171,9 @@ impl Index {
     }
 
     fn count(&mut self, group: &Group, job: &Job, by: i64) {
+        if job.stage.is_forgotten() {
+            return;
+        }
         let part = self.part(group);
         let counted = part.counts.of_mut(job.stage.kind());
         *counted = counted.saturating_add_signed(by);
@@ -296,6 +299,20 @@ impl Index {
         for id in over {
             self.release(id);
         }
+    }
+
+    /// Whether somebody has the right to move it.
+    pub fn is_held(&self, id: JobId) -> bool {
+        self.leases.contains_key(&id)
+    }
+
+    /// How many jobs of each source are where.
+    pub fn sources(&self) -> BTreeMap<SourceName, Counts> {
+        let mut sources: BTreeMap<SourceName, Counts> = BTreeMap::new();
+        for (group, part) in self.parts.iter().filter(|(_, part)| part.counts.total() > 0) {
+            sources.entry(group.source.clone()).or_default().add(&part.counts);
+        }
+        sources
     }
 
     /// Whether this lease still counts.

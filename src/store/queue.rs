@@ -1,5 +1,6 @@
 //! The laws of the queue for stores of one process: rows below, the index beside them.
 
+use crate::crash::{self, Point};
 use crate::domain::budget::{Account, Limit, Over, judge};
 use crate::domain::charge::{Charge, Sighted, State, carried};
 use crate::domain::due_limit::{Waits, is_ahead, limited};
@@ -14,13 +15,14 @@ use crate::domain::stage::{Event, Stage, StageKind};
 use crate::domain::standing::Standings;
 use crate::domain::token::Order;
 use crate::store::contract::{
-    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of, Room,
-    Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of,
+    Renamed, Room, Store, StoreError, Those, Twin,
 };
 use crate::store::index::{Index, split};
 use crate::store::journal::Purchases;
 use crate::store::line::Next;
 use crate::store::ordered::{Weighed, weigh};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -377,7 +379,9 @@ impl Queue {
     fn writer(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let Some(id) = self.index.writer(key) else { return Ok(None) };
         let (folder, _) = split(key.path.as_bytes());
-        let beside = |job: &Job| job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder;
+        let beside = |job: &Job| {
+            job.key.source == key.source && split(job.key.path.as_bytes()).0 == folder && !job.stage.is_forgotten()
+        };
         Ok(self.rows.load(id)?.filter(beside))
     }
 
@@ -575,6 +579,41 @@ impl Queue {
         Ok(true)
     }
 
+    /// Some of those that follow `after`; where the next begin.
+    fn rename_some(
+        &mut self,
+        (old, new): (&SourceName, &SourceName),
+        (held, now): (bool, Timestamp),
+        after: Option<JobId>,
+        renamed: &mut Renamed,
+    ) -> Result<Option<JobId>, StoreError> {
+        let jobs = self.rows.scan(after).take(ROWS_AT_A_TIME).collect::<Result<Vec<_>, _>>()?;
+        let last = jobs.last().map(|job| job.id);
+        for job in jobs.into_iter().filter(|job| job.key.source == *old) {
+            if self.index.roll.find(&JobTag::of(new, &job.key.path)).is_some() {
+                renamed.taken += 1;
+            } else if self.index.is_held(job.id) && !held {
+                renamed.held += 1;
+            } else {
+                // First: whoever holds the job may not put the old name back.
+                self.index.release(job.id);
+                self.replace(Some(&job), &job.clone().under(new.clone(), now))?;
+                crash::point(Point::SourceRenaming);
+                renamed.done += 1;
+            }
+        }
+        Ok(last)
+    }
+
+    /// A pause of the source is one of its new name.
+    fn rename_pause(&mut self, old: &SourceName, new: &SourceName) -> Result<(), StoreError> {
+        let mut pauses = self.rows.pauses()?;
+        match pauses.rename(old, new) {
+            true => self.rows.set_pauses(&pauses),
+            false => Ok(()),
+        }
+    }
+
     fn look_again(&mut self, id: JobId, now: Timestamp) -> Result<bool, StoreError> {
         match self.rows.load(id)? {
             Some(job) if job.is_held() && !job.stage.is_end() => self.vouch(job, now).map(|()| true),
@@ -628,6 +667,7 @@ impl Queue {
             Those::Away => roll.away(after, most),
             Those::WithCost => roll.with_cost(after, most),
             Those::Incomplete => roll.incomplete(after, most),
+            Those::Forgotten => roll.forgotten(after, most),
         };
         ids.into_iter().map(|id| self.load(id)).collect()
     }
@@ -637,6 +677,7 @@ impl Queue {
 async fn in_pieces(
     mut after: Option<JobId>,
     limit: usize,
+    is_wanted: impl Fn(&Job) -> bool,
     read: impl Fn(Option<JobId>, usize) -> Result<Vec<Job>, StoreError>,
 ) -> Result<Vec<Job>, StoreError> {
     let mut page = Vec::new();
@@ -644,7 +685,7 @@ async fn in_pieces(
         let rows = read(after, limit - page.len())?;
         let Some(last) = rows.last() else { return Ok(page) };
         after = Some(last.id);
-        page.extend(rows);
+        page.extend(rows.into_iter().filter(&is_wanted));
         if page.len() >= limit {
             return Ok(page);
         }
@@ -859,6 +900,31 @@ impl Store for QueueStore {
         Ok(done)
     }
 
+    async fn rename_source(
+        &self,
+        old: &SourceName,
+        new: &SourceName,
+        held: bool,
+        now: Timestamp,
+    ) -> Result<Renamed, StoreError> {
+        let (mut renamed, mut after) = (Renamed::default(), None);
+        loop {
+            after = self.queue().rename_some((old, new), (held, now), after, &mut renamed)?;
+            if after.is_none() {
+                break;
+            }
+            // Others get their turn.
+            tokio::task::yield_now().await;
+        }
+        self.queue().rename_pause(old, new)?;
+        self.barrier.durable().await?;
+        Ok(renamed)
+    }
+
+    async fn sources(&self) -> Result<BTreeMap<SourceName, Counts>, StoreError> {
+        Ok(self.queue().index.sources())
+    }
+
     async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {
         self.queue().look_again(job, now)
     }
@@ -893,7 +959,7 @@ impl Store for QueueStore {
     async fn find(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         let queue = self.queue();
         match queue.index.roll.find(&key.tag()) {
-            Some(id) => queue.rows.load(id),
+            Some(id) => Ok(queue.rows.load(id)?.filter(|job| !job.stage.is_forgotten())),
             None => Ok(None),
         }
     }
@@ -908,11 +974,11 @@ impl Store for QueueStore {
 
     async fn page(&self, filter: &Filter) -> Result<Vec<Job>, StoreError> {
         let read = |after, most| self.queue().rows_after(&filter.stages, after, most);
-        in_pieces(filter.after, filter.limit, read).await
+        in_pieces(filter.after, filter.limit, |job| !job.stage.is_forgotten(), read).await
     }
 
     async fn those(&self, those: Those, after: Option<JobId>, most: usize) -> Result<Vec<Job>, StoreError> {
-        in_pieces(after, most, |after, most| self.queue().those_after(those, after, most)).await
+        in_pieces(after, most, |_| true, |after, most| self.queue().those_after(those, after, most)).await
     }
 
     async fn waiting(&self) -> Result<Vec<Alike>, StoreError> {

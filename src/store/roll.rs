@@ -46,6 +46,8 @@ const LIFTED: u8 = 2;
 const COST: u8 = 4;
 /// It is written and lacks something that was requested.
 const INCOMPLETE: u8 = 8;
+/// A person had it forgotten.
+const FORGOTTEN: u8 = 16;
 
 impl Roll {
     /// Writes a job down as it now is.
@@ -61,10 +63,21 @@ impl Roll {
             (number, 0) => self.bumped.remove(&number),
             (number, bumped) => self.bumped.insert(number, bumped),
         };
-        let is_new = self.lines[place].kind.is_none();
-        self.lines[place] = line;
-        if is_new {
+        let before = std::mem::replace(&mut self.lines[place], line);
+        let is_new = before.kind.is_none();
+        if is_new || before.tag != line.tag {
+            if !is_new {
+                self.leave(&before.tag, place);
+            }
             self.enter(line.tag, place);
+        }
+    }
+
+    /// A job is not found by this name any more.
+    fn leave(&mut self, tag: &JobTag, place: usize) {
+        let number = number(place);
+        if let Ok(entry) = self.by_tag.find_entry(hash(tag), |place| *place == number) {
+            entry.remove();
         }
     }
 
@@ -120,6 +133,11 @@ impl Roll {
         self.numbers(after, most, |line| line.marks & INCOMPLETE != 0)
     }
 
+    /// Those that a person had forgotten.
+    pub fn forgotten(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
+        self.numbers(after, most, |line| line.marks & FORGOTTEN != 0)
+    }
+
     fn numbers(&self, after: Option<JobId>, most: usize, wanted: impl Fn(&Line) -> bool) -> Vec<JobId> {
         let from = after.map_or(0, |id| place(id).saturating_add(1)).min(self.lines.len());
         let those = self.lines[from..].iter().enumerate().filter(|(_, line)| wanted(line));
@@ -134,6 +152,7 @@ fn marks(job: &Job) -> u8 {
         | (u8::from(is_lifted) * LIFTED)
         | (u8::from(has_cost) * COST)
         | (u8::from(job.is_incomplete()) * INCOMPLETE)
+        | (u8::from(job.stage.is_forgotten()) * FORGOTTEN)
 }
 
 /// Numbers begin at 1.
@@ -187,6 +206,15 @@ mod tests {
             roll.put(job);
             assert_eq!(roll.mark(job.id), Mark::of(job));
         }
+    }
+
+    #[test]
+    fn a_job_is_found_by_its_new_name_only() {
+        let (mut roll, job) = (Roll::default(), written());
+        roll.put(&job);
+        let renamed = job.clone().under(SourceName::new("t"), Timestamp(0));
+        roll.put(&renamed);
+        assert_eq!((roll.find(&job.key.tag()), roll.find(&renamed.key.tag())), (None, Some(job.id)));
     }
 
     #[test]

@@ -429,3 +429,32 @@ fn of_a_film_in_a_bucket_the_sound_track_alone_is_sent() {
     assert_eq!(stub.book().contents["other.mp4"], longer);
     assert!(!stub.book().contents.contains_key("copy.mp4"), "it was bought");
 }
+
+#[test]
+fn objects_that_are_moved_with_their_outputs_get_no_new_object_and_deleted_outputs_are_restored() {
+    let s3 = S3::start();
+    s3.put("tapes/shelf/a.wav", speech(0));
+    s3.put("tapes/shelf/a.mp3", speech(0));
+    let bed = configured(&s3, "tapes", "");
+    assert_eq!(bed.once(0)["done"], 2);
+    let before = s3.objects();
+    for (key, bytes) in &before {
+        s3.put(&key.replace("shelf", "moved"), bytes.clone());
+        s3.delete(key);
+    }
+    // A person has edited one of them before.
+    s3.put("tapes/moved/a.en.srt", "edited");
+    let moved = s3.objects();
+    assert_eq!(bed.once(0)["done"], 2);
+    assert_eq!(s3.objects(), moved);
+    assert_eq!(bed.desk().records.len(), 1);
+    let forgotten = bed.run(["forget", "--vanished", "--json"]);
+    assert_eq!((forgotten.code, forgotten.objects().len()), (0, 2), "{forgotten:?}");
+
+    s3.delete("tapes/moved/a.en.txt");
+    let missing = bed.run(["verify", "--json"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    let repaired = bed.run(["verify", "--repair", "--json"]);
+    assert_eq!(repaired.code, 0, "{repaired:?}");
+    assert_eq!(s3.objects(), moved);
+}

@@ -14,8 +14,8 @@ use scribed::domain::stage::{Audio, Event, Skip, StageKind};
 use scribed::domain::standing::{Lane, Order, Standing};
 use scribed::store;
 use scribed::store::contract::{
-    ALL, Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, Lease, Note, Room, Store, StoreError,
-    Those, Twin,
+    ALL, Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, Lease, Note, Renamed, Room, Store,
+    StoreError, Those, Twin,
 };
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -300,6 +300,8 @@ laws! {
     paid_again_an_unknown_create_is_a_new_round_of_its_owner
     paid_again_a_stuck_purchase_is_forgotten
     a_person_has_a_waiting_job_looked_at_again
+    a_forgotten_job_is_seen_no_more_and_what_it_bought_stays_known
+    a_renamed_source_keeps_its_jobs
     a_pause_lasts
     the_next_due_counts_leases
     pages_are_stable_under_a_filter
@@ -848,6 +850,55 @@ async fn a_cancelled_file_comes_back_as_another_content_or_by_a_person(case: &mu
     assert!(case.overrule(&uploaded, Event::Cancelled, at(9)).await.unwrap());
     assert!(case.revive(uploaded.id, at(10)).await.unwrap());
     assert_eq!(case.stage_of(uploaded.id).await, StageKind::Uploaded);
+}
+
+async fn a_forgotten_job_is_seen_no_more_and_what_it_bought_stays_known(case: &mut Case) {
+    let bought = case.standing_at(1, StageKind::Submitted).await;
+    let job = case.brought(bought.id, StageKind::Written, 1).await;
+    let open = case.standing_at(2, StageKind::Submitted).await;
+    assert!(!case.overrule(&open, Event::Forgotten, at(9)).await.unwrap(), "it has not ended");
+    assert!(case.overrule(&job, Event::Forgotten, at(9)).await.unwrap());
+    let forgotten = case.job(job.id).await.unwrap().unwrap();
+    assert!(!case.overrule(&forgotten, Event::Forgotten, at(10)).await.unwrap());
+    case.settle().await.unwrap();
+    case.reopen();
+    assert_eq!(case.find(&key(1)).await.unwrap(), None);
+    assert_eq!(case.ids(Filter { limit: 9, ..Filter::default() }).await, [open.id.0]);
+    assert_eq!(case.ids(Filter { stages: vec![StageKind::Skipped], limit: 9, ..Filter::default() }).await, [0; 0]);
+    assert_eq!(case.counts().await.unwrap().total(), 1);
+    let those = case.those(Those::Forgotten, None, 9).await.unwrap();
+    assert_eq!(those.iter().map(|job| job.id).collect::<Vec<_>>(), [job.id]);
+    assert_eq!(case.bought(&order(1)).await.unwrap().unwrap().transcription, transcription(1));
+    // Its file is back, just as it was.
+    let news = case.news(&key(1).source, vec![(key(1).path, job.seen)]).await.unwrap();
+    assert_eq!(news.len(), 1);
+    assert_eq!(case.admit(&key(1), job.seen, at(10), at(10)).await.unwrap(), Admission::Reopened(job.id));
+    let back = case.find(&key(1)).await.unwrap().unwrap();
+    assert_eq!((back.id, back.made_from, back.outputs), (job.id, Some(order(1)), job.outputs));
+}
+
+async fn a_renamed_source_keeps_its_jobs(case: &mut Case) {
+    let written = case.standing_at(1, StageKind::Written).await;
+    case.found(2).await;
+    let held = case.claim_one(&[StageKind::Found], at(0)).await;
+    let (old, new) = (key(1).source, SourceName::new("renamed"));
+    case.set_pause(&Whose::Source(old.clone()), Some(Pause { since: at(0), until: None })).await.unwrap();
+    let renamed = case.rename_source(&old, &new, false, at(9)).await.unwrap();
+    assert_eq!(renamed, Renamed { done: 1, held: 1, taken: 0 });
+    let renamed = case.rename_source(&old, &new, true, at(9)).await.unwrap();
+    assert_eq!(renamed, Renamed { done: 1, held: 0, taken: 0 });
+    assert!(case.commit(&held.lease, &held.job, Hold::Release).await.is_err(), "it would put the old name back");
+    case.reopen();
+    assert_eq!(case.find(&key(1)).await.unwrap(), None);
+    let now = case.find(&JobKey { source: new.clone(), path: key(1).path }).await.unwrap().unwrap();
+    assert_eq!((now.id, &now.stage, &now.outputs), (written.id, &written.stage, &written.outputs));
+    assert_eq!(now.tags().collect::<Vec<_>>(), [now.key.tag(), key(1).tag()]);
+    assert_eq!(case.sources().await.unwrap().into_keys().collect::<Vec<_>>(), std::slice::from_ref(&new));
+    assert!(case.pauses().await.unwrap().of(&new, at(9)).is_some());
+    // A job of the same file came under the old name: both stay.
+    case.found(1).await;
+    let renamed = case.rename_source(&old, &new, true, at(9)).await.unwrap();
+    assert_eq!(renamed, Renamed { done: 0, held: 0, taken: 1 });
 }
 
 async fn what_a_cancelled_job_bought_is_handed_on(case: &mut Case) {

@@ -48,6 +48,7 @@ fn stages() -> Vec<Stage> {
     let mut stages = going();
     stages.push(Stage::Written { order: order(1), transcription: transcription(1), audio: AUDIO });
     stages.push(Stage::Skipped { why: Skip::Empty });
+    stages.push(Stage::Skipped { why: Skip::Forgotten });
     let fails = going().into_iter().filter(|stage| stage.kind() != StageKind::Submitting);
     stages.extend(fails.map(|stage| failed(stage, FaultKind::Broken)));
     stages.push(failed(Stage::Submitted { order: order(1), transcription: transcription(1) }, dead()));
@@ -82,6 +83,8 @@ fn events() -> Vec<Event> {
         Event::PaidAgain,
         Event::Fresh,
         Event::Cancelled,
+        Event::Forgotten,
+        Event::Restored { outputs: outputs() },
         Event::Reordered { row: Box::new(row()) },
     ]
 }
@@ -93,6 +96,7 @@ fn shown(stage: &Stage) -> String {
             format!("failed from {}, not in it", from.kind().name())
         }
         Stage::Failed { from, .. } => format!("failed from {}", from.kind().name()),
+        Stage::Skipped { why: Skip::Forgotten } => "skipped, forgotten".to_owned(),
         Stage::Cancelled { from } => format!("cancelled at {}", from.kind().name()),
         other => other.kind().name().to_owned(),
     }
@@ -145,7 +149,13 @@ proptest! {
             let Ok(next) = stage.clone().on(event.clone()) else { continue };
             let opens = matches!(
                 event,
-                Event::Grew { .. } | Event::Revived | Event::PaidAgain | Event::Reordered { .. } | Event::Fresh
+                Event::Grew { .. }
+                    | Event::Revived
+                    | Event::PaidAgain
+                    | Event::Reordered { .. }
+                    | Event::Fresh
+                    | Event::Forgotten
+                    | Event::Restored { .. }
             );
             prop_assert!(!ended || opens, "{} took {}", shown(&stage), event.name());
             stage = next;

@@ -32,7 +32,7 @@ use scribed::pipeline::purse::{Measure, Purse};
 use scribed::source::folder::full_path;
 use scribed::source::mount::Mount;
 use scribed::source::stamp::{Look, look};
-use scribed::store::contract::{Filter, Store};
+use scribed::store::contract::{Filter, Store, Those};
 use scribed::store::params::ParamFiles;
 use scribed::wire::params::CallbackMethod;
 use std::collections::BTreeMap;
@@ -253,7 +253,11 @@ impl Sim {
                 Happening::Appears(n) => self.write(*n, &self.plan.files[*n].content),
                 Happening::Changes(n, content) if self.has(*n) => self.write(*n, content),
                 Happening::Vanishes(n) if self.has(*n) => self.remove(*n),
-                Happening::Changes(..) | Happening::Vanishes(_) => {}
+                Happening::Returns(n) if !self.has(*n) && self.plan.files[*n].appears < now => {
+                    self.write(*n, &self.plan.files[*n].content);
+                }
+                Happening::Changes(..) | Happening::Vanishes(_) | Happening::Returns(_) => {}
+                Happening::PersonForgets => self.forget(store).await,
                 Happening::Sleeps(span) => self.world.clock.suspend(*span),
                 Happening::WallJumps(by) => self.world.clock.jump(*by),
                 Happening::PersonRevives => self.revive(store).await,
@@ -339,6 +343,15 @@ impl Sim {
         }
     }
 
+    /// Jobs that have ended, of files that are gone.
+    async fn forget(&self, store: &SimStore) {
+        let present = self.present.lock().unwrap().clone();
+        let is_gone = |job: &Job| present.keys().all(|n| key(&self.plan.files[*n]) != job.key);
+        for job in jobs(store).await.into_iter().filter(|job| job.stage.is_end() && is_gone(job)) {
+            assert!(store.overrule(&job, Event::Forgotten, self.world.clock.now()).await.unwrap());
+        }
+    }
+
     async fn bump(&self, store: &SimStore, engine: &Engine, n: usize) {
         if let Some(job) = store.find(&key(&self.plan.files[n])).await.unwrap() {
             store.bump(job.id, self.world.clock.now()).await.unwrap();
@@ -420,7 +433,8 @@ impl Sim {
     }
 
     async fn check(&self, store: &SimStore) {
-        self.check_budget(&jobs(store).await);
+        let forgotten = store.those(Those::Forgotten, None, usize::MAX).await.unwrap();
+        self.check_budget(&[jobs(store).await, forgotten].concat());
         let jobs: BTreeMap<JobKey, Job> = jobs(store).await.into_iter().map(|job| (job.key.clone(), job)).collect();
         let present = self.present.lock().unwrap().clone();
         for (n, content) in present {

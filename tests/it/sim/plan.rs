@@ -106,6 +106,10 @@ pub enum Happening {
     PersonRevives,
     /// Gives some of what is on its way up.
     PersonCancels,
+    /// A person has the jobs forgotten that have ended and whose files are gone.
+    PersonForgets,
+    /// A file that was taken away is back, as it was at first.
+    Returns(usize),
     /// Buys again what nobody else can find out about.
     PersonPaysAgain,
     /// Puts this file before all others.
@@ -169,6 +173,14 @@ impl Plan {
         let line = LinePlan::of(own);
         for _ in 0..own.usize(0..3) {
             events.push((calm.mul_f64(own.f64()), Happening::PersonBumps(own.usize(0..files.len()))));
+        }
+        let own = &mut Rng::with_seed(seed ^ 0xf0_46);
+        for _ in 0..[0, 0, 1, 3][own.usize(0..4)] {
+            let (n, at) = (own.usize(0..files.len()), calm.mul_f64(own.f64()));
+            let (forgotten, back) = (at + secs(own.u64(1..7200)), at + secs(own.u64(7200..20_000)));
+            events.push((at, Happening::Vanishes(n)));
+            events.push((forgotten, Happening::PersonForgets));
+            events.push((back, Happening::Returns(n)));
         }
         events.sort_by_key(|(at, _)| *at);
         let blows = blows(rng);

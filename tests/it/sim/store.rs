@@ -6,18 +6,19 @@ use scribed::domain::budget::{Account, Limit, Over};
 use scribed::domain::charge::Charge;
 use scribed::domain::due_limit::Waits;
 use scribed::domain::job::{Job, JobKey, Stamp};
-use scribed::domain::names::{JobId, ServiceName, Timestamp, TranscriptionId};
+use scribed::domain::names::{JobId, ServiceName, SourceName, Timestamp, TranscriptionId};
 use scribed::domain::pause::{Pause, Pauses, Whose};
 use scribed::domain::row::{Row, Sight};
 use scribed::domain::stage::{Event, StageKind};
 use scribed::domain::standing::Standings;
 use scribed::domain::token::Order;
 use scribed::store::contract::{
-    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of, Room,
-    Store, StoreError, Those, Twin,
+    Admission, Alike, Bought, BudgetLine, Claimed, Counts, Filter, Hold, InLine, Lease, NewestPurchase, Note, Of,
+    Renamed, Room, Store, StoreError, Those, Twin,
 };
 use scribed::store::memory::MemoryDisk;
 use scribed::store::queue::{Barrier, QueueStore};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -279,6 +280,21 @@ impl Store for SimStore {
             self.remember(seen.id, false).await;
         }
         Ok(done)
+    }
+
+    async fn rename_source(
+        &self,
+        old: &SourceName,
+        new: &SourceName,
+        held: bool,
+        now: Timestamp,
+    ) -> Result<Renamed, StoreError> {
+        self.point("rename").await;
+        self.inner.rename_source(old, new, held, now).await
+    }
+
+    async fn sources(&self) -> Result<BTreeMap<SourceName, Counts>, StoreError> {
+        self.inner.sources().await
     }
 
     async fn look_again(&self, job: JobId, now: Timestamp) -> Result<bool, StoreError> {

@@ -1,0 +1,153 @@
+//! A source that has another name in `jobs.toml`: its jobs are carried over where its folder is the same, and named with
+//! what to do where it is not. Nothing is stuck, nothing is lost, nothing is bought again.
+
+use crate::support::bed::{Bed, Running, eventually};
+use crate::support::stub::{Act, Endpoint, Stub};
+use rustix::process::Signal;
+use std::fs;
+
+fn config(stub: &Stub, name: &str, folder: &str) -> String {
+    format!(
+        "[service]\nurl = \"{}\"\nkey = \"file:key\"\nlag = \"0s\"\npoll = {{ min = \"20ms\", max = \"50ms\" }}\n\
+         limits = {{ uploads = 4, running = 20, requests_per_second = 1000 }}\n\
+         [[source]]\nname = \"{name}\"\nfolder = \"{folder}\"\nsettle = \"20ms\"\noutputs = [\"txt\"]\n",
+        stub.url()
+    )
+}
+
+fn slow(stub: &Stub) {
+    stub.set(|asked, _| if asked.endpoint == Endpoint::Read { Act::still_running() } else { Act::Well });
+}
+
+/// One recording is written, one is at the service.
+fn under_way(stub: &Stub) -> Bed {
+    let bed = Bed::new(&config(stub, "before", "inbox"));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    bed.drop_in(0, "done.wav");
+    bed.once(0);
+    slow(stub);
+    bed.drop_in(1, "open.wav");
+    let running = Running::start(bed.command(["run"]));
+    eventually("it is being transcribed", || bed.jobs().get("open.wav").is_some_and(|row| row["stage"] == "submitted"));
+    running.signal(Signal::TERM);
+    running.wait();
+    bed
+}
+
+fn bought(stub: &Stub) -> usize {
+    stub.book().moments(Endpoint::Create).len()
+}
+
+fn assert_all_is_written_once(bed: &Bed, stub: &Stub) {
+    let jobs = bed.jobs();
+    assert_eq!(jobs.len(), 2, "{jobs:?}");
+    assert!(jobs.values().all(|row| row["stage"] == "written" && row["source"] == "after"), "{jobs:?}");
+    let ids: Vec<u64> = jobs.values().map(|row| row["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids, [1, 2], "they are the same jobs");
+    assert_eq!(bought(stub), 2);
+    let total = bed.run(["status", "--json"]).last_object();
+    assert_eq!((total["total"].as_u64(), total["removed_sources"].as_array().map(Vec::len)), (Some(2), Some(0)));
+    assert_eq!(bed.run(["reconcile"]).code, 0);
+}
+
+#[test]
+fn a_renamed_source_takes_its_jobs_along_at_the_next_start() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = under_way(&stub);
+    bed.configure(&config(&stub, "after", "inbox"));
+    stub.set(|_, _| Act::Well);
+    let checked = bed.run(["check"]);
+    assert!(checked.stdout.contains("it was called before"), "{checked:?}");
+    bed.once(0);
+    assert_all_is_written_once(&bed, &stub);
+    bed.once(0);
+    assert_all_is_written_once(&bed, &stub);
+}
+
+#[test]
+fn a_source_whose_folder_was_moved_too_is_known_again_by_its_marker() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = under_way(&stub);
+    fs::rename(bed.path("inbox"), bed.path("elsewhere")).unwrap();
+    bed.configure(&config(&stub, "after", "elsewhere"));
+    stub.set(|_, _| Act::Well);
+    bed.once(0);
+    assert_all_is_written_once(&bed, &stub);
+    assert!(bed.path("elsewhere/open.en.txt").exists());
+}
+
+/// An older release has not written down which folder a source had.
+#[test]
+fn the_state_of_an_older_release_is_carried_over_too() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = under_way(&stub);
+    fs::remove_file(bed.path("state/sources.json")).unwrap();
+    bed.configure(&config(&stub, "after", "inbox"));
+    stub.set(|_, _| Act::Well);
+    bed.once(0);
+    assert_all_is_written_once(&bed, &stub);
+}
+
+#[test]
+fn a_renamed_source_takes_its_jobs_along_while_the_daemon_runs() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = under_way(&stub);
+    let running = Running::start(bed.command(["run", "--json"]));
+    running.first_line();
+    bed.configure(&config(&stub, "after", "inbox"));
+    let ran = bed.run(["reload"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("the source before is called after now"), "{ran:?}");
+    stub.set(|_, _| Act::Well);
+    eventually("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
+    assert_all_is_written_once(&bed, &stub);
+    running.signal(Signal::TERM);
+    assert_eq!(running.wait().code, 0);
+}
+
+#[test]
+fn a_crash_while_jobs_are_carried_over_loses_none_of_them() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = under_way(&stub);
+    bed.configure(&config(&stub, "after", "inbox"));
+    stub.set(|_, _| Act::Well);
+    for place in ["source-renaming", "source-renamed"] {
+        let mut command = bed.command(["once"]);
+        command.env("SCRIBED_CRASH_AT", place);
+        let died = Running::start(command).wait();
+        assert!(died.code < 0, "{place}: {died:?}");
+    }
+    bed.once(0);
+    assert_all_is_written_once(&bed, &stub);
+}
+
+#[test]
+fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = under_way(&stub);
+    fs::create_dir(bed.path("other")).unwrap();
+    bed.configure(&config(&stub, "other", "other"));
+    stub.set(|_, _| Act::Well);
+    let named =
+        |words: &str| words.contains("\"before\" is not in jobs.toml any more, and 1 of its jobs have not ended");
+    let status = bed.run(["status"]);
+    assert!(named(&status.stdout), "{status:?}");
+    let checked = bed.run(["check"]);
+    assert!(checked.code == 1 && named(&checked.stdout), "{checked:?}");
+    let listed = bed.run(["jobs", "--source", "before", "--json"]);
+    assert_eq!(listed.objects().len(), 2, "{listed:?}");
+    // Beside a daemon: what is at the service is fetched.
+    let running = Running::start(bed.command(["run", "--json"]));
+    running.first_line();
+    eventually("it is fetched", || bed.jobs()["open.wav"]["stage"] == "fetched");
+    let checked = bed.run(["check"]);
+    assert!(named(&checked.stdout), "{checked:?}");
+    // It comes back under a third name.
+    bed.configure(&config(&stub, "after", "inbox"));
+    let ran = bed.run(["reload"]);
+    assert!(ran.stdout.contains("the source before is called after now"), "{ran:?}");
+    eventually("it is written", || bed.jobs()["open.wav"]["stage"] == "written");
+    running.signal(Signal::TERM);
+    running.wait();
+    assert_all_is_written_once(&bed, &stub);
+}
