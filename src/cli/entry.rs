@@ -11,9 +11,9 @@ use crate::cli::{
 use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
 use crate::domain::escape;
-use crate::pipeline::engine::FINISHED;
 use crate::domain::names::Timestamp;
 use crate::domain::zone::Zone;
+use crate::pipeline::engine::FINISHED;
 use clap::Parser;
 use std::ffi::OsString;
 use std::io;

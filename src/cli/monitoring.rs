@@ -5,13 +5,14 @@ use crate::cli::failure::Failure;
 use crate::cli::once::{reason_object, reason_words};
 use crate::cli::way::{Way, strange};
 use crate::clock::{Clock, SystemClock};
+use crate::config::meant::Config;
 use crate::control::caller::Caller;
 use crate::control::last_pass::LastPass;
 use crate::control::request::{Answer, Request};
 use crate::domain::health::{Facts, Health, Level, Outage, Process, judge};
 use crate::domain::names::Timestamp;
+use crate::domain::zone::Zone;
 use serde_json::json;
-use std::path::Path;
 use std::time::Duration;
 
 /// The exit code of a plugin that could not look.

@@ -3,8 +3,8 @@
 use super::place::{self, Place};
 use super::request::{Answer, Refusal, Request, Wanted};
 use super::{
-    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, forgetting, freshening, health, listing,
-    named, pausing, reloading, status, steering, verifying,
+    acknowledging, adding, adding_url, costing, deleting, explaining, forecast, forgetting, freshening, health,
+    listing, named, pausing, reloading, status, steering, verifying,
 };
 use crate::client::contract::Client;
 use crate::clock::{Clock, Uptime};

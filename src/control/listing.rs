@@ -34,7 +34,7 @@ pub async fn page(hands: &Hands, selection: &Selection) -> Result<Page, Refusal>
     };
     let mut jobs = match those {
         Some(those) => hands.store.those(those, selection.after, PAGE).await?,
-        false => hands.store.page(&filter).await?,
+        None => hands.store.page(&filter).await?,
     };
     let next = jobs.last().filter(|_| jobs.len() == PAGE).map(|job| job.id);
     jobs.retain(|job| is_wanted(job, selection));

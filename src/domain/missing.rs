@@ -19,6 +19,8 @@ pub enum Enrichment {
     NamedEntityRecognition,
     PiiRedaction,
     PunctuationEnhanced,
+    /// That the speech was understood: no parameter asks for it, and a service may say that it was not.
+    Recognition,
     Sentences,
     SentimentAnalysis,
     SpeakerReidentification,
@@ -29,7 +31,7 @@ pub enum Enrichment {
 
 impl Enrichment {
     /// All, in the order of their names.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::AudioToLlm,
         Self::Chapterization,
         Self::CustomSpelling,
@@ -41,6 +43,7 @@ impl Enrichment {
         Self::NamedEntityRecognition,
         Self::PiiRedaction,
         Self::PunctuationEnhanced,
+        Self::Recognition,
         Self::Sentences,
         Self::SentimentAnalysis,
         Self::SpeakerReidentification,
@@ -63,6 +66,7 @@ impl Enrichment {
             Self::NamedEntityRecognition => "named_entity_recognition",
             Self::PiiRedaction => "pii_redaction",
             Self::PunctuationEnhanced => "punctuation_enhanced",
+            Self::Recognition => "recognition",
             Self::Sentences => "sentences",
             Self::SentimentAnalysis => "sentiment_analysis",
             Self::SpeakerReidentification => "speaker_reidentification",

@@ -24,7 +24,9 @@ enum Ability {
 fn ability(enrichment: Enrichment) -> Ability {
     use Enrichment as E;
     match enrichment {
-        E::CustomSpelling | E::CustomVocabulary | E::PunctuationEnhanced | E::Sentences => Ability::Done,
+        E::CustomSpelling | E::CustomVocabulary | E::PunctuationEnhanced | E::Recognition | E::Sentences => {
+            Ability::Done
+        }
         E::Translation => Ability::OnlySpoken,
         // What was to be hidden would be shown.
         E::PiiRedaction => Ability::Refused,
@@ -182,7 +184,8 @@ mod tests {
     use serde_json::json;
 
     fn all() -> Params {
-        let toggles = Enrichment::ALL.iter().map(|one| (one.name().to_owned(), json!(true)));
+        let asked_for = Enrichment::ALL.iter().filter(|one| **one != Enrichment::Recognition);
+        let toggles = asked_for.map(|one| (one.name().to_owned(), json!(true)));
         let config = ("translation_config".to_owned(), json!({ "target_languages": ["fr", "en"] }));
         Params::lenient(&Value::Object(toggles.chain([config]).collect()))
     }

@@ -82,13 +82,14 @@ impl Delivered {
     /// What of a request is not in this result, in the order of the names; target languages in theirs.
     pub fn missing(&self, request: &Params) -> Vec<MissingPart> {
         let mut missing = Vec::new();
-        for enrichment in request.requested() {
+        for enrichment in request.requested().chain([Enrichment::Recognition]) {
             if enrichment == Enrichment::Translation {
                 missing.extend(self.untranslated(&request.targets()));
             } else if let Err(words) = self.outcome(enrichment, request) {
                 missing.push(MissingPart { enrichment, language: None, words });
             }
         }
+        missing.sort_by_key(|part| part.enrichment);
         missing
     }
 
@@ -101,7 +102,7 @@ impl Delivered {
         let envelopes = self.envelopes(enrichment);
         match enrichment {
             // What they do shows in the words themselves; there is an envelope where they could not be done.
-            E::CustomSpelling | E::CustomVocabulary | E::PiiRedaction | E::PunctuationEnhanced => {
+            E::CustomSpelling | E::CustomVocabulary | E::PiiRedaction | E::PunctuationEnhanced | E::Recognition => {
                 envelopes.iter().filter(|envelope| envelope.fails()).try_for_each(Envelope::outcome)
             }
             // Services of today have an envelope only where it failed: the speakers stand at the utterances.

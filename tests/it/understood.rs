@@ -3,7 +3,7 @@
 
 use crate::librivox::readings;
 use crate::service::{TestService, options};
-use crate::support::bed::ffmpeg;
+use crate::support::bed::{Bed, QUICK, ffmpeg};
 use reqwest::StatusCode;
 use scribed::server::pocketsphinx::{PocketSphinx, Settings};
 use serde_json::{Value, json};
@@ -104,4 +104,17 @@ async fn only_the_part_that_was_not_understood_is_marked() {
             .any(|stretch| (stretch["start"].as_f64()..=stretch["end"].as_f64()).contains(&one["start"].as_f64()));
         assert_eq!(one["language"], if is_marked { "" } else { "en" }, "{one}");
     }
+}
+
+/// The queue says so wherever a person looks, and a pass is not well.
+#[test]
+fn a_job_whose_speech_was_not_understood_is_named() {
+    let bed = Bed::new(QUICK);
+    std::fs::write(bed.path("inbox/talk.wav"), recording(false, true).0).unwrap();
+    let ran = bed.run(["once", "--json"]);
+    assert_eq!((ran.code, &ran.last_object()["incomplete"]), (1, &json!(1)), "{ran:?}");
+    let row = &bed.jobs()["talk.wav"];
+    assert_eq!((&row["stage"], &row["missing"][0]["enrichment"]), (&json!("written"), &json!("recognition")), "{row}");
+    assert!(row["missing"][0]["words"].as_str().unwrap().contains("was not understood"), "{row}");
+    assert!(bed.run(["jobs"]).stdout.contains("written, without: recognition"));
 }
