@@ -28,6 +28,10 @@ use std::sync::Arc;
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Serve) -> Result<u8, Failure> {
     let meant = load_to_serve(&context.common.config)?;
+    // Before anything is made below it: a key of its own is.
+    if let Some(words) = refused_to_root(&meant.data, &typed_command()) {
+        return Err(Failure::Store(StoreError::Unwritable(words)));
+    }
     let keys = keys(&meant)?;
     match &args.order {
         None => serve(context, &meant, keys).await,
@@ -36,9 +40,6 @@ pub async fn run(context: &Context, args: &Serve) -> Result<u8, Failure> {
 }
 
 async fn serve(context: &Context, serve: &meant::Serve, keys: Vec<Key>) -> Result<u8, Failure> {
-    if let Some(words) = refused_to_root(&serve.data, &typed_command()) {
-        return Err(Failure::Store(StoreError::Unwritable(words)));
-    }
     let stop = on_signal()?;
     let recogniser = recogniser(serve);
     if let Err(missing) = health(&recogniser) {

@@ -79,6 +79,10 @@ pub fn suggested(written: &str) -> Option<&'static str> {
     let usual = || KNOWN_AS.iter().find(|(known, _)| *known == last).map(|(_, zone)| *zone);
     let near = || nearest(&name, all().filter(|zone| zone.contains('/')));
     let near_place = || {
+        // Any short word is like the name of some place.
+        if last.len() <= 5 {
+            return None;
+        }
         let places = all().filter(|zone| zone.contains('/')).map(place);
         let found = nearest(last, places.filter(|place| place.len() > 3))?;
         all().find(|zone| zone.contains('/') && place(zone) == found)

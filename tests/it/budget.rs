@@ -114,7 +114,7 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
         let words = job["reason"].as_str().unwrap();
         let due = job["due"].as_str().unwrap();
         assert!(words.contains("costs 1.5 s") && words.contains("1.0 s are left of `budget.day` (4.0 s)"), "{words}");
-        assert!(words.contains(" 00:00 (") && due.contains(":00:00.000Z"), "{words} {due}");
+        assert!(words.contains(":00 (UTC)") && due.contains(":00:00.000Z"), "{words} {due}");
         assert_eq!((&job["fault"]["kind"], &job["attempts"]), (&json!("budget"), &json!(0)));
     }
     let status = bed.run(["status", "--json"]).last_object();

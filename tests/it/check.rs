@@ -81,7 +81,7 @@ fn a_list_that_a_german_spreadsheet_saved_is_read() {
     assert_eq!(rows[0]["Titel"], "Gr\u{fc}\u{df}e \u{201e}aus\u{201c} K\u{f6}ln");
     assert_eq!(rows[0]["scribed_note"], "the list is read as windows-1252");
     assert!(fs::read(bed.path("inbox/Liste.csv.receipt.csv")).unwrap().starts_with("\u{feff}".as_bytes()));
-    assert!(bed.path("inbox/M\u{fc}ller.txt").exists());
+    assert!(bed.path("inbox/M\u{fc}ller.en.txt").exists());
 }
 
 /// A name on an old disk may be no UTF-8 itself.
@@ -92,7 +92,7 @@ fn a_windows_1252_list_names_files_as_the_disk_has_them() {
     fs::write(bed.path("inbox").join(crate::support::bed::raw(b"M\xfcller.wav")), "x").unwrap();
     write(&bed, "list.csv", b"file\nM\xfcller.wav\n");
     assert_eq!(bed.once(0)["done"], 1);
-    assert!(bed.path("inbox").join(crate::support::bed::raw(b"M\xfcller.txt")).exists());
+    assert!(bed.path("inbox").join(crate::support::bed::raw(b"M\xfcller.en.txt")).exists());
 }
 
 #[test]
@@ -102,22 +102,20 @@ fn a_row_that_is_taken_out_waits_no_longer_and_starts_again_when_it_is_back() {
     write(&bed, "a.wav", "a");
     write(&bed, "list.csv", "file\na.wav\nlater.wav\ntypo.wav\n");
     write(&bed, "second.csv", "file\nmuch-later.wav\n");
-    let waiting = |code| bed.once(code)["waiting_for"]["missing file"].clone();
-    let first = bed.run(["once", "--json"]).last_object();
-    assert_eq!(first["waiting_for"]["missing file"], 3, "{first}");
-    let code = bed.run(["once", "--json"]).code;
+    let waiting = || bed.run(["once", "--json"]).last_object()["waiting_for"]["missing file"].clone();
+    assert_eq!(waiting(), 3);
     write(&bed, "list.csv", "file\na.wav\nlater.wav\nother.wav,\n");
-    assert_eq!(waiting(code), 3, "one is out, and another one is in");
+    assert_eq!(waiting(), 3, "one is out, and another one is in");
     let jobs = bed.jobs();
     assert_eq!(jobs["typo.wav"]["stage"], "skipped", "{jobs:?}");
     assert!(jobs["typo.wav"]["reason"].as_str().unwrap().contains("taken out of its list"), "{jobs:?}");
     // What is wrong now keeps what was ordered before.
     write(&bed, "list.csv", "file,language\na.wav,\nlater.wav,klingon\n");
-    assert_eq!(waiting(code), 2, "later.wav and much-later.wav");
+    assert_eq!(waiting(), 2, "later.wav and much-later.wav");
     fs::remove_file(bed.path("inbox/second.csv")).unwrap();
-    assert_eq!(waiting(code), 1, "a list that is gone names nothing");
+    assert_eq!(waiting(), 1, "a list that is gone names nothing");
     write(&bed, "list.csv", "file,language\na.wav,\nlater.wav,\ntypo.wav,\n");
-    assert_eq!(waiting(code), 2);
+    assert_eq!(waiting(), 2);
     write(&bed, "typo.wav", "t");
     write(&bed, "later.wav", "l");
     let last = bed.once(0);

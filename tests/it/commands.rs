@@ -97,7 +97,7 @@ fn init_writes_what_once_takes_and_overwrites_nothing() {
 fn serve_says_where_it_listens_and_check_reaches_it() {
     let service = Service::start();
     let line: Value = serde_json::from_str(&service.running().first_line()).unwrap();
-    assert_eq!(keys(&line), ["listening", "origin", "url"]);
+    assert_eq!(keys(&line), ["listening", "origin", "public_url", "url"]);
     assert_eq!(line["listening"], format!("127.0.0.1:{}", service.port));
     let bed = Bed::new(&service.client_config());
     let checked = as_client(&bed, SERVICE_KEY, &["check"]);

@@ -67,8 +67,8 @@ fn a_key_is_not_sent_over_plain_http_to_another_machine() {
             let ran = ear.run(&bed, command);
             assert_eq!(ran.code, 2, "{ran:?}");
             assert!(ran.stderr.contains("jobs.toml:2:7"), "it names the line: {ran:?}");
-            assert!(ran.stderr.contains("`service.url` is plain http to another machine"), "{ran:?}");
-            assert!(ran.stderr.contains("add beside it: allow_http = true"), "it says what to write: {ran:?}");
+            assert!(ran.stderr.contains("`service.url` must be https to another machine, found http"), "{ran:?}");
+            assert!(ran.stderr.contains("add allow_http = true"), "it says what to write: {ran:?}");
         }
     }
     assert_eq!(ear.heard(), [""; 0]);
@@ -107,7 +107,7 @@ fn a_buckets_key_is_not_sent_over_plain_http_nor_to_a_proxy() {
     let bed = Bed::new(&config(""));
     let ran = ear.run(&bed, &["check"]);
     assert_eq!(ran.code, 2, "{ran:?}");
-    assert!(ran.stderr.contains("`source.s3.endpoint` is plain http to another machine"), "{ran:?}");
+    assert!(ran.stderr.contains("`source.s3.endpoint` must be https to another machine, found http"), "{ran:?}");
     bed.configure(&config("allow_http = true\n"));
     assert_eq!(ear.run(&bed, &["check"]).code, 1);
     assert_eq!(ear.heard(), [""; 0]);

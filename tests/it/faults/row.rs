@@ -191,8 +191,8 @@ impl Outcome {
         let mut lines = self.ran.stdout.lines();
         let counts = lines.next().and_then(|line| line.split(';').next()).unwrap_or_default();
         writeln!(told, "  exit {}: {counts}", self.ran.code).unwrap();
-        if let Some(service) = lines.find(|line| line.starts_with("the service: ")) {
-            writeln!(told, "  {}", blurred(service)).unwrap();
+        if lines.any(|line| line.starts_with("exit code ")) {
+            writeln!(told, "  {}", blurred(lines.next().unwrap_or_default().trim())).unwrap();
         }
         if is_outage {
             assert_eq!(self.ran.code, 3, "{:?}", self.ran);
