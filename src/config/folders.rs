@@ -46,7 +46,7 @@ pub fn is_folder(path: &Path) -> bool {
 fn metadata(path: &Path) -> Option<std::fs::Metadata> {
     let (to, answer) = mpsc::channel();
     let path = path.to_owned();
-    let asked = std::thread::Builder::new().spawn(move || to.send(std::fs::metadata(path).ok()));
+    let asked = std::thread::Builder::new().spawn(move || to.send(std::fs::metadata(path).ok()).is_ok());
     asked.ok()?;
     answer.recv_timeout(ANSWERS_WITHIN).ok().flatten()
 }

@@ -213,7 +213,7 @@ fn smaller(number: f64, unit: &str) -> Option<String> {
     let more = [("gib", "MiB", 1024.0), ("mib", "KiB", 1024.0), ("t", "GB", 1e3), ("g", "MB", 1e3), ("m", "KB", 1e3)];
     let (_, below, factor) = steps.into_iter().chain(more).find(|(name, ..)| *name == unit)?;
     let count = (number * factor).round();
-    (count >= 1.0 && count < 1e15).then(|| format!("{count}{below}"))
+    (1.0..1e15).contains(&count).then(|| format!("{count}{below}"))
 }
 
 fn size_of(text: &str) -> Option<u64> {

@@ -154,7 +154,7 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         if !elements.iter().any(is_bare) {
             return None;
         }
-        let quoted = elements.iter().map(|one| if is_bare(&one) { format!("\"{one}\"") } else { (*one).to_owned() });
+        let quoted = elements.iter().map(|one| if is_bare(one) { format!("\"{one}\"") } else { (*one).to_owned() });
         let right = format!("{key} = [{}]", quoted.collect::<Vec<_>>().join(", "));
         let what = format!("a text in the list of `{key}` is not in quotes");
         return Some(Problem::at(span, what).mend(typed(text, line, &right, "put each text in quotes")));

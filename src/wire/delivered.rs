@@ -142,7 +142,7 @@ impl Delivered {
         let Some(part) = envelope.parts.iter().find(named).or(in_order) else {
             let is_silent = !self.speech.has_text && envelope.is_there;
             let is_empty = envelope.is_empty == Some(true) || is_silent;
-            return whole.and_then(|()| if is_empty { Ok(()) } else { Err(None) });
+            return whole.and(if is_empty { Ok(()) } else { Err(None) });
         };
         if part.error.is_some() || part.success == Some(false) {
             return Err(part.error.clone().or_else(|| envelope.error.clone()));

@@ -3,7 +3,6 @@
 
 use crate::manifests::{bed, config, receipt, states, well, write};
 use crate::support::bed::{Bed, QUICK, eventually};
-use serde_json::Value;
 use std::fs;
 
 /// A verdict's words.
@@ -130,9 +129,9 @@ fn a_daemon_ends_what_waits_for_a_row_that_is_taken_out() {
     write(&bed, "list.csv", "file\nlater.wav\n");
     let daemon = crate::support::bed::Running::start(bed.command(["run"]));
     let stage = || bed.jobs().get("later.wav").map(|job| job["stage"].clone()).unwrap_or_default();
-    eventually("the row is taken in", || stage() == Value::from("found"));
+    eventually("the row is taken in", || stage() == "found");
     write(&bed, "list.csv", "file\n");
-    eventually("it waits no longer", || stage() == Value::from("skipped"));
+    eventually("it waits no longer", || stage() == "skipped");
     drop(daemon);
 }
 

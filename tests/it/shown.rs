@@ -444,7 +444,7 @@ fn quiet_commands_say_their_result_and_errors_alone() {
         assert!(matches!(ran.code, 0 | 1), "{command:?}: {ran:?}");
         assert_eq!(ran.stderr, "", "{command:?}");
         // A pass is asked for nothing but to be well.
-        assert_eq!(ran.stdout.is_empty(), command == &["once"], "{command:?}: its result is what it is asked for");
+        assert_eq!(ran.stdout.is_empty(), *command == ["once"], "{command:?}: its result is what it is asked for");
     }
     for wrong in [&["show", "99"][..], &["retry", "1"], &["cancel", "1"], &["bump", "1"], &["add", "/nowhere.wav"]] {
         let ran = bed.run([&["-q"][..], wrong].concat());
