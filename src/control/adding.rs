@@ -80,8 +80,7 @@ async fn allowed(mount: &Arc<Mount>, key: &JobKey, place: &Place) -> Result<(), 
 /// # Errors
 /// The store's.
 pub async fn answer(hands: &Hands, key: &JobKey, admission: Admission) -> Result<Added, Refusal> {
-    let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
-    let known = matches!(admission, Admission::Known(_));
+    let (id, known) = (admission.id(), !admission.begins());
     let job = hands.job(&Wanted::Number(id)).await?;
     if !known {
         tracing::info!(job = %id, path = %key.path, source = %key.source, "a person's order: it is taken");

@@ -12,7 +12,7 @@ use crate::source::mount::Mount;
 use crate::source::objects;
 pub use crate::source::place::full_path;
 use crate::source::tree::{OnFolder, Seen, Walked, walk};
-use crate::store::contract::{Admission, Store, StoreError};
+use crate::store::contract::{Store, StoreError};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -186,8 +186,8 @@ impl Scan<'_> {
         crash::point(Point::Admitting);
         let admission = self.store.admit(&key, stamp, now, due).await?;
         crash::point(Point::Admitted);
-        if !matches!(admission, Admission::Known(_)) {
-            scanned.admitted += 1;
+        scanned.admitted += u64::from(admission.begins());
+        if admission.is_news() {
             (self.admitted)();
         }
         Ok(())

@@ -52,8 +52,28 @@ pub enum Admission {
     New(JobId),
     /// Nothing new.
     Known(JobId),
+    /// Its job waited for this file, or for its folder, and is due now.
+    Awaited(JobId),
     /// Its job had ended, and the file has changed since: back to the start.
     Reopened(JobId),
+}
+
+impl Admission {
+    /// The job, new or known.
+    pub fn id(self) -> JobId {
+        let (Self::New(id) | Self::Known(id) | Self::Awaited(id) | Self::Reopened(id)) = self;
+        id
+    }
+
+    /// Whether a job begins, for the first time or again.
+    pub fn begins(self) -> bool {
+        matches!(self, Self::New(_) | Self::Reopened(_))
+    }
+
+    /// Whether a job became due by it: the engine sleeps until the moment that it knew of.
+    pub fn is_news(self) -> bool {
+        !matches!(self, Self::Known(_))
+    }
 }
 
 /// What [`Store::twin`] answers.

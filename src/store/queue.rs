@@ -320,6 +320,7 @@ impl Queue {
         if !old.stage.is_end() {
             if old.is_missed() && old.due.is_some_and(|due| due > now) {
                 self.bring_forward(id, now)?;
+                return Ok(Admission::Awaited(id));
             }
             return Ok(Admission::Known(id));
         }

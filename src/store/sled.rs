@@ -811,7 +811,7 @@ mod tests {
     use crate::domain::path::RelPath;
     use crate::domain::stage::{Audio, AudioAt, Event, Intent, StageKind};
     use crate::domain::token::Token;
-    use crate::store::contract::{ALL, Admission, Claimed, Hold, Note, Store};
+    use crate::store::contract::{ALL, Claimed, Hold, Note, Store};
     use std::os::unix::fs::PermissionsExt;
     use tempfile::TempDir;
     use tokio::runtime::Runtime;
@@ -980,9 +980,7 @@ mod tests {
 
     /// A purchase, as the engine commits it.
     async fn buy(store: &QueueStore, name: &[u8], id: &str) {
-        let JobId(number) = match store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap() {
-            Admission::New(id) | Admission::Known(id) | Admission::Reopened(id) => id,
-        };
+        let JobId(number) = store.admit(&key(name), stamp(1), NOW, NOW).await.unwrap().id();
         let order = Order { service: service(), content: Hash::of(name), params: Hash::of(b"p") };
         let claimed = store.claim(&[StageKind::Found], ALL, NOW, NOW.after(Duration::from_secs(60)), 9).await.unwrap();
         let Claimed { lease, mut job } = claimed.into_iter().find(|claimed| claimed.job.id.0 == number).unwrap();

@@ -72,8 +72,7 @@ const STAMP: Stamp = Stamp { size: 1, mtime_ns: 0, ctime_ns: 0, inode: 1 };
 
 async fn admitted(store: &QueueStore, path: &str, row: &Row) -> (JobId, Admission) {
     let admission = store.admit_row(&key(path), row, Sight::File(STAMP), NOW, NOW).await.unwrap();
-    let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
-    (id, admission)
+    (admission.id(), admission)
 }
 
 fn large_files(state: &Path) -> Vec<PathBuf> {

@@ -358,6 +358,10 @@ async fn a_file_that_is_known_and_unchanged_is_no_news(case: &mut Case) {
             case.reopen();
         }
     }
+    let missed = JobId(away);
+    assert_eq!(case.admit(&key(away), stamp(9), at(9), at(99)).await.unwrap(), Admission::Awaited(missed));
+    assert_eq!(case.job(missed).await.unwrap().unwrap().due, Some(at(9)));
+    assert_eq!(case.admit(&key(away), stamp(9), at(9), at(99)).await.unwrap(), Admission::Known(missed));
     case.found(5).await;
     let on_its_way = vec![(key(5).path, stamp(9))];
     assert!(case.news(&key(1).source, on_its_way).await.unwrap().is_empty());

@@ -17,7 +17,7 @@ use crate::pipeline::blocking::{blocking, joined};
 use crate::pipeline::chosen::Chosen;
 use crate::source::manifest::record::{Form, RowError};
 use crate::source::path_policy::Denied;
-use crate::store::contract::{Admission, StoreError};
+use crate::store::contract::StoreError;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -220,14 +220,14 @@ impl Lists {
         let sight = if item.denied.is_some() { Sight::Unknown } else { sight(item.looked.as_ref()) };
         let (now, due) = self.first_look(doors, sight);
         let admission = doors.store.admit_row(&key, row, sight, now, due).await?;
-        let (Admission::New(id) | Admission::Known(id) | Admission::Reopened(id)) = admission;
-        if !matches!(admission, Admission::Known(_)) {
-            *admitted += 1;
+        let id = admission.id();
+        *admitted += u64::from(admission.begins());
+        if admission.is_news() {
             (doors.admitted)();
         }
         let job = doors.store.job(id).await?;
         let job = job.ok_or_else(|| StoreError::Damaged(format!("the row of job {id} is missing")))?;
-        if matches!(admission, Admission::Known(_)) {
+        if !admission.is_news() {
             judged_anew(doors, &job, item).await?;
         }
         Ok(self.of_job(job, item))
