@@ -97,7 +97,7 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     if status.incomplete > 0 {
         let count = status.incomplete;
         context.say(&format!(
-            "{count} of these are written without a part that was requested: scribed jobs --incomplete"
+            "{count} of these are written without a part that was requested, or with one that could not be read: scribed jobs --incomplete"
         ))?;
     }
     for served in status.services.iter().filter(|served| {

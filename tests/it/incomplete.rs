@@ -109,11 +109,11 @@ fn the_summary_names_what_is_missing() {
     let told = bed(&stub).run(["once"]).stdout;
     let lines = [
         "2 done, 0 failed",
-        "  1 of those done lack something that was requested:",
+        "  1 of those done are incomplete:",
         "    1 written, without: diarization",
         "    1 written, without: translation fr",
         "exit code 1:",
-        "  1 job is incomplete: a part of what was requested was not done (scribed jobs --incomplete)",
+        "  1 job is incomplete: a part of what was requested was not done or could not be read (scribed jobs --incomplete)",
     ];
     for line in lines {
         assert!(told.lines().any(|said| said.starts_with(line)), "{line}: {told}");
