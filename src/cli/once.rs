@@ -72,6 +72,9 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
         // While the queue is still this process's.
         let outages = facts.outages.clone();
         LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code(), outages }.keep(&config.state);
+        if args.plan.is_none() {
+            house.keep_lists();
+        }
     }
     house.close().await?;
     let Passed { ended, left_out, .. } = passed?;
