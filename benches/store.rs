@@ -249,7 +249,7 @@ fn round(job: &Job) -> Vec<Job> {
         Event::Intended { intent },
         Event::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
         Event::Fetched { audio },
-        Event::Written { outputs: Vec::new(), language: None, missing: Vec::new() },
+        Event::Written { outputs: Vec::new(), language: None, missing: Vec::new(), unread: None },
     ];
     let mut job = job.clone();
     let mut at_each = Vec::new();

@@ -7,6 +7,7 @@ use crate::client::http::{ClientError, HttpClient};
 use crate::clock::{Clock, Steady, SystemClock, Uptime};
 use crate::config::meant::{Callback, Config, Source};
 use crate::control::hands::{self, Hands, KeptOf};
+use crate::control::last_lists;
 use crate::control::plan_run::{self, LeftOut, Listed, RunError};
 use crate::control::reloading::Orders;
 use crate::domain::due_limit::Waits;
@@ -405,6 +406,12 @@ impl House {
                 started,
             }),
         }
+    }
+
+    /// What is known of the sources' lists is kept for commands that find nobody running.
+    pub fn keep_lists(&self) {
+        let setup = self.setup();
+        last_lists::keep(&setup.lists, &setup.config.state);
     }
 
     /// Everything acknowledged is on the disk, and the embedded service has stopped, when this returns.

@@ -186,6 +186,7 @@ pub mod control {
     pub mod freshening;
     pub mod hands;
     pub mod health;
+    pub mod last_lists;
     pub mod last_pass;
     pub mod listing;
     mod named;
@@ -200,6 +201,7 @@ pub mod control {
     pub mod scanning;
     pub mod server;
     pub mod socket;
+    mod state_file;
     pub mod status;
     pub mod steering;
     pub mod verifying;

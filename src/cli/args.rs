@@ -287,7 +287,7 @@ pub struct Acknowledge {
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
-    /// All jobs that were written without something that was requested
+    /// All jobs that were written without something that was requested, or with something that could not be read
     #[arg(long)]
     pub incomplete: bool,
     /// Of these, only those of this source
@@ -308,7 +308,7 @@ pub struct Jobs {
     /// Only jobs that failed: the same as --stage failed
     #[arg(long)]
     pub failed: bool,
-    /// Only jobs that are written without a part that was requested
+    /// Only jobs that are written without a part that was requested, or with one that could not be read
     #[arg(long, conflicts_with_all = ["stage", "failed"])]
     pub incomplete: bool,
     /// Only jobs of this source

@@ -4,7 +4,7 @@ use crate::cli::check_disk::{own_folder, own_folders, room, writable};
 use crate::cli::check_lists;
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
-use crate::cli::foreseen::{Foresight, left_out, refusal};
+use crate::cli::foreseen::{Foresight, left_out, refusal, without_effect};
 use crate::cli::way::daemon_of;
 use crate::client::contract::{Client, Kind, ListFault};
 use crate::clock::{Clock, SystemClock};
@@ -33,8 +33,27 @@ const CLOCK_APART: Duration = Duration::from_secs(300);
 /// What was found of one thing.
 struct Verdict {
     what: String,
-    good: bool,
+    grade: Grade,
     words: String,
+}
+
+/// How it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grade {
+    Good,
+    /// Perhaps not meant. Nothing fails of it, and the exit code does not depend on it.
+    Warning,
+    Bad,
+}
+
+impl Grade {
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Good => "ok",
+            Self::Warning => "WARN",
+            Self::Bad => "BAD",
+        }
+    }
 }
 
 /// Looks at everything and says what it found.
@@ -53,7 +72,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         let lists = check_lists::reports(mount).await;
         verdicts.extend(lists.into_iter().map(|list| Verdict {
             what: list.what,
-            good: list.is_good,
+            grade: if list.is_good { Grade::Good } else { Grade::Bad },
             words: list.words,
         }));
     }
@@ -63,7 +82,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     }
     for (what, folder, most) in own_folders(&config, serves) {
         let (good, words) = own_folder(&folder, most);
-        verdicts.push(Verdict { what: what.to_owned(), good, words });
+        verdicts.push(if good { self::good(what, &words) } else { bad(what, words) });
     }
     verdicts.extend(extraction(&config));
     verdicts.extend(requests(&config));
@@ -73,10 +92,11 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.extend(callbacks(&config));
     }
     for verdict in &verdicts {
-        context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
-        let sign = if verdict.good { "ok " } else { "BAD" };
+        let (is_good, is_warning) = (verdict.grade != Grade::Bad, verdict.grade == Grade::Warning);
+        context.emit(&json!({"what": verdict.what, "good": is_good, "warning": is_warning, "words": verdict.words}))?;
+        let sign = verdict.grade.sign();
         let mut lines = verdict.words.split('\n');
-        context.say(&format!("{sign}  {:<14} {}", verdict.what, lines.next().unwrap_or_default()))?;
+        context.say(&format!("{sign:<4} {:<14} {}", verdict.what, lines.next().unwrap_or_default()))?;
         for line in lines {
             context.say(&format!("     {line}"))?;
         }
@@ -85,15 +105,19 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     if let Ok(Some(address)) = webhook_address(&config) {
         context.say(&format!("enter this address as the webhook at the service, and keep it secret: {address}"))?;
     }
-    Ok(if verdicts.iter().all(|verdict| verdict.good) { 0 } else { UNFINISHED })
+    Ok(if verdicts.iter().all(|verdict| verdict.grade != Grade::Bad) { 0 } else { UNFINISHED })
 }
 
 fn good(what: &str, words: &str) -> Verdict {
-    Verdict { what: what.to_owned(), good: true, words: words.to_owned() }
+    Verdict { what: what.to_owned(), grade: Grade::Good, words: words.to_owned() }
+}
+
+fn warning(what: &str, words: String) -> Verdict {
+    Verdict { what: what.to_owned(), grade: Grade::Warning, words }
 }
 
 fn bad(what: &str, words: String) -> Verdict {
-    Verdict { what: what.to_owned(), good: false, words }
+    Verdict { what: what.to_owned(), grade: Grade::Bad, words }
 }
 
 async fn folder(mount: &Mount) -> Verdict {
@@ -188,16 +212,29 @@ fn of_source(foresight: &Foresight, source: &Source) -> Vec<Verdict> {
         "" => "it".to_owned(),
         name => format!("[template.{name}]"),
     };
-    let own = requested(&from, "its files", &foreseen(&source.template)).into_iter().map(|words| bad(&what, words));
+    let of_own = foreseen(&source.template);
+    let own = requested(&from, "its files", &of_own).into_iter().map(|words| bad(&what, words));
+    let own = own.chain(idle(&from, &of_own).map(|words| warning(&what, words)));
     let others = source
         .shared
         .templates
         .iter()
         .filter(|(name, _)| source.manifests.is_some() && name.as_str() != source.template.name());
     let of_rows = others.flat_map(|(name, template)| {
-        requested(&format!("[template.{name}]"), "files whose rows name it", &foreseen(template))
+        let (from, foreseen) = (format!("[template.{name}]"), foreseen(template));
+        let idle = idle(&from, &foreseen);
+        requested(&from, "files whose rows name it", &foreseen).into_iter().chain(idle)
     });
-    own.chain(of_rows.map(|words| good(&what, &words))).collect()
+    own.chain(of_rows.map(|words| warning(&what, words))).collect()
+}
+
+/// What is requested and changes nothing or little.
+fn idle(from: &str, foreseen: &Foreseen) -> Option<String> {
+    let parameters = without_effect(foreseen)?;
+    Some(format!(
+        "{from} requests what has no effect in the embedded service, or less than the name promises: {parameters}; take \
+         it out, or set `service` of the source to one that does it"
+    ))
 }
 
 fn requested(from: &str, files: &str, foreseen: &Foreseen) -> Vec<String> {

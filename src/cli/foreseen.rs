@@ -50,6 +50,12 @@ pub fn failing(source: &Source, template: &str, foreseen: &Foreseen) -> Option<S
     Some(format!("{from} requests what the embedded service refuses, so that the job fails: {why}"))
 }
 
+/// What is requested and changes nothing or little, each with its reason; `None` where that is nothing.
+pub fn without_effect(foreseen: &Foreseen) -> Option<String> {
+    let all: Vec<String> = foreseen.without_effect.iter().map(ToString::to_string).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
 /// What the outputs lack; `None` where that is nothing.
 pub fn left_out(foreseen: &Foreseen) -> Option<String> {
     let missing = &foreseen.missing;

@@ -2,7 +2,7 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
-use crate::cli::foreseen::{Foresight, left_out, refusal};
+use crate::cli::foreseen::{Foresight, left_out, refusal, without_effect};
 use crate::cli::plan::Queue;
 use crate::cli::way::place;
 use crate::clock::{Clock, SystemClock};
@@ -223,7 +223,9 @@ fn foresee(shown: &mut Value, config: &Config, source: &Source, made: &Made) -> 
     let foreseen = Foresight::new(config).of(source, &made.rendered.params);
     shown["missing"] = json!(left_out(&foreseen));
     shown["refused"] = json!(refusal(&foreseen));
-    if foreseen == Foreseen::default() { 0 } else { UNFINISHED }
+    shown["without_effect"] = json!(without_effect(&foreseen));
+    let Foreseen { refused, missing, .. } = &foreseen;
+    if refused.is_empty() && missing.is_empty() { 0 } else { UNFINISHED }
 }
 
 /// As it is sent, but for what is set for each job.
@@ -305,6 +307,10 @@ fn tell(context: &Context, shown: &Value) -> std::io::Result<()> {
     context.say(&format!("  outputs   {}  ({})", outputs.join(", "), text("outputs_from")))?;
     if let Some(missing) = shown["missing"].as_str() {
         context.say(&format!("  without   {missing}  (the embedded service does not do it)"))?;
+    }
+    if let Some(idle) = shown["without_effect"].as_str() {
+        context
+            .say(&format!("  warning   no effect in the embedded service, or less than the name promises: {idle}"))?;
     }
     if let Some(refused) = shown["refused"].as_str() {
         context.say(&format!("  refused   {refused}  (by the embedded service: the job would fail)"))?;

@@ -7,10 +7,12 @@ use crate::cli::way::{Way, strange};
 use crate::clock::{Clock, SystemClock};
 use crate::config::meant::Config;
 use crate::control::caller::Caller;
+use crate::control::health::untaken;
+use crate::control::last_lists;
 use crate::control::last_pass::LastPass;
 use crate::control::request::{Answer, Request};
 use crate::domain::health::{Facts, Health, Level, Outage, Process, judge};
-use crate::domain::names::Timestamp;
+use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::zone::Zone;
 use serde_json::json;
 use std::time::Duration;
@@ -43,7 +45,7 @@ async fn look(context: &Context, max_pass_age: Option<Duration>) -> Result<Facts
     Ok(with_last_pass(*facts, &config, max_pass_age))
 }
 
-/// Where nobody moves the jobs, the last pass is what is known of the services.
+/// Where nobody moves the jobs, the last pass is what is known of the services and of the lists.
 fn with_last_pass(facts: Facts, config: &Config, max_pass_age: Option<Duration>) -> Facts {
     let facts = Facts { is_by_passes: max_pass_age.is_some(), ..facts };
     if facts.process != Process::Nobody {
@@ -54,7 +56,9 @@ fn with_last_pass(facts: Facts, config: &Config, max_pass_age: Option<Duration>)
     let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
     let outages =
         met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
-    Facts { late_pass, outages: outages.collect(), ..facts }
+    let away: Vec<SourceName> = facts.away.iter().map(|away| away.source.clone()).collect();
+    let manifests = untaken(&last_lists::known(config, &away));
+    Facts { late_pass, manifests, outages: outages.collect(), ..facts }
 }
 
 /// Why a pass is missed, if so.

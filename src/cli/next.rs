@@ -63,17 +63,34 @@ impl Next {
 
 fn ended(job: &Job) -> String {
     match job.stage.kind() {
+        StageKind::Failed if job.is_unhandled_failure() => format!(
+            "nothing by itself: `scribed retry {0}` takes it up again; `scribed acknowledge {0}` takes note of it, and it \
+             is counted no more",
+            job.id
+        ),
         StageKind::Failed | StageKind::Cancelled => {
             format!("nothing by itself: `scribed retry {}` takes it up again", job.id)
         }
-        StageKind::Written if job.is_incomplete() => format!(
-            "nothing by itself: `scribed acknowledge {0}` accepts it as it is; `scribed retry --fresh {0}` requests what \
-             jobs.toml says now, and buys another transcription if that differs",
-            job.id
-        ),
+        StageKind::Written if job.is_unhandled_shortfall() => {
+            let id = job.id;
+            format!("nothing by itself: `scribed acknowledge {id}` accepts it as it is; {}", otherwise(job))
+        }
+        StageKind::Written if job.is_incomplete() => {
+            format!("nothing: it was accepted as it is by `scribed acknowledge`; {}", otherwise(job))
+        }
         kind if kind.is_end() => "nothing: it has ended".to_owned(),
         _ => "nothing by itself: a person is asked".to_owned(),
     }
+}
+
+/// How what is incomplete is done otherwise.
+fn otherwise(job: &Job) -> String {
+    let id = job.id;
+    let read = job.unread().map(|_| format!("`scribed retry {id}` reads the kept answer again, at no cost; "));
+    let fresh = format!(
+        "`scribed retry --fresh {id}` requests what jobs.toml says now, and buys another transcription if that differs"
+    );
+    read.unwrap_or_default() + &fresh
 }
 
 fn kept_by(fact: &Fact, now: Timestamp, zone: Zone) -> String {
@@ -106,9 +123,13 @@ pub fn fact(fact: &Fact) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::fault::{Fault, FaultKind};
     use crate::domain::job::{JobKey, Stamp};
-    use crate::domain::names::{JobId, SourceName};
+    use crate::domain::missing::{Enrichment, MissingPart};
+    use crate::domain::names::{Hash, JobId, ServiceName, SourceName, TranscriptionId};
     use crate::domain::path::RelPath;
+    use crate::domain::stage::{Audio, Event, Stage};
+    use crate::domain::token::Order;
 
     fn job(due: i64) -> Job {
         let key = JobKey { source: SourceName::new("s"), path: RelPath::new("a.wav") };
@@ -119,6 +140,32 @@ mod tests {
     fn of(kind: FactKind, until: Option<i64>) -> Fact {
         let mend = (kind == FactKind::Pause).then(|| "`scribed resume --source s`".to_owned());
         Fact { kind, words: "so it is".to_owned(), holds: true, until: until.map(Timestamp), mend }
+    }
+
+    #[test]
+    fn what_has_ended_badly_may_be_acknowledged_once() {
+        let fault = Fault::new(FaultKind::Template, "wrong", Timestamp(0));
+        let failed = job(0).on(Event::Failed { fault }, Timestamp(1)).unwrap();
+        let written = |unread: Option<&str>| Job {
+            stage: Stage::Written {
+                order: Order { service: ServiceName::new("x"), content: Hash::of(b"c"), params: Hash::of(b"p") },
+                transcription: TranscriptionId::new("t"),
+                audio: Audio::default(),
+            },
+            missing: vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }],
+            unread: unread.map(str::to_owned),
+            due: None,
+            ..job(0)
+        };
+        let seen = |job: Job| Job { acknowledged: Some(Timestamp(2)), ..job };
+        let all = [failed.clone(), seen(failed), written(None), seen(written(None)), written(Some("languages"))];
+        insta::assert_snapshot!(all.iter().map(ended).collect::<Vec<_>>().join("\n"), @r"
+        nothing by itself: `scribed retry 7` takes it up again; `scribed acknowledge 7` takes note of it, and it is counted no more
+        nothing by itself: `scribed retry 7` takes it up again
+        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        nothing: it was accepted as it is by `scribed acknowledge`; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        nothing by itself: `scribed acknowledge 7` accepts it as it is; `scribed retry 7` reads the kept answer again, at no cost; `scribed retry --fresh 7` requests what jobs.toml says now, and buys another transcription if that differs
+        ");
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
         // While the queue is still this process's.
         let outages = facts.outages.clone();
         LastPass { began, ended: SystemClock.now(), exit_code: health.exit_code(), outages }.keep(&config.state);
+        if args.plan.is_none() {
+            house.keep_lists();
+        }
     }
     house.close().await?;
     let Passed { ended, left_out, .. } = passed?;
@@ -339,6 +342,7 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
         "done": tally.done, "failed": tally.failed, "skipped": tally.skipped, "waiting": waits,
         "waiting_for": waiting, "seconds": (seconds * 1000.0).round() / 1000.0,
         "audio_seconds": tally.audio_millis as f64 / 1000.0, "incomplete": tally.incomplete, "missing": missing,
+        "unread": tally.unread,
         "exit_code": health.exit_code(), "exit_reasons": health.of_exit().map(reason_object).collect::<Vec<_>>(),
     });
     if let Some(left_out) = left_out {
@@ -355,10 +359,14 @@ fn report(context: &Context, told: &Told<'_>, doubles: u64, elapsed: Duration) -
         tally.done, tally.failed, tally.skipped
     ))?;
     if tally.incomplete > 0 {
-        context.say(&format!("  {} of those done lack something that was requested:", tally.incomplete))?;
+        context.say(&format!("  {} of those done are incomplete:", tally.incomplete))?;
     }
     for (part, count) in *missing {
         context.say(&format!("    {count} written, without: {part}"))?;
+    }
+    if tally.unread > 0 {
+        let count = tally.unread;
+        context.say(&format!("    {count} written, of an answer of which a part could not be read"))?;
     }
     for (what, count) in &waiting {
         context.say(&format!("  {count} waiting for: {what}"))?;

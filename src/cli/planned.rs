@@ -29,8 +29,8 @@ const HELD: &str = "held until they have been quiet for `hold` (`scribed retry` 
 /// The rows to be mended say it of each.
 const NOT_ALLOWED: &str = "jobs.toml does not allow what its row names";
 
-/// Files by source, template, and the names of what they would lack.
-type Incomplete = BTreeMap<(SourceName, String, String), u64>;
+/// Files by source, template, and what is to be said of what these request.
+type OfTemplates = BTreeMap<(SourceName, String, String), u64>;
 
 /// Counted over all sources.
 #[derive(Debug, Default, PartialEq)]
@@ -70,7 +70,9 @@ pub struct Planned {
     /// What is wrong with the settings of files that wait for that to be mended, or fail.
     pub mended_first: BTreeMap<String, u64>,
     /// What would be written without a part that is requested.
-    pub incomplete: Incomplete,
+    pub incomplete: OfTemplates,
+    /// What would be transcribed as if a part of the request were not there, or only partly meant.
+    pub without_effect: OfTemplates,
     /// Not taken by the source, by rule.
     pub passed_over: BTreeMap<String, u64>,
     /// What scribed itself has put there: outputs, receipts, the marker, its state. Nobody misses it in a plan.
@@ -142,6 +144,14 @@ impl Planned {
         }
     }
 
+    /// Counts a file of whose request this would change nothing or little.
+    pub fn without_effect(&mut self, source: &SourceName, template: &str, words: Option<&str>) {
+        if let Some(words) = words {
+            let key = (source.clone(), template.to_owned(), words.to_owned());
+            *self.without_effect.entry(key).or_default() += 1;
+        }
+    }
+
     /// Seconds of audio in what would be sent.
     pub fn audio_seconds(&self) -> f64 {
         seconds(self.parts.values().map(|part| part.audio).sum())
@@ -187,7 +197,8 @@ impl Planned {
             "reordered": self.reordered, "at_the_service": self.at_the_service, "done": self.done, "held": self.held,
             "awaited": self.awaited, "paused": self.paused, "manifests": self.lists.objects(),
             "to_mend": self.lists.mends(), "mended_first": self.mended_first,
-            "incomplete": self.incomplete.values().sum::<u64>(), "missing": self.missing(),
+            "incomplete": self.incomplete.values().sum::<u64>(), "missing": of_templates(&self.incomplete, "missing"),
+            "without_effect": of_templates(&self.without_effect, "parameters"),
             "skipped": self.skipped, "passed_over": self.passed_over, "own": self.own, "away": self.away, "troubles": self.troubles,
             "sources": self.parts.iter().map(|(part, sent)| part.object(sent)).collect::<Vec<_>>(), "finish": self.finish(),
             "budget": self.budget.iter().map(status::budget).collect::<Vec<_>>(),
@@ -199,19 +210,17 @@ impl Planned {
         object
     }
 
-    fn missing(&self) -> Value {
-        let one = |((source, template, missing), files): (&(SourceName, String, String), &u64)| json!({ "source": source, "template": template, "missing": missing, "files": files });
-        self.incomplete.iter().map(one).collect()
-    }
-
-    fn tell_incomplete(&self, context: &Context) -> io::Result<()> {
-        if !self.incomplete.is_empty() {
-            context
-                .say("would be written without a part that is requested, since the embedded service does not do it:")?;
-        }
-        for ((source, template, missing), count) in &self.incomplete {
-            let under = if template.is_empty() { String::new() } else { format!(" ({template})") };
-            context.say(&format!("  {count:>8}  {source}{under}: {missing}"))?;
+    fn tell_templates(&self, context: &Context) -> io::Result<()> {
+        let lacking = "would be written without a part that is requested, since the embedded service does not do it:";
+        let idle = "warning: requested, with no effect in the embedded service or with less than the name promises:";
+        for (title, all) in [(lacking, &self.incomplete), (idle, &self.without_effect)] {
+            if !all.is_empty() {
+                context.say(title)?;
+            }
+            for ((source, template, what), count) in all {
+                let under = if template.is_empty() { String::new() } else { format!(" ({template})") };
+                context.say(&format!("  {count:>8}  {source}{under}: {what}"))?;
+            }
         }
         Ok(())
     }
@@ -276,7 +285,7 @@ impl Planned {
             context.say(&format!("{count} {what}"))?;
         }
         groups(context, "to be mended before they are sent:", &self.mended_first)?;
-        self.tell_incomplete(context)?;
+        self.tell_templates(context)?;
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "not taken by their source:", &self.passed_over)?;
         self.lists.tell(context)?;
@@ -354,6 +363,12 @@ impl Planned {
             false => "of unknown length, or no recordings",
         }
     }
+}
+
+/// For machines; `name` is what they are called there.
+fn of_templates(all: &OfTemplates, name: &str) -> Value {
+    let one = |((source, template, what), files): (&(SourceName, String, String), &u64)| json!({ "source": source, "template": template, name: what, "files": files });
+    all.iter().map(one).collect()
 }
 
 /// They are never counted as nothing.

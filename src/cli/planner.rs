@@ -240,6 +240,7 @@ impl<'a> Planner<'a> {
         let bought = twins.iter().filter(|is_twin| !**is_twin).count() as u64;
         for (((file, read), audio), is_twin) in files.iter().zip(lengths).zip(twins) {
             self.sum.incomplete(&source.name, &read.template, &read.missing);
+            self.sum.without_effect(&source.name, &read.template, read.without_effect.as_deref());
             self.planned(source, file, audio, is_twin)?;
         }
         Ok(bought)

@@ -33,6 +33,7 @@ pub fn row(job: &Job) -> Value {
         "missing": missing(job).iter().map(|part| json!({
             "enrichment": part.enrichment, "language": part.language, "words": part.words,
         })).collect::<Vec<_>>(),
+        "unread": job.unread(),
     });
     if job.may_be_acknowledged() {
         row["acknowledged"] = job.acknowledged.map(iso::write).into();

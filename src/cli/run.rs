@@ -36,6 +36,7 @@ pub async fn run(context: &Context, args: &Run) -> Result<u8, Failure> {
         Ok(listening) => work(context, &config, &house, listening, &stop).await,
         Err(error) => Err(deaf(&config, &error)),
     };
+    house.keep_lists();
     let closed = house.close().await;
     worked?;
     closed?;

@@ -26,7 +26,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     let way = Way::find(&context.config_without_secrets()?).await?;
     let request = Request::Show { job: wanted(&args.job)? };
     let Answer::Shown(shown) = way.ask(request).await? else { return Err(strange()) };
-    let Shown { unread, job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
+    let Shown { job, history, is_gone, origin, moved_to, facts, service, .. } = *shown;
     let next = Next::of(&job, &facts, SystemClock.now(), context.zone());
     let mut object = row(&job);
     object["next"] = next.words.clone().into();
@@ -38,7 +38,6 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
         })
     });
     object["history"] = notes.collect();
-    object["unread"] = unread.clone().into();
     object["is_gone"] = is_gone.into();
     object["origin"] = origin.as_ref().map_or(serde_json::Value::Null, |origin| {
         json!({
@@ -52,7 +51,7 @@ pub async fn run(context: &Context, args: &Show) -> Result<u8, Failure> {
     context.emit(&object)?;
     let own = reason(&job);
     tell(context, &job, &next.after(|why| why == own), service.as_ref())?;
-    if let Some(unread) = unread {
+    if let Some(unread) = job.unread() {
         context.say(&format!("  unread   of the service's answer, which is kept as it came: {unread}"))?;
     }
     tell_moves(context, is_gone, moved_to.as_ref(), origin.as_ref())?;

@@ -7,9 +7,11 @@ use crate::cli::monitoring;
 use crate::cli::once::length;
 use crate::cli::pause::{self, tell_pauses};
 use crate::cli::way::{Way, strange};
+use crate::control::last_lists;
 use crate::control::request::{
     Answer, BudgetUse, Daemon, InLane, Manifest, Received, Request, Scanning, Served, Status, Waiting, Windowed,
 };
+use crate::domain::names::SourceName;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::{Bears, NEW};
 use crate::wire::iso;
@@ -28,7 +30,11 @@ pub async fn run(context: &Context, args: &StatusArgs) -> Result<u8, Failure> {
     }
     let config = context.config_without_secrets()?;
     let way = Way::find(&config).await?;
-    let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
+    let Answer::Status(mut status) = way.ask(Request::Status).await? else { return Err(strange()) };
+    if status.daemon.is_none() {
+        let away: Vec<SourceName> = status.frozen.iter().map(|frozen| frozen.source.clone()).collect();
+        status.manifests = last_lists::known(&config, &away);
+    }
     tell(context, &status)?;
     status.budget.iter().try_for_each(|used| tell_budget(context, config.shown, used))?;
     let waiting = waiting(&way).await?;
@@ -97,7 +103,7 @@ fn tell(context: &Context, status: &Status) -> io::Result<()> {
     if status.incomplete > 0 {
         let count = status.incomplete;
         context.say(&format!(
-            "{count} of these are written without a part that was requested: scribed jobs --incomplete"
+            "{count} of these are written without a part that was requested, or with one that could not be read: scribed jobs --incomplete"
         ))?;
     }
     for served in status.services.iter().filter(|served| {

@@ -3,7 +3,7 @@
 //! has a file of that size, since what was bought is known by its whole content.
 
 use crate::cli::failure::Failure;
-use crate::cli::foreseen::{Foresight, failing};
+use crate::cli::foreseen::{self, Foresight, failing};
 use crate::cli::plan::Queue;
 use crate::config::meant::Source;
 use crate::control::forecast::Forecast;
@@ -98,6 +98,8 @@ pub struct Read {
     pub template: String,
     /// What its result would lack.
     pub missing: Vec<MissingPart>,
+    /// What is requested and would have no effect, or little, in words.
+    pub without_effect: Option<String>,
 }
 
 /// Reads what there is to compare. Blocks. What cannot be read is compared with nothing.
@@ -127,7 +129,8 @@ pub fn read(measured: &Measured, foresight: &Foresight, source: &Source, file: &
     let problem = problem.or_else(|| failing(source, &template, &foreseen));
     let is_compared = likeness.or(content).is_some() || file.row.is_some();
     let params = made.filter(|_| is_compared).map(|made| Hash::of(&made.rendered.canonical()));
-    Read { likeness, content, params, problem, pick, template, missing: foreseen.missing }
+    let without_effect = foreseen::without_effect(&foreseen);
+    Read { likeness, content, params, problem, pick, template, missing: foreseen.missing, without_effect }
 }
 
 /// What was seen so far of all that would be bought.

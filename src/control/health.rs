@@ -1,6 +1,7 @@
 //! The facts that tell how a queue fares (`domain/health.rs` judges them).
 
-use super::hands::{Hands, Running};
+use super::hands::Hands;
+use super::request::Manifest;
 use super::status;
 use crate::domain::budget::Period;
 use crate::domain::health::{AwaySource, Facts, Outage, Process, Waits};
@@ -37,7 +38,7 @@ pub async fn facts(hands: &Hands, waiting: BTreeMap<WaitReason, Waits>) -> Resul
         failed: counts.unhandled_failures,
         incomplete: counts.unhandled_incomplete,
         away: away(hands).await,
-        manifests: hands.running.as_ref().map(untaken).unwrap_or_default(),
+        manifests: hands.running.as_ref().map(|running| untaken(&status::manifests(running))).unwrap_or_default(),
         outages: outages(hands).await?,
         exhausted: exhausted(hands, &waiting).await?,
         paused: paused(&pauses, now),
@@ -62,13 +63,16 @@ pub async fn waiting(hands: &Hands) -> Result<BTreeMap<WaitReason, Waits>, Store
 }
 
 /// What of the sources' lists orders nothing until somebody corrects it. In words.
-pub fn untaken(running: &Running) -> Vec<String> {
-    let manifests = status::manifests(running).into_iter();
-    let words = manifests.filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
+pub fn untaken(manifests: &[Manifest]) -> Vec<String> {
+    let words = manifests.iter().filter_map(|manifest| match (&manifest.problem, manifest.wrong) {
         (Some(problem), _) => {
             Some(format!("{}: nothing of {} is taken: {problem}", manifest.source, manifest.manifest))
         }
         (None, 0) => None,
+        (None, 1) => {
+            let (source, manifest) = (&manifest.source, &manifest.manifest);
+            Some(format!("{source}: 1 row of {manifest} orders nothing; its receipt says why"))
+        }
         (None, wrong) => {
             let (source, manifest) = (&manifest.source, &manifest.manifest);
             Some(format!("{source}: {wrong} rows of {manifest} order nothing; its receipt says why of each"))

@@ -1,9 +1,10 @@
 //! When the last pass of `scribed once` ended, and how: kept in the state directory for `scribed status --check`.
 
+use super::state_file;
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// Its name in the state directory.
@@ -26,12 +27,12 @@ pub struct LastPass {
 impl LastPass {
     /// The one that this state directory knows of. What cannot be read says nothing.
     pub fn of(state: &Path) -> Option<Self> {
-        serde_json::from_slice(&std::fs::read(state.join(NAME)).ok()?).ok()
+        state_file::read(state, NAME)
     }
 
     /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
     pub fn keep(&self, state: &Path) {
-        if let Err(error) = self.write(state) {
+        if let Err(error) = state_file::write(state, NAME, self) {
             let state = state.display();
             tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
         }
@@ -45,12 +46,5 @@ impl LastPass {
             }
             _ => {}
         }
-    }
-
-    fn write(&self, state: &Path) -> io::Result<()> {
-        let mut half = tempfile::NamedTempFile::new_in(state)?;
-        half.write_all(&serde_json::to_vec(self)?)?;
-        half.persist(state.join(NAME)).map_err(|error| error.error)?;
-        Ok(())
     }
 }

@@ -4,13 +4,11 @@ use super::facts::facts;
 use super::hands::Hands;
 use super::request::{Origin, Page, Refusal, Selection, Shown, Wanted};
 use crate::domain::job::Job;
-use crate::domain::stage::{Stage, StageKind};
+use crate::domain::stage::Stage;
 use crate::pipeline::blocking::within;
 use crate::pipeline::medium::Medium;
-use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::stamp::Look;
 use crate::store::contract::{Filter, Those};
-use crate::wire::said::Unread;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,17 +68,7 @@ pub async fn show(hands: &Hands, wanted: &Wanted) -> Result<Shown, Refusal> {
     let service = Some(hands.homes.of(&job.group()).clone());
     let job = hands.told(job).await?;
     let facts = facts(hands, &job).await?;
-    let unread = unread(hands, &job).await;
-    Ok(Shown { unread, paused, job, history, is_gone, origin, moved_to, facts, service })
-}
-
-/// What of the answer that its outputs were made from could not be read, in words. The answer is kept as it came.
-async fn unread(hands: &Hands, job: &Job) -> Option<String> {
-    let (order, id) = (job.stage.order()?, job.stage.transcription()?.clone());
-    let kept = (hands.kept)(&order.service);
-    let is_written = job.stage.kind() == StageKind::Written;
-    let read = move || Unread::of_record(&kept.open(&id, RESULT_LIMIT).ok()?).words();
-    if is_written { within(&*hands.clock, ANSWERS_WITHIN, read).await.flatten() } else { None }
+    Ok(Shown { paused, job, history, is_gone, origin, moved_to, facts, service })
 }
 
 /// The job of a file that is there and has the transcription of one that is gone. Every row is looked at: a

@@ -760,9 +760,6 @@ pub struct Page {
 /// A job and its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
-    /// What of the service's answer could not be read, in words.
-    #[serde(default)]
-    pub unread: Option<String>,
     /// The job.
     pub job: Job,
     /// Oldest first.

@@ -13,6 +13,7 @@ use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::{Lane, is_bought};
+use crate::pipeline::lists::Told;
 use crate::store::contract::{Alike, StoreError};
 use std::sync::atomic::Ordering;
 
@@ -124,9 +125,13 @@ pub(super) fn manifests(running: &Running) -> Vec<Manifest> {
         let source = lists.mount().source().name.clone();
         lists.told().into_iter().map(move |told| (source.clone(), told))
     });
-    each.map(|(source, told)| {
+    each.map(|(source, told)| Manifest::of(source, told)).collect()
+}
+
+impl Manifest {
+    pub(super) fn of(source: SourceName, told: Told) -> Self {
         let sum = told.sum.unwrap_or_default();
-        Manifest {
+        Self {
             source,
             manifest: told.manifest,
             problem: told.problem,
@@ -135,8 +140,7 @@ pub(super) fn manifests(running: &Running) -> Vec<Manifest> {
             repeated: sum.repeated,
             awaited: sum.awaited,
         }
-    })
-    .collect()
+    }
 }
 
 /// A daemon knows which folders are away; a command looks.

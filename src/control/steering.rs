@@ -110,6 +110,8 @@ pub(super) fn weigh_retry(job: &Job, pay_again: bool, shown: Zone) -> Step {
         }
         // It is looked at anew; the subtitle may be gone, or the setting another.
         Stage::Skipped { why: Skip::Subtitled } => Step::Take(Event::Grew { stamp: job.seen }, Cost::Nothing),
+        // The answer is kept: it is read again, by a later release perhaps. Nothing is bought by that.
+        Stage::Written { .. } if job.unread().is_some() => Step::Take(Event::Revived, Cost::Nothing),
         Stage::Written { .. } if job.is_incomplete() => Step::Decline(incomplete(job)),
         Stage::Written { .. } | Stage::Skipped { .. } => {
             let what = format!("{} ({})", job.stage.kind().name(), reason(job));

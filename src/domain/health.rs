@@ -234,8 +234,8 @@ fn failed(facts: &Facts) -> Option<Reason> {
 fn incomplete(facts: &Facts) -> Option<Reason> {
     let words = match facts.incomplete {
         0 => return None,
-        1 => "1 job is incomplete: a part of what was requested was not done".to_owned(),
-        jobs => format!("{jobs} jobs are incomplete: a part of what was requested was not done"),
+        1 => "1 job is incomplete: a part of what was requested was not done or could not be read".to_owned(),
+        jobs => format!("{jobs} jobs are incomplete: a part of what was requested was not done or could not be read"),
     };
     Some(reason(Level::Warning, PassExit::Unfinished, "incomplete", words, Some("scribed jobs --incomplete")))
 }

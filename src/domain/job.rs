@@ -136,6 +136,10 @@ pub struct Job {
     /// What was requested and is not in what its outputs were made from; empty too in what an older release wrote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingPart>,
+    /// What of the service's answer could not be read when its outputs were made, in words; `None` too in what an older
+    /// release wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// Where its transcription is, as in [`Intent::origin`](crate::domain::stage::Intent::origin): a
     /// service that has moved need not know it. `None`: nothing was bought, or an older release did not write
     /// it down.
@@ -176,6 +180,7 @@ impl Job {
             row: None,
             language: None,
             missing: Vec::new(),
+            unread: None,
             bought_at: None,
             acknowledged: None,
             earlier_sources: Vec::new(),
@@ -250,9 +255,10 @@ impl Job {
                 (self.sent, self.made_from, self.making, self.attempts) = (None, None, None, 0);
             }
             Event::Fetched { .. } => self.attempts = 0,
-            Event::Written { outputs, language, missing } => {
+            Event::Written { outputs, language, missing, unread } => {
                 self.outputs.clone_from(outputs);
                 self.missing.clone_from(missing);
+                self.unread.clone_from(unread);
                 self.language.clone_from(language);
                 self.placing.clear();
                 self.made_from = None;
@@ -341,15 +347,32 @@ impl Job {
         !self.stage.is_end() && self.fault.as_ref().is_some_and(is_missing)
     }
 
-    /// Whether its outputs are written, and lack something that was requested.
+    /// Whether its outputs are written, and lack something that was requested or could not be read.
     pub fn is_incomplete(&self) -> bool {
-        matches!(self.stage, Stage::Written { .. }) && !self.missing.is_empty()
+        self.is_written() && (!self.missing.is_empty() || self.unread.is_some())
     }
 
     /// What its outputs lack of what was requested, by name: `diarization, translation fr`. `None`: nothing, or
     /// they are not written.
     pub fn without(&self) -> Option<String> {
-        self.is_incomplete().then(|| named(&self.missing))
+        (self.is_written() && !self.missing.is_empty()).then(|| named(&self.missing))
+    }
+
+    /// What its outputs lack because it could not be read. `None`: nothing, or they are not written.
+    pub fn unread(&self) -> Option<&str> {
+        self.unread.as_deref().filter(|_| self.is_written())
+    }
+
+    /// What its outputs lack, for people: `without: diarization; not readable in the service's answer: languages`.
+    pub fn shortfall(&self) -> Option<String> {
+        let without = self.without().map(|parts| format!("without: {parts}"));
+        let unread = self.unread().map(|parts| format!("not readable in the service's answer: {parts}"));
+        let all: Vec<String> = without.into_iter().chain(unread).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn is_written(&self) -> bool {
+        matches!(self.stage, Stage::Written { .. })
     }
 
     /// Whether it waits until its file has been quiet for `hold`.

@@ -1,7 +1,6 @@
 //! Why a job is where it is, and what happens next, for people.
 
 use crate::domain::job::Job;
-use crate::domain::missing::named;
 use crate::domain::names::Timestamp;
 use crate::domain::pause::{Pause, Pauses};
 use crate::domain::row::Row;
@@ -23,7 +22,7 @@ fn words(job: &Job) -> String {
         (Stage::Cancelled { from }, _) => cancelled(from),
         (_, Some(fault)) => fault.words.clone(),
         (Stage::Written { .. }, None) if job.is_incomplete() => {
-            format!("written, without: {}", named(&job.missing))
+            format!("written, {}", job.shortfall().unwrap_or_default())
         }
         (Stage::Found, None) if job.row.as_deref().is_some_and(Row::is_remote) => {
             "found; the service fetches it by itself".to_owned()

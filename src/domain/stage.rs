@@ -324,6 +324,8 @@ pub enum Event {
         language: Option<String>,
         /// What was requested and is not in the result.
         missing: Vec<MissingPart>,
+        /// What of the result could not be read, in words.
+        unread: Option<String>,
     },
     /// Nothing to be done.
     Skipped {
@@ -335,7 +337,8 @@ pub enum Event {
         /// Why.
         fault: Fault,
     },
-    /// A person's order to go on with what has failed or was cancelled (back door).
+    /// A person's order to go on with what has failed or was cancelled, or to read the kept answer of what is written
+    /// once more (back door).
     Revived,
     /// A person's order to buy again what may have been bought already (back door).
     PaidAgain,
@@ -449,6 +452,7 @@ impl Stage {
             (before, E::Grew { .. } | E::Reordered { .. }) if before.may_start_over() => S::Found,
             (S::Failed { from, fault }, E::Revived) => from.revived(&fault),
             (S::Cancelled { from }, E::Revived) => *from,
+            (S::Written { order, transcription, audio }, E::Revived) => S::Fetched { order, transcription, audio },
             (S::Submitting { order, .. } | S::Submitted { order, .. }, E::PaidAgain) => S::probed(order),
             (before, E::Fresh) if before.may_be_made_anew() => S::Settled,
             (S::Failed { from, .. }, E::PaidAgain) if from.kind() == StageKind::Submitted => from.bought_anew(),

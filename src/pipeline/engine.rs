@@ -228,8 +228,10 @@ impl Passing {
 pub struct Tally {
     /// Outputs written.
     pub done: u64,
-    /// Of these, how many lack something that was requested.
+    /// Of these, how many lack something that was requested or could not be read.
     pub incomplete: u64,
+    /// Of these, how many were made of an answer that could not be read in part.
+    pub unread: u64,
     /// Given up.
     pub failed: u64,
     /// Nothing to be done.

@@ -85,6 +85,7 @@ impl Engines {
         self.each().map(|engine| engine.tally()).fold(Tally::default(), |all, more| Tally {
             done: all.done + more.done,
             incomplete: all.incomplete + more.incomplete,
+            unread: all.unread + more.unread,
             failed: all.failed + more.failed,
             skipped: all.skipped + more.skipped,
             audio_millis: all.audio_millis + more.audio_millis,

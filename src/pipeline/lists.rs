@@ -115,6 +115,8 @@ pub struct Sum {
 pub struct Told {
     /// Below its source's folder.
     pub manifest: RelPath,
+    /// As its file was seen.
+    pub stamp: Stamp,
     /// Why nothing of it is believed.
     pub problem: Option<String>,
     /// `None` before it was first gone through.
@@ -158,6 +160,7 @@ impl Lists {
         let known = self.known();
         let told = |(manifest, known): (&RelPath, &Known)| Told {
             manifest: manifest.clone(),
+            stamp: known.stamp,
             problem: known.problem.clone(),
             sum: known.taken.as_ref().map(|taken| taken.sum),
         };

@@ -113,7 +113,7 @@ pub async fn run(
         return Ok(Outcome::Sleep { until: now.after(AGAIN), reason: None });
     };
     let placed = own_outputs(doors.store, mount, job, now).await?;
-    let Some(Rendered { wanted, language, missing }) =
+    let Some(Rendered { wanted, language, missing, unread }) =
         rendered(doors, mount.source(), job, order, transcription, now).await?
     else {
         // It can be read at the service once more.
@@ -138,7 +138,7 @@ pub async fn run(
     if let Some(bucket) = mount.bucket() {
         let outputs = deposit::run(bucket, mount, job, wanted, &ours, now).await;
         drop(placing_now);
-        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language, missing }));
+        return Ok(Outcome::Step(Event::Written { outputs: outputs?, language, missing, unread }));
     }
     let (syncs, mount, job) = (Arc::clone(doors.syncs), Arc::clone(mount), job.clone());
     let outputs = blocking(move || {
@@ -146,7 +146,7 @@ pub async fn run(
         put(&mount, &job, wanted, &ours, &syncs, now)
     })
     .await?;
-    Ok(Outcome::Step(Event::Written { outputs, language, missing }))
+    Ok(Outcome::Step(Event::Written { outputs, language, missing, unread }))
 }
 
 /// What it takes to write outputs beside the engine.
@@ -245,6 +245,8 @@ struct Rendered<N> {
     language: Option<String>,
     /// What was requested and is not in it.
     missing: Vec<MissingPart>,
+    /// What of it could not be read, in words.
+    unread: Option<String>,
 }
 
 /// `None` where the kept result is not there any more, or damaged.
@@ -324,9 +326,20 @@ fn layout(params: &ParamFiles, order: &Order) -> Layout {
 }
 
 /// What was requested and is not in the result. What was sent is kept; where it is lost, the service's echo says it.
-fn missing(raw: &[u8], params: &ParamFiles, order: &Order, echo: Option<&Value>) -> Vec<MissingPart> {
+/// The result is read for that only where something can be missing: where an enrichment was requested, or the service
+/// `tells_of_recognition`.
+fn missing(
+    raw: &[u8],
+    params: &ParamFiles,
+    order: &Order,
+    echo: Option<&Value>,
+    tells_of_recognition: bool,
+) -> Vec<MissingPart> {
     let sent = params.order(&order.params).map(|(sent, _)| Params::lenient(&Value::Object(sent)));
     let request = sent.unwrap_or_else(|_| echo.map(Params::lenient).unwrap_or_default());
+    if request.requested().next().is_none() && !tells_of_recognition {
+        return Vec::new();
+    }
     let record = serde_json::from_slice::<Record<Delivered, IgnoredAny>>(raw);
     record.ok().and_then(|record| record.result).unwrap_or_default().missing(&request)
 }
@@ -343,11 +356,11 @@ fn wanted(
     let (raw, record) = in_time(Cow::Owned(raw), job.sent.as_ref().and_then(Sent::cut))
         .map_err(|error| Fault::new(FaultKind::Asks, not_rendered(job, &error), now))?;
     let made_by = provenance(&record, job, order, transcription);
-    let said = record.result.unwrap_or_default().transcription.unwrap_or_default();
+    let spoken = record.result.unwrap_or_default();
+    let missing = missing(&raw, params, order, record.request_params.as_ref(), spoken.tells_of_recognition);
+    let said = spoken.transcription.unwrap_or_default();
     let language = language(said.transcript()).map(str::to_owned);
-    if let Some(unread) = said.unread().words() {
-        tracing::info!(job = %job.id, path = %job.key.path, unread, "parts of the service's answer cannot be read; the outputs are made of the rest, and the answer is kept as it came");
-    }
+    let unread = said.unread().words();
     let outputs = formats(source, job);
     // The largest is made last, of what it was read from: then nothing else of the answer is in memory.
     let bytes: Vec<Option<Vec<u8>>> = {
@@ -357,7 +370,6 @@ fn wanted(
         others.collect()
     };
     drop(said);
-    let missing = missing(&raw, params, order, record.request_params.as_ref());
     let mut raw = Some(raw.into_owned());
     let path = outputs_beside(source, job);
     let path = path.full();
@@ -369,7 +381,7 @@ fn wanted(
         Ok(Wanted { candidates: candidates(&path, &name), bytes })
     };
     let wanted = outputs.iter().zip(bytes).map(one).collect::<Result<_, Fault>>()?;
-    Ok(Rendered { wanted, language, missing })
+    Ok(Rendered { wanted, language, missing, unread })
 }
 
 /// What was paid for stays where it is, whatever is wrong with it.
@@ -598,7 +610,7 @@ mod tests {
         let files = ParamFiles::new(state.path());
         let raw = br#"{"status":"done","result":{"transcription":{"full_transcript":"a"},"summarization":null}}"#;
         let order = |params| Order { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
-        let missing = |params, echo: Option<&Value>| named(&missing(raw, &files, &order(params), echo));
+        let missing = |params, echo: Option<&Value>| named(&missing(raw, &files, &order(params), echo, false));
         let sent = files.keep(br#"{"summarization":true}"#).unwrap();
         assert_eq!(missing(sent, None), "summarization");
         let lost = Hash::of(b"lost");
@@ -609,6 +621,28 @@ mod tests {
             "",
             "the echo counts only where the other is lost"
         );
+    }
+
+    /// Nobody requests it, and some services say it all the same. Nothing else is looked for where nothing was requested.
+    #[test]
+    fn that_speech_was_not_understood_is_found_where_nothing_was_requested() {
+        let state = tempfile::tempdir().unwrap();
+        let files = ParamFiles::new(state.path());
+        let params = files.keep(b"{}").unwrap();
+        let order = Order { service: ServiceName::new("x"), content: Hash::of(b"c"), params };
+        let missing_in = |result: &str| {
+            let raw = format!(r#"{{"status":"done","result":{{"transcription":{{}},{result}}}}}"#);
+            let (raw, record) = in_time(Cow::Owned(raw.into_bytes()), None).unwrap();
+            let tells = record.result.unwrap().tells_of_recognition;
+            (tells, named(&missing(&raw, &files, &order, None, tells)))
+        };
+        let failed = r#"{"success":false,"error":{"message":"noise"}}"#;
+        for key in ["recognition", "recogn\\u0069tion"] {
+            assert_eq!(missing_in(&format!(r#""{key}":{failed}"#)), (true, "recognition".to_owned()), "{key}");
+        }
+        assert_eq!(missing_in(r#""recognition":{"success":true,"is_empty":true}"#), (true, String::new()));
+        assert_eq!(missing_in(r#""recognition":null"#), (false, String::new()));
+        assert_eq!(missing_in(&format!(r#""summarization":{failed}"#)), (false, String::new()));
     }
 
     #[test]

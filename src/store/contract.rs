@@ -181,7 +181,7 @@ pub struct Counts {
     pub unhandled_failures: u64,
     /// Of those that are incomplete, how many nobody has acknowledged.
     pub unhandled_incomplete: u64,
-    /// Of those written, how many lack something that was requested ([`Job::is_incomplete`]).
+    /// Of those written, how many lack something that was requested or could not be read ([`Job::is_incomplete`]).
     pub incomplete: u64,
 }
 
@@ -254,7 +254,7 @@ pub enum Those {
     Away,
     /// They cost something, or may have.
     WithCost,
-    /// They are written and lack something that was requested.
+    /// They are written and lack something that was requested or could not be read.
     Incomplete,
     /// A person had them forgotten.
     Forgotten,

@@ -704,7 +704,7 @@ fn note(job: &Job) -> Note {
         job: job.id,
         stage: job.stage.kind(),
         round: job.round,
-        words: words(job).map(str::to_owned).or_else(|| job.without().map(|parts| format!("without: {parts}"))),
+        words: words(job).map(str::to_owned).or_else(|| job.shortfall()),
         transcription: job.stage.transcription().cloned(),
     }
 }

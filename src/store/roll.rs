@@ -128,7 +128,7 @@ impl Roll {
         self.numbers(after, most, |line| line.marks & COST != 0)
     }
 
-    /// Those that are written and lack something that was requested.
+    /// Those that are written and lack something that was requested or could not be read.
     pub fn incomplete(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.numbers(after, most, |line| line.marks & INCOMPLETE != 0)
     }

@@ -229,7 +229,7 @@ impl Params {
     }
 
     /// These parameters as JSON.
-    fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         // Only a map with keys that are not strings could fail; there is none.
         serde_json::to_value(self).unwrap_or_default()
     }

@@ -1,6 +1,7 @@
 //! The result of a transcription (interface, "Result object") and the file it was made from.
 
 use crate::domain::format::Format;
+use crate::domain::missing::Enrichment;
 use crate::domain::stage::Audio;
 use crate::domain::transcript::{Transcript, Utterance, Word};
 use crate::wire::enrichment::{Enrichments, Envelope, Sentence};
@@ -43,11 +44,47 @@ pub struct ResultBody {
 }
 
 /// As much of a result as outputs are made from: nothing that an enrichment may hold can spoil it.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spoken {
     /// Some answers hold their metadata alone.
     pub transcription: Option<Said>,
+    /// Whether the service says whether the speech was understood; nobody requests that.
+    pub tells_of_recognition: bool,
+}
+
+impl<'de> Deserialize<'de> for Spoken {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(SpokenVisitor)
+    }
+}
+
+struct SpokenVisitor;
+
+impl<'de> Visitor<'de> for SpokenVisitor {
+    type Value = Spoken;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a result")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Spoken, A::Error> {
+        let mut spoken = Spoken::default();
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "transcription" {
+                spoken.transcription = map.next_value()?;
+            } else if key == Enrichment::Recognition.name() {
+                spoken.tells_of_recognition |= map.next_value::<Option<IgnoredAny>>()?.is_some();
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(spoken)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spoken, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Spoken::default())
+    }
 }
 
 /// As much of a result as is looked at before it is kept as it came.

@@ -5,8 +5,7 @@
 
 use crate::domain::format::Format;
 use crate::domain::transcript::{Transcript, Utterance, Word};
-use crate::wire::record::Record;
-use crate::wire::result::{Spoken, Subtitles};
+use crate::wire::result::Subtitles;
 use serde::de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::cell::{Cell, RefCell};
@@ -36,13 +35,6 @@ pub struct Said {
 pub struct Unread(BTreeMap<&'static str, u64>);
 
 impl Unread {
-    /// Of a whole record. What is no record at all says nothing.
-    pub fn of_record(raw: &[u8]) -> Self {
-        let record = serde_json::from_slice::<Record<Spoken, IgnoredAny>>(raw);
-        let said = record.ok().and_then(|record| record.result).and_then(|result| result.transcription);
-        said.unwrap_or_default().unread
-    }
-
     /// For people: `languages, utterances.start (3)`; `None` where all was read.
     pub fn words(&self) -> Option<String> {
         let one = |(name, count): (&&str, &u64)| match count {
@@ -478,6 +470,8 @@ fn empty() -> Utterance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::record::Record;
+    use crate::wire::result::Spoken;
     use crate::wire::result::Transcription as Whole;
 
     const CAPTURED: &str = include_str!("../../tests/data/service/job_done.captured_2023-12_early.json");
@@ -518,7 +512,8 @@ mod tests {
     fn what_cannot_be_read_is_named_and_counted_and_what_is_empty_was_read() {
         let unread = |json: &str| {
             let record = format!(r#"{{"id":"t","status":"done","result":{{"transcription":{json}}}}}"#);
-            Unread::of_record(record.as_bytes()).words().unwrap_or_default()
+            let record: Record<Spoken, IgnoredAny> = serde_json::from_str(&record).unwrap();
+            record.result.unwrap().transcription.unwrap_or_default().unread.words().unwrap_or_default()
         };
         assert_eq!(unread(r#"{"full_transcript":"","languages":[],"utterances":[]}"#), "");
         assert_eq!(unread(r#"{"full_transcript":null,"languages":"en"}"#), "full_transcript, languages, utterances");
@@ -527,7 +522,6 @@ mod tests {
             {"start":[],"end":1,"text":"b","language":null,"words":null},7]}"#;
         let named = "utterances, utterances.language, utterances.start (2), utterances.words, words, words.start";
         assert_eq!(unread(utterances), named);
-        assert_eq!(Unread::of_record(b"no record").words(), None);
     }
 
     #[test]

@@ -47,6 +47,7 @@ fn what_is_asked_about_a_finished_pass_is_answered() {
         "source",
         "stage",
         "transcription_id",
+        "unread",
     ];
     assert_eq!(rows.iter().map(keys).collect::<Vec<_>>(), [contract]);
     assert_eq!(bed.run(["jobs", "--stage", "failed"]).stdout, "");

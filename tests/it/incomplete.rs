@@ -109,11 +109,11 @@ fn the_summary_names_what_is_missing() {
     let told = bed(&stub).run(["once"]).stdout;
     let lines = [
         "2 done, 0 failed",
-        "  1 of those done lack something that was requested:",
+        "  1 of those done are incomplete:",
         "    1 written, without: diarization",
         "    1 written, without: translation fr",
         "exit code 1:",
-        "  1 job is incomplete: a part of what was requested was not done (scribed jobs --incomplete)",
+        "  1 job is incomplete: a part of what was requested was not done or could not be read (scribed jobs --incomplete)",
     ];
     for line in lines {
         assert!(told.lines().any(|said| said.starts_with(line)), "{line}: {told}");
@@ -185,6 +185,45 @@ fn what_check_and_plan_foretell_is_what_the_embedded_service_leaves_out() {
     assert_eq!(summary["missing"], json!({ "diarization": 3, "summarization": 1, "translation fr": 3 }), "{summary}");
     assert_eq!((bed.desk().bought(), &summary["incomplete"]), (2, &json!(3)), "a copy lacks the same");
     assert_eq!(bed.jobs()["copies/talk.wav"]["reason"], WITHOUT);
+}
+
+/// What is accepted and changes nothing is a warning: nothing fails of it, and nobody is told that it was done.
+#[test]
+fn what_is_requested_without_effect_is_a_warning_beforehand() {
+    let bed = embedded(
+        "language_config = { languages = [\"en\"], code_switching = true }\naudio_enhancer = \"{{ 'noisy' in stem }}\"\n\
+         custom_spelling_config = { spelling_dictionary = { Anna = [\"Ana\"] } }\nsentences = true",
+    );
+    bed.drop_in(0, "talk.wav");
+    bed.drop_in(1, "noisy.wav");
+    assert_eq!(bad(&bed), Vec::<String>::new());
+    let ran = bed.run(["check", "--json"]);
+    let warnings: Vec<Value> = ran.objects().into_iter().filter(|verdict| verdict["warning"] == true).collect();
+    assert_eq!((ran.code, warnings.len()), (0, 1), "{ran:?}");
+    let switching = "language_config.code_switching (speech in another language than English is marked as not \
+                     understood, and not recognised)";
+    let spelling = "custom_spelling_config (`custom_spelling` is not on)";
+    let words = warnings[0]["words"].as_str().unwrap();
+    assert!(words.starts_with("[template.t] requests what has no effect") && words.contains(switching), "{words}");
+    assert!(
+        words.contains(spelling) && !words.contains("audio_enhancer"),
+        "what hangs on the file is not certain: {words}"
+    );
+    let shown = bed.run(["check"]).stdout;
+    assert!(shown.lines().any(|line| line.starts_with("WARN source inbox   [template.t] requests")), "{shown}");
+
+    let ran = bed.run(["plan", "--json"]);
+    let plan = ran.last_object();
+    assert_eq!((ran.code, &plan["incomplete"]), (0, &json!(0)), "{plan}");
+    let of = |parameters: String| json!({ "source": "inbox", "template": "t", "parameters": parameters, "files": 1 });
+    let enhancer = "audio_enhancer (the sound is recognised as it is)";
+    let both = json!([of(format!("{switching}; {spelling}")), of(format!("{switching}; {spelling}; {enhancer}"))]);
+    assert_eq!(plan["without_effect"], both, "{plan}");
+    let shown = bed.run(["plan"]).stdout;
+    assert!(shown.contains("warning: requested, with no effect in the embedded service"), "{shown}");
+    let laid_out = bed.run(["plan", "--explain", "inbox/noisy.wav"]);
+    assert!(laid_out.code == 0 && laid_out.stdout.contains(enhancer), "{laid_out:?}");
+    assert_eq!((&bed.once(0)["incomplete"], &bed.jobs()["noisy.wav"]["reason"]), (&json!(0), &json!("done")));
 }
 
 #[test]

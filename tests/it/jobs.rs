@@ -88,7 +88,7 @@ pub fn next(job: &Job, n: u64) -> Option<Event> {
         StageKind::Uploaded => intended(job, n),
         StageKind::Submitting => created(n),
         StageKind::Submitted => Event::Fetched { audio: AUDIO },
-        StageKind::Fetched => Event::Written { outputs: outputs(), language: None, missing: Vec::new() },
+        StageKind::Fetched => Event::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None },
         StageKind::Following => Event::TookOver,
         StageKind::Written | StageKind::Skipped | StageKind::Failed | StageKind::Cancelled => return None,
     })

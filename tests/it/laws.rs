@@ -308,6 +308,7 @@ laws! {
     a_page_may_be_far_behind_what_it_is_not_asked_for
     parked_jobs_do_not_count_as_running
     what_lacks_something_that_was_requested_is_counted_until_it_starts_over
+    what_could_not_be_read_is_kept_and_counted_until_it_is_read_again
     what_a_person_acknowledged_counts_no_more_until_it_changes
     history_tells_the_way
     an_unknown_job_is_none
@@ -1101,7 +1102,8 @@ async fn what_a_person_acknowledged_counts_no_more_until_it_changes(case: &mut C
     case.standing_at(3, StageKind::Fetched).await;
     let held = case.claim(&[StageKind::Fetched], ALL, at(10), at(100), 1).await.unwrap().remove(0);
     let missing = vec![MissingPart { enrichment: Enrichment::Diarization, language: None, words: None }];
-    let written = held.job.on(Event::Written { outputs: outputs(), language: None, missing }, at(11)).unwrap();
+    let written =
+        held.job.on(Event::Written { outputs: outputs(), language: None, missing, unread: None }, at(11)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     assert_eq!(case.counts().await.unwrap().unhandled_incomplete, 1);
     assert!(case.acknowledge(written.id, at(12)).await.unwrap(), "written, without a part");
@@ -1120,7 +1122,7 @@ async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over
     case.standing_at(1, StageKind::Written).await;
     case.standing_at(2, StageKind::Fetched).await;
     let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
-    let written = Event::Written { outputs: outputs(), language: None, missing: missing.clone() };
+    let written = Event::Written { outputs: outputs(), language: None, missing: missing.clone(), unread: None };
     let written = held.job.on(written, at(5)).unwrap();
     case.commit(&held.lease, &written, Hold::Release).await.unwrap();
     case.reopen();
@@ -1133,6 +1135,38 @@ async fn what_lacks_something_that_was_requested_is_counted_until_it_starts_over
     case.admit(&key(2), stamp(9), at(6), at(6)).await.unwrap();
     assert_eq!(case.counts().await.unwrap().incomplete, 0, "it starts over");
     assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), []);
+}
+
+async fn what_could_not_be_read_is_kept_and_counted_until_it_is_read_again(case: &mut Case) {
+    let written = |unread: Option<&str>| {
+        let unread = unread.map(str::to_owned);
+        Event::Written { outputs: outputs(), language: None, missing: Vec::new(), unread }
+    };
+    case.standing_at(1, StageKind::Written).await;
+    case.standing_at(2, StageKind::Fetched).await;
+    let held = case.claim_one(&[StageKind::Fetched], at(0)).await;
+    let job = held.job.on(written(Some("languages, utterances.start (3)")), at(5)).unwrap();
+    case.commit(&held.lease, &job, Hold::Release).await.unwrap();
+    case.reopen();
+    let job = case.find(&key(2)).await.unwrap().unwrap();
+    assert_eq!((job.unread(), job.without()), (Some("languages, utterances.start (3)"), None));
+    let counts = case.counts().await.unwrap();
+    assert_eq!((counts.incomplete, counts.unhandled_incomplete), (1, 1));
+    assert_eq!(case.those(Those::Incomplete, None, 10).await.unwrap(), std::slice::from_ref(&job));
+    let last = case.history(job.id).await.unwrap().pop().unwrap();
+    let words = "not readable in the service's answer: languages, utterances.start (3)";
+    assert_eq!(last.words.as_deref(), Some(words));
+
+    let spent = job.charges.clone();
+    assert!(case.overrule(&job, Event::Revived, at(6)).await.unwrap());
+    assert_eq!(case.counts().await.unwrap().incomplete, 0);
+    let held = case.claim_one(&[StageKind::Fetched], at(7)).await;
+    assert_eq!(held.job.stage.transcription(), job.stage.transcription(), "what was bought is read again");
+    let read = held.job.on(written(None), at(8)).unwrap();
+    case.commit(&held.lease, &read, Hold::Release).await.unwrap();
+    let job = case.job(job.id).await.unwrap().unwrap();
+    assert_eq!((job.unread(), job.is_incomplete(), job.round), (None, false, read.round));
+    assert_eq!((&job.charges, case.counts().await.unwrap().incomplete), (&spent, 0));
 }
 
 async fn history_tells_the_way(case: &mut Case) {

@@ -76,7 +76,7 @@ fn events() -> Vec<Event> {
         Event::Fetched { audio: AUDIO },
         Event::ResultLost,
         Event::Anew,
-        Event::Written { outputs: outputs(), language: None, missing: Vec::new() },
+        Event::Written { outputs: outputs(), language: None, missing: Vec::new(), unread: None },
         Event::Skipped { why: Skip::Vanished },
         Event::Failed { fault: fault(FaultKind::Broken, "words") },
         Event::Revived,

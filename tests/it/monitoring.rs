@@ -238,6 +238,46 @@ fn where_a_timer_runs_passes_a_late_one_is_a_warning_and_waiting_work_is_none() 
     assert!(late.code == 1 && late.stdout.contains("the last pass ended at "), "{late:?}");
 }
 
+/// Without a daemon what the last pass, or a daemon that has ended, found wrong in lists is known; of a list that was
+/// changed since, nothing is.
+#[test]
+fn wrong_lists_are_named_without_a_daemon_until_they_are_changed() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = bed(&stub, "", "");
+    let listed =
+        fs::read_to_string(bed.path("jobs.toml")).unwrap().replace("folder = \"inbox\"", "manifest = \"*.csv\"");
+    bed.configure(&listed.replace("manifest = \"*.csv\"", "name = \"lists\"\nmanifest = \"inbox/*.csv\""));
+    bed.drop_in(0, "talk.wav");
+    fs::write(bed.path("inbox/rows.csv"), "file,duration\ntalk.wav,\ntalk.wav,soon\n").unwrap();
+    fs::write(bed.path("inbox/none.csv"), "file,file\ntalk.wav,b\n").unwrap();
+    bed.once(1);
+    let is_named = |words: &str, list: &str| words.contains(list) && words.contains("lists: ");
+    let (code, words) = check(&bed);
+    assert!(code == 2 && is_named(&words, "1 row of rows.csv orders nothing"), "{words}");
+    assert!(is_named(&words, "nothing of none.csv is taken"), "{words}");
+    let status = bed.run(["status", "--json"]).last_object();
+    let wrong: Vec<(&Value, &Value)> =
+        status["manifests"].as_array().unwrap().iter().map(|list| (&list["manifest"], &list["wrong"])).collect();
+    assert_eq!(wrong, [(&json!("none.csv"), &json!(0)), (&json!("rows.csv"), &json!(1))], "{status}");
+    assert!(bed.run(["status"]).stdout.contains("lists, none.csv: nothing of it is taken"));
+
+    fs::write(bed.path("inbox/rows.csv"), "file,duration\ntalk.wav,\n").unwrap();
+    let (_, words) = check(&bed);
+    assert!(
+        !words.contains("rows.csv") && words.contains("none.csv"),
+        "it was changed, and nobody has read it: {words}"
+    );
+    fs::remove_file(bed.path("inbox/none.csv")).unwrap();
+    assert_eq!(check(&bed).0, 0);
+
+    let daemon = daemon(&bed);
+    fs::write(bed.path("inbox/late.csv"), "file,file\ntalk.wav,b\n").unwrap();
+    eventually("the daemon names it", || check(&bed).1.contains("late.csv"));
+    stop(daemon);
+    let (code, words) = check(&bed);
+    assert!(code == 2 && words.contains("nothing of late.csv is taken"), "{words}");
+}
+
 #[test]
 fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
     let stub = refusing();
@@ -248,9 +288,7 @@ fn every_finished_file_has_one_line_in_the_log_of_a_pass_and_of_a_daemon() {
     let passed = bed.run(["once"]);
     let line = |log: &str, name: &str| {
         let path = format!("path={name}");
-        // What of an answer could not be read is told before.
-        let is_end = |line: &&str| line.contains(&path) && !line.contains(" unread=");
-        let lines: Vec<&str> = log.lines().filter(is_end).collect();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains(&path)).collect();
         assert_eq!(lines.len(), 1, "{name}: {log}");
         lines[0].to_owned()
     };

@@ -48,6 +48,19 @@ fn jobs_of_format_1_at_every_stage() {
     }
 }
 
+/// What a later release adds to a row is not in older ones, and comes back from its own.
+#[test]
+fn a_row_says_what_could_not_be_read_and_an_older_one_says_nothing_of_it() {
+    let old = read("job-written.json");
+    assert!(!old.contains("unread"));
+    let mut job: Job = serde_json::from_str(&old).unwrap();
+    assert_eq!((job.unread(), job.is_incomplete()), (None, false));
+    assert!(!serde_json::to_string(&job).unwrap().contains("unread"), "an older release reads it as it was");
+    job.unread = Some("languages".to_owned());
+    let again: Job = serde_json::from_str(&serde_json::to_string(&job).unwrap()).unwrap();
+    assert_eq!((again.unread(), again.is_incomplete(), &again), (Some("languages"), true, &job));
+}
+
 #[test]
 fn charges_of_format_1() {
     let charges: Vec<Charge> = serde_json::from_str(&read("charges.json")).unwrap();

@@ -101,7 +101,8 @@ fn no_field_of_a_result_that_is_null_absent_empty_or_of_another_type_fails_a_pai
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         let ran = once(&bed, &files);
         let jobs = bed.run(["jobs", "--json"]);
-        assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(FIELDS.len())), "{value:?}: {ran:?} {jobs:?}");
+        // What could not be read is something that a person looks at.
+        assert_eq!((ran.code, &ran.last_object()["done"]), (1, &json!(FIELDS.len())), "{value:?}: {ran:?} {jobs:?}");
         assert_eq!(stub.book().creates.len(), FIELDS.len(), "each was paid once");
         for file in &files {
             let stem = file.trim_end_matches(".wav");
@@ -143,26 +144,82 @@ fn what_cannot_be_read_of_an_answer_is_named_and_retrying_costs_nothing() {
     let all: Vec<(usize, usize)> = (0..FIELDS.len()).flat_map(|f| (0..VALUES.len()).map(move |v| (f, v))).collect();
     let files: Vec<String> = all.iter().map(|(field, value)| format!("two-{field}-{value}.wav")).collect();
     let ran = once(&bed, &files.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!((ran.code, &ran.last_object()["done"]), (0, &json!(all.len())), "{ran:?}");
+    let (summary, unread) = (ran.last_object(), FIELDS.len() * 3);
+    assert_eq!((ran.code, &summary["done"]), (1, &json!(all.len())), "{ran:?}");
+    assert_eq!((&summary["incomplete"], &summary["unread"]), (&json!(unread), &json!(unread)), "{summary}");
+    assert_eq!(summary["missing"], json!({}), "all that was requested was done");
     assert_eq!(files_below(&bed, "state/results"), all.len(), "each answer is kept as it came");
+    let jobs = bed.jobs();
     for ((field, value), file) in all.iter().zip(&files) {
-        let (name, value) = (FIELDS[*field].1, VALUES[*value]);
+        let (name, is_read) = (FIELDS[*field].1, VALUES[*value] == "empty");
         let path = format!("inbox/{file}");
-        let unread = bed.run(["show", "--json", &path]).last_object()["unread"].clone();
-        let expected = if value == "empty" { Value::Null } else { json!(name) };
-        assert_eq!(unread, expected, "{name} {value}");
+        let expected = if is_read { Value::Null } else { json!(name) };
+        assert_eq!(bed.run(["show", "--json", &path]).last_object()["unread"], expected, "{file}");
+        assert_eq!(jobs[file]["unread"], expected, "{file}");
+        let words = format!("written, not readable in the service's answer: {name}");
+        assert_eq!(jobs[file]["reason"], if is_read { "done" } else { &words }, "{file}");
         let shown = bed.run(["show", &path]).stdout;
-        assert_eq!(shown.contains(&format!("kept as it came: {name}\n")), value != "empty", "{name} {value}: {shown}");
+        assert_eq!(shown.contains(&format!("kept as it came: {name}\n")), !is_read, "{file}: {shown}");
     }
+    assert_eq!(bed.run(["jobs", "--incomplete", "--json"]).objects().len(), unread);
     let cost = || bed.run(["cost", "--json"]).stdout;
-    let spent = cost();
+    let (spent, outputs) = (cost(), bed.outputs());
+
+    // The kept answers are read again: nothing is asked of the service, and the same comes out.
+    let read = || stub.book().moments(Endpoint::Read).len();
+    let asked = read();
     let retried = bed.run(["retry".to_owned()].into_iter().chain(files.iter().map(|file| format!("inbox/{file}"))));
-    assert_eq!(retried.code, 1, "there is nothing to be done: {retried:?}");
+    assert_eq!(retried.code, 1, "of those that were read nothing is to be retried: {retried:?}");
+    let summary = bed.once(1);
+    assert_eq!((&summary["done"], &summary["unread"]), (&json!(unread), &json!(unread)), "{summary}");
+    assert_eq!((read(), cost(), bed.outputs()), (asked, spent.clone(), outputs));
+
+    assert_eq!(bed.run(["acknowledge", "--incomplete"]).code, 0);
+    assert_eq!(bed.once(0)["incomplete"], 0, "a person has seen them");
     let fresh = bed.run(["retry", "--written", "--fresh", "--json"]);
     assert_eq!(fresh.code, 0, "{fresh:?}");
-    assert_eq!(bed.once(0)["failed"], 0);
+    assert_eq!(bed.once(1)["failed"], 0);
     assert_eq!(stub.book().creates.len(), all.len(), "each was paid once");
     assert_eq!(cost(), spent);
+}
+
+/// A person sees it where a person looks, and what can be done about it.
+#[test]
+fn an_answer_that_could_not_be_read_in_part_is_named_wherever_a_person_looks() {
+    let stub = Stub::start(|asked, _| match (asked.endpoint, asked.file) {
+        (Endpoint::Read, "talk.wav") => Act::Change(|record| {
+            record["result"]["transcription"]["languages"] = Value::Null;
+            record["result"]["transcription"]["utterances"][0]["start"] = Value::Null;
+        }),
+        _ => Act::Well,
+    });
+    let bed = bed(&stub);
+    for file in ["talk.wav", "other.wav"] {
+        fs::write(bed.path("inbox").join(file), file).unwrap();
+    }
+    let ran = bed.run(["once"]);
+    let why = "written, not readable in the service's answer: languages, utterances.start";
+    for line in [
+        "  1 of those done are incomplete:",
+        "    1 written, of an answer of which a part could not be read",
+        "  1 job is incomplete: a part of what was requested was not done or could not be read (scribed jobs --incomplete)",
+    ] {
+        assert!(ran.stdout.lines().any(|said| said == line), "{line}: {ran:?}");
+    }
+    let logged = ran.stderr.lines().find(|line| line.contains("path=talk.wav")).unwrap_or_default();
+    assert!(ran.code == 1 && logged.contains("unread=\"languages, utterances.start\""), "{ran:?}");
+    assert!(bed.run(["jobs"]).stdout.lines().any(|line| line.contains("talk.wav") && line.ends_with(why)));
+    let status = bed.run(["status"]).stdout;
+    assert!(status.contains("1 of these are written without a part that was requested, or with one that"), "{status}");
+    let checked = bed.run(["status", "--check"]);
+    assert!(checked.code == 1 && checked.stdout.contains("could not be read"), "{checked:?}");
+    let next = || bed.run(["show", "inbox/talk.wav"]).stdout;
+    assert!(next().contains("`scribed acknowledge") && next().contains("reads the kept answer again, at no cost"));
+    let explained = bed.run(["explain", "inbox/talk.wav"]).stdout;
+    assert!(explained.contains(why), "{explained}");
+    assert_eq!(bed.run(["acknowledge", "inbox/talk.wav"]).code, 0);
+    assert!(!next().contains("`scribed acknowledge 1` accepts"), "{}", next());
+    assert_eq!((bed.run(["once"]).code, bed.run(["status", "--check"]).code), (0, 0));
 }
 
 /// Of an answer that nothing can be made of: it was kept before it was read, and is read again where it lies.

@@ -351,10 +351,13 @@ fn the_table_of_parameters_is_published() {
     let rows: Vec<String> =
         rows.iter().map(|row| format!("`{}` | {} | {}", row.path, row.must, default(&row.default))).collect();
     assert_eq!(told.join("\n"), rows.join("\n"));
+    let here: Vec<(&str, String)> =
+        cells.iter().map(|cells| (cells[0].trim_matches('`'), cells[3].to_owned())).collect();
+    assert_eq!(here, scribed::server::undone::published_abilities());
     let tests = all_code();
     for cells in &cells {
-        assert!(!cells[3].is_empty(), "{cells:?}");
-        let name = cells[4].trim_matches(['`', ' ', '|']);
+        assert!(!cells[4].is_empty(), "{cells:?}");
+        let name = cells[5].trim_matches(['`', ' ', '|']);
         assert!(tests.contains(&format!("fn {name}()")), "{}: there is no test `{name}`", cells[0]);
     }
 }

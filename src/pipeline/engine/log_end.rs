@@ -63,9 +63,10 @@ fn log_written(job: &Job) {
     let billed_seconds = charge.and_then(Charge::amount).map(seconds);
     let took_seconds = charge.and_then(|charge| took(charge, job.since));
     let without = job.without().map(tracing::field::display);
+    let unread = job.unread();
     tracing::info!(
-        target: FINISHED, job = %id, %source, %path, audio_seconds, billed_seconds, took_seconds, without, %outputs,
-        "done"
+        target: FINISHED, job = %id, %source, %path, audio_seconds, billed_seconds, took_seconds, without, unread,
+        %outputs, "done"
     );
 }
 

@@ -240,6 +240,7 @@ impl Engine {
             Stage::Written { audio, .. } => {
                 tally.done += 1;
                 tally.incomplete += u64::from(job.is_incomplete());
+                tally.unread += u64::from(job.unread().is_some());
                 tally.audio_millis += audio.millis;
             }
             Stage::Skipped { .. } => tally.skipped += 1,

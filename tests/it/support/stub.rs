@@ -199,6 +199,7 @@ impl Book {
                     "full_transcript": words, "languages": ["en"],
                     "utterances": [{
                         "start": 0.0, "end": 1.0, "confidence": 1.0, "channel": 0, "text": words, "language": "en",
+                        "words": [],
                     }],
                 },
             },

@@ -1,0 +1,60 @@
+//! What was last known of the sources' lists: kept in the state directory when a pass or a daemon ends, for `scribed
+//! status` while nobody runs. Of a list that was changed or removed since then nothing is known.
+
+use super::request::Manifest;
+use super::state_file;
+use crate::config::meant::Config;
+use crate::domain::job::Stamp;
+use crate::domain::names::SourceName;
+use crate::pipeline::lists::Lists;
+use crate::source::disk::Disk;
+use crate::source::place::below;
+use crate::source::stamp::{Look, look};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Its name in the state directory.
+const NAME: &str = "last-lists.json";
+
+/// A list, and its file as it was gone through.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    manifest: Manifest,
+    stamp: Stamp,
+}
+
+/// Keeps what is known of all lists. Where that fails nothing else does: it is only warned of.
+pub fn keep(lists: &[Arc<Lists>], state: &Path) {
+    let each = lists.iter().flat_map(|lists| {
+        let source = lists.mount().source().name.clone();
+        lists.told().into_iter().map(move |told| (source.clone(), told))
+    });
+    let all: Vec<Kept> =
+        each.map(|(source, told)| Kept { stamp: told.stamp, manifest: Manifest::of(source, told) }).collect();
+    if all.is_empty() && !state.join(NAME).exists() {
+        return;
+    }
+    if let Err(error) = state_file::write(state, NAME, &all) {
+        let state = state.display();
+        tracing::warn!(%error, "what is known of the lists cannot be kept in {state}: `scribed status` does not know of it without a daemon");
+    }
+}
+
+/// What is known of the lists that are as they were then. Sources that are `away` are not looked at. Blocks on their
+/// disks.
+pub fn known(config: &Config, away: &[SourceName]) -> Vec<Manifest> {
+    let all: Vec<Kept> = state_file::read(&config.state, NAME).unwrap_or_default();
+    let here = all.into_iter().filter(|kept| !away.contains(&kept.manifest.source));
+    here.filter(|kept| is_unchanged(config, kept)).map(|kept| kept.manifest).collect()
+}
+
+fn is_unchanged(config: &Config, kept: &Kept) -> bool {
+    let Some(source) = config.sources.iter().find(|source| source.name == kept.manifest.source) else { return false };
+    if source.manifests.is_none() {
+        return false;
+    }
+    let disk = Disk::of(&source.folder).unwrap_or(Disk::Remote);
+    let found = look(&below(&source.folder, &kept.manifest.manifest), disk);
+    matches!(found, Ok(Look::File(stamp)) if stamp == kept.stamp)
+}
