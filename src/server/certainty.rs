@@ -1,7 +1,7 @@
 //! Whether speech was understood, by how sure the recogniser is of its words. Pure.
 //!
 //! A recogniser that knows one language makes words of that language out of any speech. That they are the words that
-//! were said shows in their confidences alone. Measured (`docs/accuracy.md`): of clear English they are above 0.55 in
+//! were said shows in their confidences alone. Measured (`docs/explanation/accuracy.md`): of clear English they are above 0.55 in
 //! the mean, of other languages, and of English that comes out mostly wrong, below 0.45. Which of these two it is they
 //! do not tell.
 

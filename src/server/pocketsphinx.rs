@@ -2,7 +2,7 @@
 //! `pocketsphinx-en-us`). The library is looked for when this runs, not when it is built.
 //!
 //! It is no match for a hosted service: one word in five of read speech is wrong, and most words of a telephone call
-//! (`docs/accuracy.md`).
+//! (`docs/explanation/accuracy.md`).
 
 #![expect(unsafe_code, reason = "the recogniser is a C library; every call into it is in this file")]
 

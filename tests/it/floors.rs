@@ -207,7 +207,7 @@ fn the_domain_knows_no_time_disk_network_or_async() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Every test that `docs/threats.md` names is there.
+/// Every test that `docs/explanation/threats.md` names is there.
 #[test]
 fn the_tests_of_the_threats_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -217,7 +217,7 @@ fn the_tests_of_the_threats_exist() {
         .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "rs"))
         .map(|entry| std::fs::read_to_string(entry.path()).unwrap())
         .collect();
-    let threats = std::fs::read_to_string(root.join("docs/threats.md")).unwrap();
+    let threats = std::fs::read_to_string(root.join("docs/explanation/threats.md")).unwrap();
     let (threats, _) = threats.split_once("## Not protected").unwrap();
     let rows: Vec<&str> =
         threats.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| threat ")).collect();

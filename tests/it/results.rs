@@ -341,7 +341,9 @@ async fn the_first_version_answers_in_one_call() {
 /// names a test.
 #[test]
 fn the_table_of_parameters_is_published() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/parameters.md")).unwrap();
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/service-parameters.md"))
+            .unwrap();
     let lines = page.lines().filter(|line| line.starts_with("| `"));
     let cells: Vec<Vec<&str>> =
         lines.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect();
