@@ -579,7 +579,7 @@ async fn sweep(folders: BTreeSet<RootedPath>) {
         folders.iter().filter_map(|folder| placing::sweep(folder).ok()).sum::<usize>()
     });
     if let Ok(removed @ 1..) = swept.await {
-        tracing::info!(removed, "outputs that were never finished are removed; they are written anew");
+        tracing::info!(removed, "removed unfinished outputs; they are written again");
     }
 }
 

@@ -68,6 +68,7 @@ pub mod cli {
     pub mod jobs;
     pub mod laid_out;
     pub mod listed;
+    pub mod manual;
     pub mod monitoring;
     pub mod next;
     pub mod once;

@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Turns folders of recordings into transcripts and subtitles, unattended, paid once.
+/// Turns folders of recordings into transcripts and subtitles, unattended, and pays for each recording once.
 #[derive(Debug, Parser)]
 #[command(name = "scribed", version, max_term_width = 100)]
 pub struct Arguments {
@@ -24,22 +24,22 @@ pub struct Arguments {
 /// Flags of every command.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// The configuration
+    /// The configuration file
     #[arg(long, global = true, env = "SCRIBED_CONFIG", default_value = "jobs.toml", value_name = "FILE")]
     pub config: PathBuf,
-    /// Machine output on stdout: one object, or one a line for lists
+    /// Print JSON on stdout: one object, or for lists one object per line
     #[arg(long, global = true)]
     pub json: bool,
-    /// Say more on stderr; twice for every move
+    /// Log more on stderr; twice logs every step
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Say only errors on stderr
+    /// Log only errors on stderr
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Pretty)]
     pub log_format: LogFormat,
-    /// Colours
+    /// When to use colours
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
     pub color: Color,
 }
@@ -49,7 +49,7 @@ pub struct Common {
 pub enum LogFormat {
     /// For people.
     Pretty,
-    /// One object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -67,72 +67,74 @@ pub enum Color {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The daemon: watches the folders and sees every job to its end, for ever
+    /// Start the daemon: watch all sources and process every job, until it is stopped
     Run(Run),
-    /// One pass: find everything, see every job to its end, then a summary
+    /// Run one pass: scan all sources, process every job to its end, print a summary
     Once(Once),
-    /// How many jobs are where, what they wait for, and how the daemon fares
+    /// Show the number of jobs by stage, what they wait for, and the state of the daemon
     Status(StatusArgs),
-    /// The jobs, one a line
+    /// List the jobs, one per line
     Jobs(Jobs),
-    /// One job: where it is, why, what happens next, and its history
+    /// Show one job: its stage, why it is there, what happens next, and its history
     Show(Show),
-    /// Why a file is where it is, and what happens next; also of files that nobody transcribes
+    /// Explain the state of a file and what happens next; also for files that are ignored
     Explain(Explain),
-    /// What `once` would do: files, hours of audio, price, copies, what is passed over, and when it would be
-    /// done; submits nothing
+    /// Show what `once` would do: files, hours of audio, price, duplicates, ignored files, and the expected end;
+    /// nothing is submitted
     Plan(Plan),
-    /// Takes files below a source's folder, whatever its patterns say, and addresses that the service can fetch
+    /// Add files of a source's folder, whatever its patterns say, or addresses that the service can fetch
     Add(Add),
-    /// Jobs that failed, were cancelled or wait go on now
+    /// Continue jobs that failed, were cancelled, or wait
     Retry(Retry),
-    /// Puts jobs before all others, also after a restart
+    /// Process jobs before all others, also after a restart
     Bump(Bump),
-    /// Takes note of jobs that failed or are incomplete: `once` and `status --check` count them no more until they change
+    /// Acknowledge jobs that failed or are incomplete: `once` and `status --check` ignore them until they change
     Acknowledge(Acknowledge),
-    /// Gives jobs up; what was bought for them stays known
+    /// Cancel jobs; their purchases stay on record
     Cancel(Cancel),
-    /// Forgets jobs that have ended and whose files are gone; what was bought for them stays known
+    /// Remove ended jobs whose files are gone from the queue; their purchases stay on record
     Forget(Forget),
-    /// Looks whether the outputs of all written jobs are there and unchanged; --repair writes missing ones again
+    /// Check that the outputs of all written jobs exist and are unchanged; --repair writes missing ones again
     Verify(Verify),
-    /// Nothing new is uploaded or submitted until `resume`, also after a restart
+    /// Stop new uploads and submissions until `resume`, also after a restart
     Pause(Pause),
-    /// Ends a pause
+    /// End a pause
     Resume(Resume),
-    /// The daemon takes up a changed jobs.toml; a wrong one changes nothing
+    /// Make the daemon read a changed jobs.toml; one with mistakes changes nothing
     Reload,
-    /// Pauses, and waits until everything that was submitted has ended and is written
+    /// Pause, and wait until everything that was submitted has ended and is written
     Drain(Drain),
-    /// Fetches what the service's lists hold, pre-recorded and live, into a folder; goes on where it was
+    /// Download the transcriptions in the service's lists, pre-recorded and live, into a folder; continues a download
     Harvest(Harvest),
-    /// The queue against the services' lists, both ways: what each has that the other has not
+    /// Compare the queue with the services' lists, and show what only one of them has
     Reconcile(Reconcile),
-    /// What was spent, by source, day, month, service, template or job
+    /// Show what was spent, by source, day, month, service, template or job
     Cost(Cost),
-    /// Configuration, key, service, folders, clock and tools: each with a verdict and a mend
+    /// Check the configuration, keys, services, folders, clocks and tools, and show how to fix what is wrong
     Check,
-    /// Writes a commented jobs.toml
-    Init,
-    /// The JSON Schema of jobs.toml, for editors: `#:schema ./jobs.schema.json` as its first line
+    /// Write a commented jobs.toml to start from, its folder inbox, and jobs.example.toml with every setting
+    Init(Init),
+    /// Print the JSON Schema of jobs.toml, for editors: `#:schema ./jobs.schema.json` as its first line
     Schema,
-    /// What a shell needs to complete command lines, as `scribed completions bash`
+    /// Print the completions for a shell, as `scribed completions bash`
     Completions(Completions),
-    /// The manual page
+    /// Print the manual page in roff format
     Man(Man),
-    /// The transcription service itself, for others on the site
+    /// Print a page of the documentation, or the list of its topics
+    Manual(Manual),
+    /// Run the embedded transcription service for other machines
     Serve(Serve),
-    /// First-version request parameters and results into second-version ones
+    /// Convert request parameters and results of the interface's first version into the second
     Upgrade(Upgrade),
 }
 
 /// `scribed pause`.
 #[derive(Debug, Args)]
 pub struct Pause {
-    /// Only what comes from this source
+    /// Only for this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
-    /// It ends by itself after so long, as `2h`
+    /// End the pause after this time, as `2h`
     #[arg(long = "for", value_name = "SPAN", value_parser = humantime::parse_duration)]
     pub span: Option<Duration>,
 }
@@ -140,7 +142,7 @@ pub struct Pause {
 /// `scribed resume`.
 #[derive(Debug, Args)]
 pub struct Resume {
-    /// Only what comes from this source
+    /// Only for this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
 }
@@ -148,7 +150,7 @@ pub struct Resume {
 /// `scribed drain`.
 #[derive(Debug, Args)]
 pub struct Drain {
-    /// How long it is waited for; what has not ended by then goes on by itself
+    /// How long to wait; what has not ended by then continues by itself
     #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration, default_value = "12h")]
     pub patience: Duration,
 }
@@ -156,37 +158,37 @@ pub struct Drain {
 /// `scribed harvest`.
 #[derive(Debug, Args)]
 pub struct Harvest {
-    /// The folder for the files; made where it is not there. What is in it already is not fetched again
+    /// Folder for the files, created if it does not exist. Files that are in it are not downloaded again
     #[arg(long, value_name = "FOLDER")]
     pub to: PathBuf,
-    /// Only of this service; else of all in jobs.toml
+    /// Only from this service; otherwise from all in jobs.toml
     #[arg(long, value_name = "NAME")]
     pub service: Option<String>,
-    /// Which of its lists
+    /// Which lists to read
     #[arg(long, value_enum, default_value_t = ListKind::All)]
     pub kind: ListKind,
-    /// Only what was created after this moment, as 2026-01-31 or 2026-01-31T12:00:00Z
+    /// Only transcriptions created after this time, as 2026-01-31 or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "DATE", value_parser = moment)]
     pub after: Option<Timestamp>,
-    /// Only what was created before it
+    /// Only transcriptions created before this time
     #[arg(long, value_name = "DATE", value_parser = moment)]
     pub before: Option<Timestamp>,
-    /// Only what was created on this day (UTC)
+    /// Only transcriptions created on this day (UTC)
     #[arg(long, value_name = "DATE", value_parser = moment)]
     pub date: Option<Timestamp>,
-    /// Only what is queued, processing, done or error; may be repeated
+    /// Only transcriptions with this status: queued, processing, done or error; may be repeated
     #[arg(long, value_name = "STATUS", value_parser = status)]
     pub status: Vec<Status>,
-    /// Only what was created with this in its custom_metadata; may be repeated
+    /// Only transcriptions with this in their custom_metadata; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     pub metadata: Vec<(String, serde_json::Value)>,
-    /// What is written of each: txt, srt, vtt, json. The JSON is the service's whole answer
+    /// Outputs to write: txt, srt, vtt, json. The JSON is the service's whole answer
     #[arg(long, value_name = "FORMATS", value_delimiter = ',', default_value = "txt,srt,vtt,json", value_parser = output)]
     pub outputs: Vec<Format>,
-    /// The key of the custom_metadata that names the files; else they are called as the recording was
+    /// Key of the custom_metadata that names the files; otherwise the name of the recording
     #[arg(long, value_name = "KEY")]
     pub name_by: Option<String>,
-    /// How long a service that is out is put up with
+    /// How long to wait for a service that does not answer
     #[arg(long, default_value = "15m", value_name = "TIME", value_parser = time)]
     pub patience: Duration,
 }
@@ -194,14 +196,14 @@ pub struct Harvest {
 /// `scribed reconcile`.
 #[derive(Debug, Args)]
 pub struct Reconcile {
-    /// Only this service; else all in jobs.toml
+    /// Only this service; otherwise all in jobs.toml
     #[arg(long, value_name = "NAME")]
     pub service: Option<String>,
-    /// Where two were bought for one job and round, the younger is deleted at the service, unless a job has it
+    /// Where a job has two transcriptions of one purchase, delete the newer one at the service, unless a job uses it
     #[arg(long)]
     pub delete_doubles: bool,
-    /// Your word that nothing was bought at this service that the queue does not know: where its list cannot be read,
-    /// purchases go on. Nothing is compared
+    /// Confirm that the queue knows every purchase at this service, whose list cannot be read: purchases continue.
+    /// Nothing is compared
     #[arg(long, requires = "service", conflicts_with = "delete_doubles")]
     pub trust: bool,
 }
@@ -209,9 +211,9 @@ pub struct Reconcile {
 /// Lists of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListKind {
-    /// Of files.
+    /// Transcriptions of files.
     PreRecorded,
-    /// Of streams.
+    /// Transcriptions of streams.
     Live,
     /// Both.
     All,
@@ -220,7 +222,7 @@ pub enum ListKind {
 /// `scribed serve`.
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Instead of serving
+    /// A command to carry out instead of serving
     #[command(subcommand)]
     pub order: Option<ServeOrder>,
 }
@@ -228,17 +230,17 @@ pub struct Serve {
 /// Orders to the service's records; it need not be stopped for them.
 #[derive(Debug, Subcommand)]
 pub enum ServeOrder {
-    /// Takes in records of live transcriptions, one JSON object a line: all of them or none
+    /// Import records of live transcriptions, one JSON object per line: all of them or none
     ImportLive(ImportLive),
 }
 
 /// `scribed serve import-live`.
 #[derive(Debug, Args)]
 pub struct ImportLive {
-    /// The records, as the service's own list of live transcriptions shows them
+    /// File with the records, as the service's list of live transcriptions shows them
     #[arg(value_name = "FILE.jsonl")]
     pub file: PathBuf,
-    /// Whose they will be: the name of the key, or its place in `keys`, from 1
+    /// Owner of the records: the name of a key, or its position in `keys`, from 1
     #[arg(long, default_value = "1", value_name = "NAME|NUMBER")]
     pub key: String,
 }
@@ -246,7 +248,7 @@ pub struct ImportLive {
 /// `scribed run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Set a damaged queue aside and find everything again from the folders and the service's lists
+    /// Set a damaged queue aside and rebuild it from the folders and the services' lists
     #[arg(long)]
     pub rebuild: bool,
 }
@@ -254,13 +256,13 @@ pub struct Run {
 /// `scribed once`.
 #[derive(Debug, Args)]
 pub struct Once {
-    /// How long a service that is out, or a wait that nothing shortens, is put up with
+    /// How long to wait for a service that does not answer, or for a job that only time helps
     #[arg(long, default_value = "15m", value_name = "TIME", value_parser = time)]
     pub patience: Duration,
-    /// Set a damaged queue aside and find everything again from the folders and the service's lists
+    /// Set a damaged queue aside and rebuild it from the folders and the services' lists
     #[arg(long)]
     pub rebuild: bool,
-    /// Only the files of this plan (`scribed plan --save`), each as it was then; for nothing else anything is bought
+    /// Process only the files of this plan (`scribed plan --save`), if they are unchanged; nothing else is bought
     #[arg(long, value_name = "FILE", conflicts_with = "rebuild")]
     pub plan: Option<PathBuf>,
 }
@@ -272,8 +274,8 @@ pub struct StatusArgs {
     /// 1 warning, 2 critical, 3 unknown (configuration, permissions)
     #[arg(long)]
     pub check: bool,
-    /// With --check, where a timer runs `scribed once` and no daemon: waiting work is no warning, and a last pass that
-    /// ended longer ago is one
+    /// With --check, where a timer runs `scribed once` instead of a daemon: warn if the last pass ended longer ago than
+    /// this, and not about waiting jobs
     #[arg(long, value_name = "SPAN", value_parser = time, requires = "check")]
     pub max_pass_age: Option<Duration>,
 }
@@ -281,19 +283,19 @@ pub struct StatusArgs {
 /// `scribed acknowledge`.
 #[derive(Debug, Args)]
 pub struct Acknowledge {
-    /// Numbers of jobs, or paths of their recordings
+    /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "incomplete"], conflicts_with_all = ["failed", "incomplete"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
-    /// All jobs that were written without something that was requested, or with something that could not be read
+    /// All jobs that are incomplete: written without something that was requested, or with something unreadable
     #[arg(long)]
     pub incomplete: bool,
-    /// Of these, only those of this source
+    /// Of these, only jobs of this source
     #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,
-    /// Of these, only those with a fault of this kind (see `fault` of `scribed jobs --failed --csv`)
+    /// Of these, only jobs with a fault of this kind (column `fault` of `scribed jobs --failed --csv`)
     #[arg(long, value_name = "KIND", requires = "failed", value_parser = fault_kind)]
     pub kind: Option<String>,
 }
@@ -308,19 +310,19 @@ pub struct Jobs {
     /// Only jobs that failed: the same as --stage failed
     #[arg(long)]
     pub failed: bool,
-    /// Only jobs that are written without a part that was requested, or with one that could not be read
+    /// Only jobs that are incomplete: written without something that was requested, or with something unreadable
     #[arg(long, conflicts_with_all = ["stage", "failed"])]
     pub incomplete: bool,
     /// Only jobs of this source
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
-    /// No more than these, those with the lowest numbers; 50 on a terminal, else all
+    /// At most this many, those with the lowest numbers; on a terminal 50, otherwise all
     #[arg(long, value_name = "NUMBER", conflicts_with = "all")]
     pub limit: Option<u64>,
-    /// All of them, also on a terminal
+    /// All jobs, also on a terminal
     #[arg(long)]
     pub all: bool,
-    /// A table for a spreadsheet, with a line of headings (RFC 4180)
+    /// Print CSV for a spreadsheet, with a header line (RFC 4180)
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
 }
@@ -328,7 +330,7 @@ pub struct Jobs {
 /// `scribed show`.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// The job's number, the path of its recording, or what `scribed jobs` calls it
+    /// Job number, path of the recording, or the name in `scribed jobs`
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
 }
@@ -336,7 +338,7 @@ pub struct Show {
 /// `scribed explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The path of a file, or what `scribed jobs` calls it
+    /// Path of a file, or the name in `scribed jobs`
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
 }
@@ -344,13 +346,13 @@ pub struct Explain {
 /// `scribed plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// What would be asked of the service for this one file, and where each part of it comes from
+    /// Show the request for this file, and where each part of it comes from
     #[arg(long, value_name = "PATH")]
     pub explain: Option<PathBuf>,
-    /// Every file by name, and what becomes of it
+    /// List every file and what `once` would do with it
     #[arg(long)]
     pub list: bool,
-    /// Keeps the plan in this file: `scribed once --plan FILE` does exactly that, and nothing else
+    /// Save the plan to this file: `scribed once --plan FILE` carries out exactly this plan
     #[arg(short = 'o', long, value_name = "FILE")]
     pub save: Option<PathBuf>,
 }
@@ -358,19 +360,19 @@ pub struct Plan {
 /// `scribed add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// Files that lie below a source's folder, or addresses (http, https) that the service can fetch
+    /// Files below a source's folder, or addresses (http, https) that the service can fetch
     #[arg(value_name = "PATH|URL", required = true)]
     pub paths: Vec<PathBuf>,
-    /// The source of a URL, whose settings hold for it; needed where more than one has a folder
+    /// Source of an address, whose settings apply; required if more than one source has a folder
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
-    /// The folder for the outputs of a URL; else the source's own, or its `place`
+    /// Folder for the outputs of an address; otherwise the source's folder, or its `place`
     #[arg(long, value_name = "FOLDER")]
     pub outputs: Option<PathBuf>,
-    /// How long what a URL names is: under a budget nothing is bought without
+    /// Length of the audio at an address; required where a budget applies
     #[arg(long, value_name = "LENGTH", value_parser = length)]
     pub duration: Option<u64>,
-    /// How many channels of it are billed
+    /// Channels of it that are billed
     #[arg(long, value_name = "NUMBER", value_parser = channels, requires = "duration", default_value = "1")]
     pub channels: u64,
 }
@@ -386,27 +388,27 @@ fn channels(text: &str) -> Result<u64, String> {
 /// `scribed retry`.
 #[derive(Debug, Args)]
 pub struct Retry {
-    /// Numbers of jobs, or paths of their recordings
+    /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required_unless_present_any = ["failed", "written"], conflicts_with_all = ["failed", "written"])]
     pub jobs: Vec<PathBuf>,
     /// All jobs that failed
     #[arg(long)]
     pub failed: bool,
-    /// All jobs whose outputs are written: with --fresh
+    /// All jobs whose outputs are written; requires --fresh
     #[arg(long, requires = "fresh", conflicts_with = "failed")]
     pub written: bool,
-    /// Of these, only those of this source
+    /// Of these, only jobs of this source
     #[arg(long, value_name = "NAME", conflicts_with = "jobs")]
     pub source: Option<String>,
-    /// Of these, only those with a fault of this kind (see `fault` of `scribed jobs --failed --csv`)
+    /// Of these, only jobs with a fault of this kind (column `fault` of `scribed jobs --failed --csv`)
     #[arg(long, value_name = "KIND", requires = "failed", value_parser = fault_kind)]
     pub kind: Option<String>,
-    /// Not with what it was made with, but with what jobs.toml and the files beside it say now, in a new round.
-    /// What comes out as it was bought before is not bought again, but with --pay-again
+    /// Use what jobs.toml and the sidecars say now, as a new purchase. An unchanged request is not bought again,
+    /// unless --pay-again is given
     #[arg(long)]
     pub fresh: bool,
-    /// Also what may have been bought already: an unknown create, a transcription that is stuck or gone.
-    /// It may be paid for twice
+    /// Also continue jobs that may have been bought already: an unknown create, a transcription that is stuck or lost.
+    /// They may be paid for twice
     #[arg(long)]
     pub pay_again: bool,
 }
@@ -414,7 +416,7 @@ pub struct Retry {
 /// `scribed bump`.
 #[derive(Debug, Args)]
 pub struct Bump {
-    /// Numbers of jobs, or paths of their recordings; the first of them comes first
+    /// Job numbers, or paths of recordings; the first one is processed first
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
 }
@@ -422,10 +424,10 @@ pub struct Bump {
 /// `scribed cancel`.
 #[derive(Debug, Args)]
 pub struct Cancel {
-    /// Numbers of jobs, or paths of their recordings
+    /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required = true)]
     pub jobs: Vec<PathBuf>,
-    /// What was bought for them is deleted at the service, too; also of jobs that were cancelled before
+    /// Also delete their transcriptions at the service; also for jobs that were cancelled before
     #[arg(long)]
     pub delete: bool,
 }
@@ -433,19 +435,19 @@ pub struct Cancel {
 /// `scribed forget`.
 #[derive(Debug, Args)]
 pub struct Forget {
-    /// Numbers of jobs, or paths of their recordings
+    /// Job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", required_unless_present = "vanished", conflicts_with = "vanished")]
     pub jobs: Vec<PathBuf>,
-    /// All jobs that have ended and whose files are gone. A file in a folder that is away, or that may be, is not gone
+    /// All ended jobs whose files are gone. A file in a folder that is not mounted does not count as gone
     #[arg(long)]
     pub vanished: bool,
-    /// Of these, only those of this source
+    /// Of these, only jobs of this source
     #[arg(long, value_name = "NAME", requires = "vanished")]
     pub source: Option<String>,
-    /// Of these, only those that ended so long ago, as `30d`
+    /// Of these, only jobs that ended at least this long ago, as `30d`
     #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration, requires = "vanished")]
     pub older_than: Option<Duration>,
-    /// Only shows what would be forgotten
+    /// Only show what would be removed
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }
@@ -453,10 +455,10 @@ pub struct Forget {
 /// `scribed verify`.
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// Only these: numbers of jobs, or paths of their recordings
+    /// Only these jobs: job numbers, or paths of recordings
     #[arg(value_name = "JOB|PATH", conflicts_with = "source")]
     pub jobs: Vec<PathBuf>,
-    /// Writes missing outputs again, from the kept result or from what the service still has; it costs nothing
+    /// Write missing outputs again, from the kept result or from the service's; this costs nothing
     #[arg(long)]
     pub repair: bool,
     /// Only jobs of this source
@@ -467,24 +469,40 @@ pub struct Verify {
 /// `scribed cost`.
 #[derive(Debug, Args)]
 pub struct Cost {
-    /// What the sums are over; days and months are those of `budget.timezone`
+    /// How to group the sums; days and months are in `budget.timezone`
     #[arg(long, value_enum, default_value = "source", value_name = "WHAT")]
     pub by: crate::control::request::By,
-    /// Only what was bought on this day or later
+    /// Only purchases on this day or later
     #[arg(long, visible_alias = "since", value_name = "DATE")]
     pub after: Option<String>,
-    /// Only what was bought before this day
+    /// Only purchases before this day
     #[arg(long, value_name = "DATE")]
     pub before: Option<String>,
-    /// A table for a spreadsheet, with a line of headings (RFC 4180)
+    /// Print CSV for a spreadsheet, with a header line (RFC 4180)
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+}
+
+/// `scribed init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// Write every setting with its default and meaning as jobs.toml, and nothing else
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// `scribed manual`.
+#[derive(Debug, Args)]
+pub struct Manual {
+    /// The page to print; without it, the list of topics
+    #[arg(value_name = "TOPIC")]
+    pub topic: Option<String>,
 }
 
 /// `scribed completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// Which shell
+    /// The shell
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: clap_complete::Shell,
 }
@@ -492,7 +510,7 @@ pub struct Completions {
 /// `scribed man`.
 #[derive(Debug, Args)]
 pub struct Man {
-    /// One page for each command, into this folder
+    /// Write one page for each command into this folder
     #[arg(long, value_name = "FOLDER")]
     pub to: Option<PathBuf>,
 }
@@ -500,7 +518,7 @@ pub struct Man {
 /// `scribed upgrade`.
 #[derive(Debug, Args)]
 pub struct Upgrade {
-    /// JSON files, each with parameters or with a result; standard input where none is given
+    /// JSON files, each with parameters or a result; without any, standard input
     #[arg(value_name = "FILE")]
     pub files: Vec<PathBuf>,
 }

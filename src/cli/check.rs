@@ -1,4 +1,4 @@
-//! `scribed check`: whether everything is there, each with a verdict and a mend.
+//! `scribed check`: whether everything is there and works, and how to fix what does not.
 
 use crate::cli::check_disk::{own_folder, own_folders, room, writable};
 use crate::cli::check_lists;
@@ -24,6 +24,7 @@ use crate::wire::page::ListQuery;
 use crate::wire::record;
 use rustix::fs::{Access, access};
 use serde_json::json;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,6 +36,27 @@ struct Verdict {
     what: String,
     grade: Grade,
     words: String,
+    /// What to do about it, where that is known.
+    fix: Option<String>,
+}
+
+impl Verdict {
+    fn fix(self, fix: impl Into<String>) -> Self {
+        Self { fix: Some(fix.into()), ..self }
+    }
+
+    /// On one line or more: what was found.
+    fn tell(&self, context: &Context) -> io::Result<()> {
+        let all = self.fix.as_ref().map_or_else(|| self.words.clone(), |fix| format!("{}: {fix}", self.words));
+        let (is_good, is_warning) = (self.grade != Grade::Bad, self.grade == Grade::Warning);
+        let row = json!({"what": self.what, "good": is_good, "warning": is_warning, "words": all, "fix": self.fix});
+        context.emit(&row)?;
+        let sign = self.grade.sign();
+        let mut lines = self.words.split('\n');
+        context.say(&format!("{sign:<4} {:<14} {}", self.what, lines.next().unwrap_or_default()))?;
+        lines.try_for_each(|line| context.say(&format!("     {line}")))?;
+        self.fix.iter().try_for_each(|fix| context.say(&format!("     fix: {fix}")))
+    }
 }
 
 /// How it is.
@@ -74,6 +96,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
             what: list.what,
             grade: if list.is_good { Grade::Good } else { Grade::Bad },
             words: list.words,
+            fix: None,
         }));
     }
     let serves = needs_recogniser(&config);
@@ -92,14 +115,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.extend(callbacks(&config));
     }
     for verdict in &verdicts {
-        let (is_good, is_warning) = (verdict.grade != Grade::Bad, verdict.grade == Grade::Warning);
-        context.emit(&json!({"what": verdict.what, "good": is_good, "warning": is_warning, "words": verdict.words}))?;
-        let sign = verdict.grade.sign();
-        let mut lines = verdict.words.split('\n');
-        context.say(&format!("{sign:<4} {:<14} {}", verdict.what, lines.next().unwrap_or_default()))?;
-        for line in lines {
-            context.say(&format!("     {line}"))?;
-        }
+        verdict.tell(context)?;
     }
     // Whoever has it can call us: it is for the person before the screen, and in no --json.
     if let Ok(Some(address)) = webhook_address(&config) {
@@ -109,15 +125,24 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
 }
 
 fn good(what: &str, words: &str) -> Verdict {
-    Verdict { what: what.to_owned(), grade: Grade::Good, words: words.to_owned() }
+    Verdict { what: what.to_owned(), grade: Grade::Good, words: words.to_owned(), fix: None }
 }
 
 fn warning(what: &str, words: String) -> Verdict {
-    Verdict { what: what.to_owned(), grade: Grade::Warning, words }
+    Verdict { what: what.to_owned(), grade: Grade::Warning, words, fix: None }
 }
 
+/// Errors say what to do at their end.
 fn bad(what: &str, words: String) -> Verdict {
-    Verdict { what: what.to_owned(), grade: Grade::Bad, words }
+    let parted = words.split_once(". To fix it, ");
+    let (words, fix) = parted.map_or((words.as_str(), None), |(words, fix)| (words, Some(fix.to_owned())));
+    Verdict { what: what.to_owned(), grade: Grade::Bad, words: words.to_owned(), fix }
+}
+
+/// Of a folder for outputs that cannot be written.
+fn unwritable(name: &str, why: String) -> Verdict {
+    let found = bad(name, why);
+    Verdict { words: format!("{}; outputs wait until it can be written", found.words), ..found }
 }
 
 async fn folder(mount: &Mount) -> Verdict {
@@ -127,7 +152,8 @@ async fn folder(mount: &Mount) -> Verdict {
         return bucket(mount, store, &name).await;
     }
     if !source.folder.is_dir() {
-        return bad(&name, format!("{folder} is not there: make it, or mount it; until then nothing of it changes"));
+        let words = format!("{folder} does not exist, and nothing of the source changes until it does");
+        return bad(&name, words).fix("create it, or mount it");
     }
     if access(&source.folder, Access::READ_OK | Access::EXEC_OK).is_err() {
         return bad(&name, denied(&source.folder));
@@ -139,7 +165,7 @@ async fn folder(mount: &Mount) -> Verdict {
         return placed(&name, place, source.folder.display().to_string());
     }
     if let Err(why) = writable(&source.folder) {
-        return bad(&name, format!("{why}; outputs would wait until then"));
+        return unwritable(&name, why);
     }
     good(&name, &format!("{folder} can be read and written{}", room(&source.folder)))
 }
@@ -148,8 +174,8 @@ async fn folder(mount: &Mount) -> Verdict {
 fn roots(source: &Source) -> Option<Verdict> {
     let of_lists = source.roots.iter().filter(|_| source.manifests.is_some());
     let gone: Vec<String> = of_lists.filter(|root| !root.is_dir()).map(|root| root.display().to_string()).collect();
-    let words = format!("rows may name files in {}, which is not there: make it, or mount it", gone.join(", "));
-    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words))
+    let words = format!("rows may name files in {}, which does not exist", gone.join(", "));
+    (!gone.is_empty()).then(|| bad(&format!("source {}", source.name), words).fix("create it, or mount it"))
 }
 
 async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
@@ -159,9 +185,8 @@ async fn bucket(mount: &Mount, bucket: &Bucket, name: &str) -> Verdict {
     }
     match bucket.may_write().await {
         Ok(()) => good(name, &format!("{address} can be listed and written")),
-        Err(error) => {
-            bad(name, format!("{address} cannot be written: {error}; outputs would wait until its key may put objects"))
-        }
+        Err(error) => bad(name, format!("{address} cannot be written: {error}; outputs wait until it can"))
+            .fix("allow its key to put objects"),
     }
 }
 
@@ -172,16 +197,13 @@ fn placed(name: &str, place: &Path, folder: String) -> Verdict {
     match (place.is_dir(), parent.is_dir(), writable(place)) {
         (true, _, Ok(())) => good(name, &format!("{folder} can be read, and {} can be written{room}", place.display())),
         (false, true, Ok(())) => {
-            good(name, &format!("{folder} can be read, and {} is made when it is needed{room}", place.display()))
+            good(name, &format!("{folder} can be read, and {} is created when it is needed{room}", place.display()))
         }
-        (false, false, _) => bad(
-            name,
-            format!(
-                "{} is not there, nor is the folder that it is to be made in: make it, or mount it",
-                place.display()
-            ),
-        ),
-        (.., Err(why)) => bad(name, format!("{why}; outputs would wait until then")),
+        (false, false, _) => {
+            bad(name, format!("{} does not exist, and the folder above it does not, either", place.display()))
+                .fix("create it, or mount it")
+        }
+        (.., Err(why)) => unwritable(name, why),
     }
 }
 
@@ -213,8 +235,11 @@ fn of_source(foresight: &Foresight, source: &Source) -> Vec<Verdict> {
         name => format!("[template.{name}]"),
     };
     let of_own = foreseen(&source.template);
-    let own = requested(&from, "its files", &of_own).into_iter().map(|words| bad(&what, words));
-    let own = own.chain(idle(&from, &of_own).map(|words| warning(&what, words)));
+    let service = "set `service` of the source to one that does it";
+    let own = requested(&from, "its files", &of_own);
+    let own = own.into_iter().map(|(words, fix)| bad(&what, words).fix(format!("{fix}, or {service}")));
+    let own =
+        own.chain(idle(&from, &of_own).map(|words| warning(&what, words).fix(format!("remove it, or {service}"))));
     let others = source
         .shared
         .templates
@@ -223,7 +248,7 @@ fn of_source(foresight: &Foresight, source: &Source) -> Vec<Verdict> {
     let of_rows = others.flat_map(|(name, template)| {
         let (from, foreseen) = (format!("[template.{name}]"), foreseen(template));
         let idle = idle(&from, &foreseen);
-        requested(&from, "files whose rows name it", &foreseen).into_iter().chain(idle)
+        requested(&from, "files whose rows name it", &foreseen).into_iter().map(|(words, _)| words).chain(idle)
     });
     own.chain(of_rows.map(|words| warning(&what, words))).collect()
 }
@@ -232,23 +257,21 @@ fn of_source(foresight: &Foresight, source: &Source) -> Vec<Verdict> {
 fn idle(from: &str, foreseen: &Foreseen) -> Option<String> {
     let parameters = without_effect(foreseen)?;
     Some(format!(
-        "{from} requests what has no effect in the embedded service, or less than the name promises: {parameters}; take \
-         it out, or set `service` of the source to one that does it"
+        "{from} requests what has no effect in the embedded service, or less than the name promises: {parameters}"
     ))
 }
 
-fn requested(from: &str, files: &str, foreseen: &Foreseen) -> Vec<String> {
-    let service = "set `service` of the source to one that does it";
+/// What is not done of a request, and how to change that.
+fn requested(from: &str, files: &str, foreseen: &Foreseen) -> Vec<(String, &'static str)> {
     let refused = refusal(foreseen).map(|why| {
-        format!(
-            "{from} requests what the embedded service refuses, so that {files} fail: {why}; change it, or {service}"
-        )
+        (format!("{from} requests what the embedded service refuses, so that {files} fail: {why}"), "change it")
     });
     let left_out = left_out(foreseen).map(|parts| {
-        format!(
+        let words = format!(
             "{from} requests {parts}, which the embedded service does not do: {files} are written without and count as \
-             incomplete, and `once` exits with 1; take it out, or {service}"
-        )
+             incomplete, and `once` exits with 1"
+        );
+        (words, "remove it")
     });
     refused.into_iter().chain(left_out).collect()
 }
@@ -270,7 +293,8 @@ fn extraction(config: &Config) -> Option<Verdict> {
         }
         None => "`upload = \"audio\"` needs it: until then files are sent as they are".to_owned(),
     };
-    Some(bad("upload", format!("{} does not run, and {words}; install the package `ffmpeg`", missing.join(" or "))))
+    let words = format!("{} does not run, and {words}", missing.join(" or "));
+    Some(bad("upload", words).fix("install the package `ffmpeg`"))
 }
 
 /// The queue, the service and the clocks. A daemon that runs has the queue, and is not disturbed.
@@ -375,7 +399,15 @@ async fn service(config: &Config, client: &dyn Client) -> Verdict {
             &what,
             format!("{tried}: it has no list, so an unknown create can only be solved by a person: {}", fault.words),
         ),
-        Err(ListFault::Now(fault)) => bad(&what, format!("{tried}: {}", fault.words)),
+        Err(ListFault::Now(fault)) => {
+            let found = bad(&what, format!("{tried}: {}", fault.words));
+            let is_hosted = matches!(config.services.get(&client.identity().service), Some(Service::Hosted(_)));
+            if is_hosted {
+                found.fix("check `url` and `key` of the service in jobs.toml, and the network")
+            } else {
+                found
+            }
+        }
     }
 }
 
@@ -427,7 +459,8 @@ fn clocks(client: &dyn Client) -> Option<Verdict> {
     let apart = theirs.since(ours).max(ours.since(theirs));
     let shown = humantime::format_duration(Duration::from_secs(apart.as_secs()));
     Some(if apart > CLOCK_APART {
-        bad("clock", format!("this machine and the service are {shown} apart: set up time synchronisation"))
+        bad("clock", format!("the clocks of this machine and of the service are {shown} apart"))
+            .fix("set up time synchronisation")
     } else {
         good("clock", &format!("within {shown} of the service's"))
     })

@@ -5,8 +5,8 @@ use crate::cli::failure::{BUG, Failure};
 use crate::cli::progress::Progress;
 use crate::cli::terminal::{self, LogStyle};
 use crate::cli::{
-    acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, monitoring, once, pause,
-    plan, reconcile, reload, retry, run, schema, serve, show, status, upgrade, verify,
+    acknowledge, add, bump, cancel, check, cost, drain, explain, forget, harvest, init, jobs, manual, monitoring, once,
+    pause, plan, reconcile, reload, retry, run, schema, serve, show, status, upgrade, verify,
 };
 use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
@@ -144,10 +144,11 @@ fn carry_out(context: &Context, command: &Command) -> Result<u8, Failure> {
             Command::Reconcile(args) => reconcile::run(context, args).await,
             Command::Cost(args) => cost::run(context, args).await,
             Command::Check => check::run(context).await,
-            Command::Init => init::run(context),
+            Command::Init(args) => init::run(context, args),
             Command::Schema => schema::of_config(),
             Command::Completions(args) => schema::completions(args),
             Command::Man(args) => schema::man(args),
+            Command::Manual(args) => manual::run(context, args),
             Command::Serve(args) => serve::run(context, args).await,
             Command::Upgrade(args) => upgrade::run(context, args),
         }

@@ -1,5 +1,6 @@
 //! `scribed init`: a commented `jobs.toml` to start from, the folder that it names, and the manual of all settings.
 
+use crate::cli::args::Init;
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::config::starter::{example, starter};
@@ -19,20 +20,24 @@ const INBOX: &str = "inbox";
 ///
 /// # Errors
 /// [`Failure::Usage`] where something is there.
-pub fn run(context: &Context) -> Result<u8, Failure> {
+pub fn run(context: &Context, args: &Init) -> Result<u8, Failure> {
     let path = &context.common.config;
-    let refused = |error: io::Error| {
-        let shown = path.display();
-        Failure::Usage(match error.kind() {
-            ErrorKind::AlreadyExists => format!("{shown} is there already and is left as it is; nothing was changed"),
-            ErrorKind::NotFound => {
-                let folder = path.parent().unwrap_or(Path::new("")).display();
-                format!("cannot write {shown}: there is no folder {folder}. Create it: mkdir -p {folder}")
-            }
-            _ => format!("cannot write {shown}: {}", said(&error, path)),
-        })
-    };
-    write_new(path, starter()).map_err(refused)?;
+    write_new(path, if args.full { example() } else { starter() }).map_err(|error| refused(&error, path))?;
+    match args.full {
+        true => tell_full(context, path),
+        false => make_rest(context, path),
+    }
+}
+
+/// A whole configuration names folders and services that are not here: nothing is made for it.
+fn tell_full(context: &Context, path: &Path) -> Result<u8, Failure> {
+    context.emit(&json!({ "written": path }))?;
+    context.say(&format!("wrote {}: every setting with its default", path.display()))?;
+    context.say("next: edit the sources and the service, remove what you do not need, then `scribed check`")?;
+    Ok(0)
+}
+
+fn make_rest(context: &Context, path: &Path) -> Result<u8, Failure> {
     let beside = |name: &str| path.parent().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
     let (inbox, manual) = (beside(INBOX), beside(EXAMPLE));
     let made = made_or_there(DirBuilder::new().create(&inbox), &inbox)?;
@@ -42,8 +47,20 @@ pub fn run(context: &Context) -> Result<u8, Failure> {
     context.say(&format!("wrote {}", path.display()))?;
     context.say(&format!("  {:<18} {}: put recordings here", inbox.display(), words(made)))?;
     context.say(&format!("  {:<18} {}: every setting with its default", manual.display(), words(has_manual)))?;
-    context.say("next: `scribed check`, then `scribed once`")?;
+    context.say("next: `scribed check`, then `scribed once`; `scribed manual` lists the documentation")?;
     Ok(0)
+}
+
+fn refused(error: &io::Error, path: &Path) -> Failure {
+    let shown = path.display();
+    Failure::Usage(match error.kind() {
+        ErrorKind::AlreadyExists => format!("{shown} is there already and is left as it is; nothing was changed"),
+        ErrorKind::NotFound => {
+            let folder = path.parent().unwrap_or(Path::new("")).display();
+            format!("cannot write {shown}: there is no folder {folder}. Create it: mkdir -p {folder}")
+        }
+        _ => format!("cannot write {shown}: {}", said(error, path)),
+    })
 }
 
 fn write_new(path: &Path, text: &str) -> io::Result<()> {

@@ -170,7 +170,7 @@ impl Lists {
             context.say(&format!("  {}", listed.words()))?;
         }
         if self.mended > 0 {
-            context.say("rows to be mended:")?;
+            context.say("rows to be fixed:")?;
         }
         for Mend { manifest, words, .. } in self.mends.iter().take(SHOWN) {
             context.say(&format!("  {manifest}, {words}"))?;

@@ -284,7 +284,7 @@ impl Planned {
         for (count, what) in rest.into_iter().filter(|(count, _)| *count > 0) {
             context.say(&format!("{count} {what}"))?;
         }
-        groups(context, "to be mended before they are sent:", &self.mended_first)?;
+        groups(context, "to be fixed before they are sent:", &self.mended_first)?;
         self.tell_templates(context)?;
         groups(context, "skipped:", &self.skipped)?;
         groups(context, "not taken by their source:", &self.passed_over)?;
@@ -315,7 +315,7 @@ impl Planned {
         let parts = [
             (self.new, "new"),
             (self.changed, "changed since they ended: sent if their content is another"),
-            (self.reordered, "ordered anew: their rows were edited since they ended"),
+            (self.reordered, "ordered again: their rows were edited since they ended"),
             (self.on_the_way, "in the queue already, and not sent yet"),
             (sent.twins, "of these are copies of others: not sent, what is bought for one is written beside all"),
             (sent.unknown_length - sent.unknown_remote, self.unknown()),

@@ -227,7 +227,7 @@ impl<'a> Planner<'a> {
             match (&read.problem, &mut listed) {
                 (Some(problem), Some(listed)) => self.failing(source, &file, problem, listed)?,
                 (Some(problem), None) => {
-                    self.say(&Named::of(source, &file), "to be mended", problem)?;
+                    self.say(&Named::of(source, &file), "to be fixed", problem)?;
                     *self.sum.mended_first.entry(problem.clone()).or_default() += 1;
                 }
                 _ => {
@@ -476,7 +476,7 @@ fn words(forecast: &Forecast) -> (&'static str, &str) {
         Forecast::AtTheService => ("at the service", ""),
         Forecast::Done => ("done", ""),
         Forecast::Held => ("held", ""),
-        Forecast::Reordered => ("ordered anew", ""),
+        Forecast::Reordered => ("ordered again", ""),
         Forecast::Awaited => ("waits", "its file is not there yet; it is taken up when it comes"),
         Forecast::NotAllowed => ("not allowed", "jobs.toml does not allow what its row names"),
         Forecast::Skipped(why) => ("skipped", why),

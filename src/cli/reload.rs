@@ -58,7 +58,7 @@ async fn ask_daemon(context: &Context, is_served: bool) -> Result<u8, Failure> {
     let none = || {
         let state = config.state.display();
         Failure::Usage(format!(
-            "no daemon runs on the state in {state}, so nothing has to read the file anew. If it is `[state] store` \
+            "no daemon runs on the state in {state}, so nothing has to read the file again. If it is `[state] store` \
              that was changed: the daemon has to be stopped and started again for that"
         ))
     };

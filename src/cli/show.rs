@@ -79,7 +79,7 @@ pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) ->
     let service = job.stage.order().map(|order| &order.service).or(service);
     match (service, job.stage.transcription()) {
         (Some(service), Some(id)) => {
-            context.say(&format!("  service  {service}, transcription {id}, round {}", job.round))?;
+            context.say(&format!("  service  {service}, transcription {id}, purchase {}", job.round + 1))?;
         }
         (Some(service), None) => context.say(&format!("  service  {service}"))?,
         (None, _) => {}
@@ -92,7 +92,7 @@ pub fn tell_more(context: &Context, job: &Job, service: Option<&ServiceName>) ->
         context.say(&format!("  sent     {sent}"))?;
     }
     for charge in &job.charges {
-        context.say(&format!("  cost     {}, round {}", cost(charge), charge.round))?;
+        context.say(&format!("  cost     {}, purchase {}", cost(charge), charge.round + 1))?;
     }
     for output in &job.outputs {
         context.say(&format!("  output   {}", output.shown()))?;

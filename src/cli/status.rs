@@ -147,7 +147,7 @@ fn told(manifest: &Manifest) -> String {
 
 fn tell_window(context: &Context, windowed: &Windowed) -> io::Result<()> {
     let Windowed { source, until_shown, windows, .. } = windowed;
-    let how = if windowed.open { "open" } else { "shut: nothing of it is uploaded or submitted" };
+    let how = if windowed.open { "open" } else { "closed: nothing of it is uploaded or submitted" };
     context.say(&format!("the window of the source {source} is {how} until {until_shown}; `submit`: {windows}"))
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone)]
 pub struct Capture(Regex);
 
-const MEND: &str = "write it in single quotes like '(?P<shelf>[A-Z]{2}\\d+)_(?P<lang>[a-z]{2})'";
+const MEND: &str = "write it in single quotes like '(?P<tape>[A-Z]{2}\\d+)_(?P<lang>[a-z]{2})'";
 
 impl Capture {
     /// Compiles it.
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn groups_are_found_anywhere_in_the_path() {
-        let capture = Capture::build(r"(?P<shelf>[A-Z]{2}\d+)(_(?P<lang>[a-z]{2}))?").unwrap();
+        let capture = Capture::build(r"(?P<tape>[A-Z]{2}\d+)(_(?P<lang>[a-z]{2}))?").unwrap();
         assert_eq!(capture.groups().into_iter().collect::<Vec<_>>(), ["lang", "shelf"]);
         let of = |path: &str| capture.of(path).into_iter().map(|(name, value)| format!("{name}={value}"));
         assert_eq!(of("2024/AB12_en.mp4").collect::<Vec<_>>(), ["lang=en", "shelf=AB12"]);

@@ -6,10 +6,9 @@ use super::shape::shape;
 use crate::wire::published;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Every setting with its default and a line of why.
+/// Every setting with its default and one line of meaning above it.
 pub const MANUAL: &str = include_str!("../../jobs.example.toml");
 
 /// What scribed sets for each job: not for templates.
@@ -126,27 +125,23 @@ impl Manual {
     pub fn read(text: &str) -> Self {
         let mut manual = Self::default();
         if let Ok(top) = DeTable::parse(text) {
-            manual.table(text, top.get_ref(), "", None);
+            manual.table(text, top.get_ref(), "");
         }
         manual
     }
 
-    /// `end`: where the value ends that all of this stands in, on one line.
-    fn table(&mut self, text: &str, table: &DeTable<'_>, path: &str, end: Option<usize>) {
+    fn table(&mut self, text: &str, table: &DeTable<'_>, path: &str) {
         for (name, value) in table {
             let path = join(path, name.get_ref());
             // Names of the user's own have the settings of the one above.
             let inner = if path.starts_with("services.") { "service".to_owned() } else { path.clone() };
-            let end = end.or_else(|| stands_in_line(text, value).then(|| value.span().end));
-            self.remark(text, &path, value, end);
+            self.remark(&path, comment_above(text, name.span().start), value.get_ref());
             match value.get_ref() {
-                DeValue::Table(under) => self.table(text, under, &inner, end),
+                DeValue::Table(under) => self.table(text, under, &inner),
                 DeValue::Array(list) => {
                     for element in list.iter() {
                         if let DeValue::Table(under) = element.get_ref() {
-                            let header = element.span().end;
-                            self.put(&path, remark_behind(text, header), None);
-                            self.table(text, under, &inner, None);
+                            self.table(text, under, &inner);
                         }
                     }
                 }
@@ -155,33 +150,24 @@ impl Manual {
         }
     }
 
-    fn remark(&mut self, text: &str, path: &str, value: &Spanned<DeValue<'_>>, end: Option<usize>) {
-        let words = remark_behind(text, end.unwrap_or(value.span().end));
-        let is_default = words.is_some_and(|words| words.starts_with("(default)"));
-        let default = is_default.then(|| json_of(value.get_ref())).flatten();
-        self.put(path, words, default);
-    }
-
-    fn put(&mut self, path: &str, words: Option<&str>, default: Option<Value>) {
-        let Some(words) = words else { return };
-        let words = words.trim_start_matches("(default)").trim().to_owned();
+    fn remark(&mut self, path: &str, comment: Option<&str>, value: &DeValue<'_>) {
+        let Some(comment) = comment else { return };
+        let (words, default) = match comment.split_once(DEFAULT) {
+            Some((words, _)) => (words, json_of(value)),
+            None => (comment, None),
+        };
+        let words = words.trim().to_owned();
         self.0.entry(path.to_owned()).or_insert(Remark { words, default });
     }
 }
 
-/// Whether it is no table with a header of its own.
-fn stands_in_line(text: &str, value: &Spanned<DeValue<'_>>) -> bool {
-    match value.get_ref() {
-        DeValue::Table(_) => text[value.span()].starts_with('{'),
-        DeValue::Array(list) => !list.iter().any(|element| text[element.span()].starts_with("[[")),
-        _ => true,
-    }
-}
+/// What the comment of a setting ends with where the value below it is the default.
+const DEFAULT: &str = "(default)";
 
-/// The remark behind a place, on its line.
-fn remark_behind(text: &str, at: usize) -> Option<&str> {
-    let rest = text.get(at..)?.lines().next()?;
-    rest.split_once('#').map(|(_, words)| words.trim())
+/// The comment in the line above the one that a place is in.
+fn comment_above(text: &str, at: usize) -> Option<&str> {
+    let (above, _) = text.get(..at)?.rsplit_once('\n')?;
+    above.lines().next_back()?.strip_prefix('#').map(str::trim)
 }
 
 fn json_of(value: &DeValue<'_>) -> Option<Value> {
@@ -226,7 +212,7 @@ mod tests {
         assert_eq!(formless, [""; 0], "give it one in config/shape.rs");
         let silent = |path: &String| !manual.0.contains_key(path);
         let silent: Vec<String> = all().into_iter().filter(silent).collect();
-        assert_eq!(silent, [""; 0], "say why in jobs.example.toml, behind the value");
+        assert_eq!(silent, [""; 0], "say what it means in jobs.example.toml, in a comment above it");
     }
 
     #[test]
@@ -237,9 +223,23 @@ mod tests {
         assert_eq!(of("state.store").default, Some(json!("sled:state")));
         assert_eq!(of("source.outputs").default, Some(json!(["txt", "srt", "vtt", "json"])));
         assert_eq!(of("service.url").default, None);
-        assert!(of("source.budget.day").words.contains("as much as one likes"));
+        assert!(of("source.budget.day").words.contains("midnight"));
         assert!(of("service").words.contains("embedded"));
-        assert!(!manual.0.values().any(|remark| remark.words.is_empty() || remark.words.contains("(default)")));
+        assert!(!manual.0.values().any(|remark| remark.words.is_empty() || remark.words.contains(DEFAULT)));
+    }
+
+    /// One line for each setting and each table, right above it, and no longer than a terminal is wide.
+    #[test]
+    fn the_manual_has_one_line_for_each_setting() {
+        let lines: Vec<&str> = MANUAL.lines().collect();
+        let head = lines.iter().position(|line| line.is_empty()).unwrap();
+        for (at, line) in lines.iter().enumerate().skip(head) {
+            assert!(!line.starts_with('#') || line.chars().count() <= 110, "line {}: {line}", at + 1);
+            if !line.is_empty() && !line.starts_with('#') {
+                assert!(lines[at - 1].starts_with("# "), "line {} has no comment above it: {line}", at + 1);
+                assert!(!lines[at - 2].starts_with('#'), "line {} has two lines of comment: {line}", at + 1);
+            }
+        }
     }
 
     fn validator() -> (boon::Schemas, boon::SchemaIndex) {

@@ -101,8 +101,10 @@ fn lacking(table: &toml::Table, keys: &[Key], path: &str) -> Vec<String> {
 
 #[test]
 fn the_examples_defaults_are_the_defaults() {
-    let is_other = |line: &&str| !line.contains("(default)");
-    let without: Vec<&str> = EXAMPLE.lines().filter(|line| line.starts_with('#') || is_other(line)).collect();
+    let above = std::iter::once("").chain(EXAMPLE.lines());
+    let is_default = |above: &str| above.starts_with('#') && above.contains("(default)");
+    let without: Vec<&str> =
+        above.zip(EXAMPLE.lines()).filter(|(above, _)| !is_default(above)).map(|(_, line)| line).collect();
     let (said, silent) = (read(EXAMPLE).unwrap(), read(&without.join("\n")).unwrap());
     assert_eq!(format!("{said:#?}"), format!("{silent:#?}"));
     assert_eq!(said.retry, Policy::default());

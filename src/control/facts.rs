@@ -128,7 +128,7 @@ async fn pause(hands: &Hands, source: &SourceName) -> Result<Option<Fact>, Store
 
 fn held(job: &Job) -> Option<Fact> {
     let fault = job.fault.as_ref().filter(|_| job.is_held())?;
-    let mend = format!("`scribed retry {}` is the word that it is whole", job.id);
+    let mend = format!("`scribed retry {}` says that it is complete", job.id);
     Some(Fact { until: job.due, ..keeps(FactKind::Hold, fault.words.clone(), Some(&mend)) })
 }
 

@@ -107,7 +107,10 @@ impl Ordered {
             }
             Err(wrong) => {
                 let words = format!("{place} names it and orders nothing: {}", all_wrong(wrong));
-                Fact { holds: false, ..keeps(FactKind::Row, words, Some("mend the row; it is read again by itself")) }
+                Fact {
+                    holds: false,
+                    ..keeps(FactKind::Row, words, Some("fix the row; scribed reads it again by itself"))
+                }
             }
         }
     }
@@ -118,7 +121,7 @@ impl Ordered {
             Ok(_) => {
                 "its list is taken in by the next `scribed once`, or by the daemon when it has been quiet for `settle`"
             }
-            Err(_) => "nothing, until the row is mended",
+            Err(_) => "nothing, until the row is fixed",
         }
     }
 }

@@ -72,7 +72,7 @@ pub enum PlanError {
         error: io::Error,
     },
     /// It is no plan, or not all of one.
-    #[error("{} {what}: make it anew with `scribed plan --save`; nothing was begun", file.display())]
+    #[error("{} {what}: save it again with `scribed plan --save`; nothing was started", file.display())]
     Broken {
         /// Which.
         file: PathBuf,
@@ -213,7 +213,7 @@ impl PlanReader {
             let ours = config.file.display();
             return foreign(format!(
                 "is for another configuration: {ours} has changed since, and it might do another thing or cost \
-                 another price now. Make it anew with `scribed plan --save`"
+                 another price now. Save it again with `scribed plan --save`"
             ));
         }
         Ok(())

@@ -17,7 +17,7 @@ pub type Orders = mpsc::Sender<Order>;
 /// [`Refusal::Usage`] where the configuration is wrong or cannot be taken up, and where no daemon runs.
 pub async fn reload(hands: &Hands) -> Result<Vec<String>, Refusal> {
     let orders = hands.running.as_ref().and_then(|running| running.orders.as_ref());
-    let none = "no daemon runs here that could read its configuration anew";
+    let none = "no daemon runs here that could read its configuration again";
     let orders = orders.ok_or_else(|| Refusal::Usage(none.to_owned()))?;
     let (answer, answered) = oneshot::channel();
     let stopping = || Refusal::Declined("the daemon is stopping; it reads its configuration when it starts".to_owned());

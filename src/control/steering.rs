@@ -138,7 +138,7 @@ fn incomplete(job: &Job) -> String {
 /// Of what is done: how it is done otherwise.
 fn again(job: &Job) -> Option<String> {
     let words =
-        |id| format!(". To make it anew, as jobs.toml and the files beside it say now: scribed retry --fresh {id}");
+        |id| format!(". To request it again with what jobs.toml and its sidecars say now: scribed retry --fresh {id}");
     matches!(job.stage, Stage::Written { .. }).then(|| words(job.id))
 }
 

@@ -151,7 +151,7 @@ impl House {
         for (old, new) in renames {
             let Some(source) = config.sources.iter().find(|source| source.name == *new) else { continue };
             if let Err(error) = Memory::carry_over(&config.state, old, (new, &source.folder)) {
-                let words = "what the folder of a renamed source is known by is learnt anew";
+                let words = "what the folder of a renamed source is recognised by is learned again";
                 tracing::warn!(%old, %new, %error, "{words}");
             }
         }

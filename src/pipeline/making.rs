@@ -149,7 +149,7 @@ pub fn foretold(source: &Source, job: &Job, now: Timestamp) -> Result<(Option<Ma
 }
 
 /// What becomes of a job whose settings are wrong.
-const WHEN_MENDED: &str = "nothing is sent for it until that is mended, and the others go on";
+const WHEN_MENDED: &str = "nothing is sent for it until that is fixed; the others go on";
 
 /// Lays what is said of a job together.
 ///

@@ -44,8 +44,12 @@ pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> 
         return job;
     }
     let words = match until {
-        NEVER => format!("the source's window is shut and opens no more (`submit`: {windows}): change it in jobs.toml"),
-        until => format!("the source's window is shut until {}; `submit`: {windows}", source.shared.shown.shown(until)),
+        NEVER => format!(
+            "the source's window is closed and does not open again (`submit`: {windows}): change it in jobs.toml"
+        ),
+        until => {
+            format!("the source's window is closed until {}; `submit`: {windows}", source.shared.shown.shown(until))
+        }
     };
     job.resting((until != NEVER).then_some(until), Some(Fault::new(FaultKind::Window, words, at.now)))
 }

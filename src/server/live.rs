@@ -82,7 +82,7 @@ pub struct Imported {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// Lines that are no records of live transcriptions.
-    #[error("nothing was imported; mend these lines and import the file again:\n{}", .0.join("\n"))]
+    #[error("nothing was imported; fix these lines and import the file again:\n{}", .0.join("\n"))]
     Wrong(Vec<String>),
     /// There is no room.
     #[error(

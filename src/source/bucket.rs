@@ -108,9 +108,9 @@ impl Bucket {
             // It asks to be slower, and is there.
             Some(429) => Ok(()),
             Some(503) if s3::words(&error).contains("SlowDown") => Ok(()),
-            Some(404) => Err("is not there: make it, or mend its name".to_owned()),
+            Some(404) => Err("does not exist: create it, or correct its name".to_owned()),
             Some(401 | 403) => {
-                Err(format!("may not be listed: {}; mend its key or what that may do", s3::words(&error)))
+                Err(format!("may not be listed: {}; fix its key or the key's permissions", s3::words(&error)))
             }
             Some(301 | 307 | 400) => Err(format!("cannot be listed: {}; is its `region` right?", s3::words(&error))),
             _ => Err(format!("cannot be reached: {}", s3::words(&error))),

@@ -122,7 +122,7 @@ impl Mount {
     pub(crate) fn with_look(source: Arc<Source>, state: &Path, clock: Arc<dyn Clock>, look: Look) -> Self {
         let memory = Memory::new(state, &source.name, &source.folder);
         let known = memory.load().unwrap_or_else(|error| {
-            let words = "what the folder is known by cannot be read; it is learnt anew";
+            let words = "cannot read what the folder is recognised by; it is learned again";
             tracing::warn!(source = %source.name, %error, "{words}");
             None
         });

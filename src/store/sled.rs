@@ -419,7 +419,7 @@ fn unwritable(path: &Path, error: &io::Error) -> StoreError {
     };
     let (dir, error) = (path.display(), said(error, path));
     let denied = error.starts_with("permission denied");
-    let mend = if denied { "Mend that" } else { mend };
+    let mend = if denied { "Fix that" } else { mend };
     StoreError::Unwritable(format!(
         "the queue in {dir} cannot be written: {error}. {mend}, then start scribed again. Nothing that was \
          acknowledged is lost."

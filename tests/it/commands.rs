@@ -78,7 +78,10 @@ fn check_has_a_verdict_on_everything() {
     fs::remove_dir(bed.path("inbox")).unwrap();
     let checked = bed.run(["check"]);
     assert_eq!(checked.code, 1, "{checked:?}");
-    assert!(checked.stdout.contains("BAD  source inbox"), "{checked:?}");
+    assert!(
+        checked.stdout.contains("BAD  source inbox") && checked.stdout.contains("     fix: create it"),
+        "{checked:?}"
+    );
 }
 
 #[test]
@@ -95,6 +98,40 @@ fn init_writes_what_once_takes_and_overwrites_nothing() {
 }
 
 #[test]
+fn init_writes_every_setting_where_that_is_wanted() {
+    let bed = Bed::new("");
+    fs::remove_file(bed.path("jobs.toml")).unwrap();
+    let written = bed.run(["init", "--full", "--json"]);
+    assert_eq!((written.code, written.last_object()), (0, json!({"written": "jobs.toml"})));
+    let example = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/jobs.example.toml")).unwrap();
+    assert_eq!(fs::read_to_string(bed.path("jobs.toml")).unwrap(), example);
+    assert!(!bed.path("jobs.example.toml").exists());
+    let again = bed.run(["init", "--full"]);
+    assert!(again.code == 2 && again.stderr.contains("is there already"), "{again:?}");
+}
+
+#[test]
+fn the_manual_is_in_the_program() {
+    let bed = Bed::new("");
+    fs::remove_file(bed.path("jobs.toml")).unwrap();
+    let topics = bed.run(["manual", "--json"]).objects();
+    assert!(topics.iter().any(|topic| topic["topic"] == "glossary" && topic["title"] == "Glossary"), "{topics:?}");
+    let listed = bed.run(["manual"]);
+    assert!(listed.code == 0 && listed.stdout.lines().any(|line| line.starts_with("settings ")), "{listed:?}");
+    for topic in topics {
+        let name = topic["topic"].as_str().unwrap();
+        let page = bed.run(["manual", name]);
+        let title = format!("# {}", topic["title"].as_str().unwrap());
+        assert!(page.code == 0 && page.stdout.contains(&title), "{name}: {page:?}");
+    }
+    let glossary = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/glossary.md")).unwrap();
+    assert_eq!(bed.run(["manual", "Glossary"]).stdout, glossary);
+    assert!(bed.run(["manual", "settings"]).stdout.starts_with("# Settings\n"), "no note to maintainers");
+    let none = bed.run(["manual", "setings"]);
+    assert!(none.code == 2 && none.stderr.contains("Did you mean `settings`?"), "{none:?}");
+}
+
+#[test]
 fn serve_says_where_it_listens_and_check_reaches_it() {
     let service = Service::start();
     let line: Value = serde_json::from_str(&service.running().first_line()).unwrap();
@@ -105,7 +142,7 @@ fn serve_says_where_it_listens_and_check_reaches_it() {
     assert_eq!(checked.code, 0, "{checked:?}");
     let checked = as_client(&bed, "wrong", &["check"]);
     assert_eq!(checked.code, 1, "{checked:?}");
-    assert!(checked.stdout.contains("BAD  service"), "{checked:?}");
+    assert!(checked.stdout.contains("BAD  service") && checked.stdout.contains("     fix: "), "{checked:?}");
 }
 
 #[test]
@@ -245,6 +282,10 @@ fn the_help_is_what_it_was() {
         "schema",
         "completions",
         "man",
+        "manual",
+        "forget",
+        "verify",
+        "reload",
     ];
     for command in commands {
         insta::assert_snapshot!(format!("help_{command}"), bed.run([command, "--help"]).stdout);
@@ -283,7 +324,7 @@ fn editors_shells_and_man_are_told_what_there_is() {
     let schema: Value = serde_json::from_str(&bed.run(["schema"]).stdout).unwrap();
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     let settle = &schema["properties"]["source"]["items"]["properties"]["settle"];
-    assert!(settle["description"].as_str().unwrap().contains("quiet"), "{settle}");
+    assert!(settle["description"].as_str().unwrap().contains("complete"), "{settle}");
     for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef scribed"), ("fish", "complete -c scribed")] {
         let told = bed.run(["completions", shell]);
         assert!(told.code == 0 && told.stdout.contains(word), "{shell}: {told:?}");

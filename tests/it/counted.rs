@@ -247,7 +247,7 @@ fn a_file_that_rows_name_is_explained_with_its_rows_and_their_receipts() {
     assert!(facts(&explain("inbox/late.wav"))[0].contains("its file is not there yet"));
     let said = explain("inbox/b.wav");
     assert!(facts(&said)[0].contains("orders nothing: row 3, column `Language`"), "{said}");
-    assert_eq!(said["next"], "nothing, until the row is mended");
+    assert_eq!(said["next"], "nothing, until the row is fixed");
     bed.once(1);
     let said = explain("inbox/late.wav");
     assert_eq!((&said["verdict"], &said["where"]), (&json!("job"), &json!("found")), "{said}");

@@ -20,6 +20,7 @@ mod crates;
 mod daemon;
 mod deadly_work;
 mod desk;
+mod docs;
 mod document;
 mod elsewhere;
 mod escapes;
@@ -32,6 +33,7 @@ mod forget;
 mod fuzzed;
 #[path = "../support/fuzzing.rs"]
 mod fuzzing;
+mod generated_pages;
 mod glances;
 mod growth;
 mod harvest;
@@ -108,6 +110,7 @@ mod understood;
 mod urls;
 mod verify;
 mod windows;
+mod wording;
 mod writable;
 mod wrong_clock;
 

@@ -337,7 +337,7 @@ fn settings_that_have_to_be_mended_are_told_before_anything_is_sent() {
     let (words, count) = planned["mended_first"].as_object().unwrap().iter().next().unwrap();
     assert!(words.starts_with("shelf/.scribed.toml, line 1: `track` must be") && count == 1, "{planned}");
     let text = bed.run(["plan", "--list"]).stdout;
-    assert!(text.contains("to be mended before they are sent:") && text.contains("other.wav"), "{text}");
+    assert!(text.contains("to be fixed before they are sent:") && text.contains("other.wav"), "{text}");
     fs::write(bed.path("inbox/shelf/.scribed.toml"), "track = 1\n").unwrap();
     assert_eq!(plan(&bed)["files"], 2);
 }

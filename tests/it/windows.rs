@@ -55,7 +55,7 @@ fn outside_its_window_a_source_waits_and_the_others_go_on() {
     let job = &bed.jobs()["a.wav"];
     assert_eq!((&job["fault"]["kind"], &job["due"]), (&json!("window"), &windowed["until"]));
     let told = bed.run(["explain", "inbox/a.wav"]).stdout;
-    assert!(told.contains("window is shut until") && told.contains("(UTC)"), "{told}");
+    assert!(told.contains("window is closed until") && told.contains("(UTC)"), "{told}");
     // Whatever is changed in between: what waited goes at once.
     bed.configure(&config(&stub, &window(0)));
     assert_eq!(bed.once(0)["done"], 1);

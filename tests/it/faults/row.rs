@@ -147,7 +147,7 @@ impl Row {
             outcome.ran = pass(&outcome.bed, "30s", None);
             outcome.jobs = outcome.bed.jobs();
             outcome.assert_laws(&self.files);
-            told.push_str("  mended\n");
+            told.push_str("  fixed\n");
             outcome.tell(&mut told, false);
         }
         told

@@ -1,0 +1,92 @@
+//! `scribed manual`: the pages of `docs/`, which an installed program has no other copy of.
+
+use crate::cli::args::Manual;
+use crate::cli::entry::Context;
+use crate::cli::failure::Failure;
+use crate::cli::terminal;
+use crate::domain::nearest::nearest;
+use serde_json::json;
+
+/// A page of the manual.
+#[derive(Debug)]
+pub struct Page {
+    /// Where it is in the repository.
+    pub path: &'static str,
+    /// All of it, as Markdown.
+    pub text: &'static str,
+}
+
+macro_rules! page {
+    ($path:literal) => {
+        Page { path: $path, text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/", $path)) }
+    };
+}
+
+/// Every page, in the order of the list of topics. A test compares it with the files in `docs/`.
+pub const PAGES: &[Page] = &[
+    page!("README.md"),
+    page!("docs/reference/settings.md"),
+    page!("docs/reference/commands.md"),
+    page!("docs/glossary.md"),
+    page!("SECURITY.md"),
+    page!("CHANGELOG.md"),
+];
+
+impl Page {
+    /// What it is asked for by: the file's name, or for a README that of its folder.
+    pub fn topic(&self) -> String {
+        let path = self.path.strip_suffix(".md").unwrap_or(self.path);
+        let mut parts = path.rsplit('/').filter(|part| *part != "README");
+        parts.next().unwrap_or("overview").to_lowercase()
+    }
+
+    /// Without the note to maintainers that a generated page begins with.
+    fn readable(&self) -> &'static str {
+        let note = self.text.starts_with("<!--").then(|| self.text.split_once("-->")).flatten();
+        note.map_or(self.text, |(_, rest)| rest.trim_start())
+    }
+
+    /// Its first heading.
+    pub fn title(&self) -> &'static str {
+        self.text.lines().find_map(|line| line.strip_prefix("# ")).unwrap_or_default()
+    }
+}
+
+/// Prints a page, or the list of topics.
+///
+/// # Errors
+/// [`Failure::Usage`] for a topic that there is not; of stdout.
+pub fn run(context: &Context, args: &Manual) -> Result<u8, Failure> {
+    match &args.topic {
+        Some(topic) => print(context, find(topic)?)?,
+        None => list(context)?,
+    }
+    Ok(0)
+}
+
+fn find(wanted: &str) -> Result<&'static Page, Failure> {
+    let wanted = wanted.to_lowercase();
+    let is_it = |page: &&Page| page.topic() == wanted || page.path.to_lowercase() == wanted;
+    PAGES.iter().find(is_it).ok_or_else(|| {
+        let topics: Vec<String> = PAGES.iter().map(Page::topic).collect();
+        let near = nearest(&wanted, topics.iter().map(String::as_str));
+        let near = near.map_or_else(String::new, |near| format!(" Did you mean `{near}`?"));
+        Failure::Usage(format!("the manual has no topic {wanted}.{near} `scribed manual` lists the topics"))
+    })
+}
+
+fn print(context: &Context, page: &Page) -> Result<(), Failure> {
+    if context.common.json {
+        return Ok(context.emit(&json!({ "topic": page.topic(), "title": page.title(), "text": page.text }))?);
+    }
+    Ok(terminal::of_ourselves(page.readable().as_bytes())?)
+}
+
+fn list(context: &Context) -> Result<(), Failure> {
+    for page in PAGES {
+        context.emit(&json!({ "topic": page.topic(), "title": page.title() }))?;
+        context.say(&format!("{:<20} {}", page.topic(), page.title()))?;
+    }
+    Ok(context
+        .say("`scribed manual TOPIC` prints a page; `scribed init --full` writes every setting with its default")?)
+}
