@@ -5,6 +5,7 @@ use crate::clock::Clock;
 use crate::config::meant::Config;
 use crate::domain::job::{JobKey, Stamp};
 use crate::domain::names::{Hash, Timestamp};
+use crate::permission::said;
 use crate::pipeline::chosen::{Chosen, RowMark};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -62,7 +63,7 @@ struct Tail {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file.
-    #[error("the plan {} cannot be {what}: {error}", file.display())]
+    #[error("the plan {} cannot be {what}: {}", file.display(), said(error, file))]
     Io {
         /// Which.
         file: PathBuf,
