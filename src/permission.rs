@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 /// fix; any other error is told as it is.
 pub fn said(error: &io::Error, path: &Path) -> String {
     match error.kind() {
-        // What was explained before is not explained twice.
         io::ErrorKind::PermissionDenied if is_bare(error) => denied(path),
         io::ErrorKind::ReadOnlyFilesystem if is_bare(error) => read_only(path),
         _ => error.to_string(),
     }
 }
 
-/// As the operating system gave it.
+/// As the operating system gave it, or with a path that a library put behind its words. What was explained before is
+/// not explained twice.
 fn is_bare(error: &io::Error) -> bool {
-    error.raw_os_error().is_some() || error.get_ref().is_none()
+    error.get_ref().is_none_or(|inner| inner.to_string().contains("(os error "))
 }
 
 /// The same as an error, for those who hand it on. Loses the number of the operating system's error.
@@ -86,7 +86,7 @@ fn denied_with(path: &Path, culprit: Option<(PathBuf, Metadata)>, fix: &dyn Fn(&
     let (owner, mode) = (user_named(meta.uid()), meta.mode() & 0o7777);
     let subject = if there == path { String::new() } else { format!("{shown} is not open to {user}: ") };
     let object = if there == path { format!(", and {user} may not use it") } else { String::new() };
-    if is_open(&there) {
+    if there == path && is_open(path) {
         return format!(
             "permission denied: {place} belongs to {owner}, mode {mode:04o}, which allows it to {user}: something else \
              denies it. To fix it, look at its attributes (lsattr {place}) and at the rules of SELinux, AppArmor or systemd"
@@ -181,6 +181,16 @@ pub fn give_to_owner_of_folder(made: &Path) {
     let owner = made.parent().and_then(|folder| fs::metadata(folder).ok());
     if let Some(owner) = owner.filter(|owner| geteuid().is_root() && owner.uid() != 0) {
         std::os::unix::fs::lchown(made, Some(owner.uid()), Some(owner.gid())).ok();
+    }
+}
+
+/// Gives a file that root has just made to the owner of the folder that it was made in. It is empty and has no second
+/// name: nobody's file was put in its place. What cannot be given stays root's.
+pub fn give_opened_to_owner_of(folder: &Path, made: &fs::File) {
+    let (Ok(folder), Ok(made_as)) = (fs::metadata(folder), made.metadata()) else { return };
+    let is_new = made_as.nlink() == 1 && made_as.len() == 0 && made_as.uid() == 0;
+    if geteuid().is_root() && folder.uid() != 0 && is_new {
+        std::os::unix::fs::fchown(made, Some(folder.uid()), Some(folder.gid())).ok();
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
-use crate::permission::{at_state, explained};
+use crate::permission::{at_state, explained, give_opened_to_owner_of};
 use crate::source::ignore::MARKER;
 use crate::source::kept;
 use crate::source::mount_table;
@@ -268,6 +268,7 @@ fn fill(folder: &Path, was: Option<&Known>) -> io::Result<String> {
     if !found.is_empty() {
         return Ok(found);
     }
+    give_opened_to_owner_of(folder, &file);
     crash::point(Point::MarkerMade);
     let id = match was {
         Some(Known::Marker(id)) => id.clone(),
