@@ -109,7 +109,8 @@ fn culprit(path: &Path) -> Option<(PathBuf, Metadata)> {
         let folder = above.first().filter(|_| !path.is_dir() && is_open(path))?;
         (!is_open(folder)).then(|| folder.to_path_buf())
     });
-    let there = closed.into_iter().chain(std::iter::once(path.to_owned())).chain(above.iter().map(|above| above.to_path_buf()));
+    let there =
+        closed.into_iter().chain(std::iter::once(path.to_owned())).chain(above.iter().map(|above| above.to_path_buf()));
     there.filter_map(|one| fs::metadata(&one).ok().map(|meta| (one, meta))).next()
 }
 

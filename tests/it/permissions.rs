@@ -99,7 +99,7 @@ fn what_another_user_made_in_the_state_names_its_file_and_who_is_to_have_it() {
     let month = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).find(is_month).unwrap();
     let month = format!("history/{month}");
     for (n, room) in
-        ["params", "results", "queue", "queue/db", "queue.lock", "history", &month, "identity", "sources.json", "in-progress"]
+        ["params", "queue", "queue/db", "queue.lock", "history", &month, "identity", "sources.json", "in-progress"]
             .into_iter()
             .enumerate()
     {
@@ -109,7 +109,7 @@ fn what_another_user_made_in_the_state_names_its_file_and_who_is_to_have_it() {
             chown(&path, Some(0), None).unwrap();
         }
         set_mode(&path, if is_root { mode & 0o700 } else { 0 });
-        // The first two are met by new content only.
+        // The first is met by new content only.
         bed.drop_in((n + 1).min(7), format!("{n}.wav"));
         let ran = bed.run(["once", "--patience", "1s"]);
         if is_root {
@@ -117,7 +117,8 @@ fn what_another_user_made_in_the_state_names_its_file_and_who_is_to_have_it() {
         }
         set_mode(&path, mode);
         let told = format!("{}{}{:?}", ran.stdout, ran.stderr, bed.jobs());
-        let fix = if is_root { "give it to nobody, as root: chown " } else { "To fix it, give the owner the right: chmod" };
+        let fix =
+            if is_root { "give it to nobody, as root: chown " } else { "To fix it, give the owner the right: chmod" };
         let name = path.to_string_lossy().into_owned();
         for part in ["permission denied", fix, &name] {
             assert!(told.contains(part), "{room}: {part} is not in {told}");

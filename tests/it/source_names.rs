@@ -196,12 +196,17 @@ fn sources_that_swap_their_names_are_refused_and_swapped_by_a_third_name() {
     assert!(checked.code == 1 && checked.stdout.contains("To swap the names"), "{checked:?}");
     assert_eq!(sources(&bed), before, "nothing was carried over");
     // As the message says.
-    for folders in [[("c", "inbox"), ("b", "other")], [("c", "inbox"), ("a", "other")], [("b", "inbox"), ("a", "other")]] {
+    for folders in
+        [[("c", "inbox"), ("b", "other")], [("c", "inbox"), ("a", "other")], [("b", "inbox"), ("a", "other")]]
+    {
         bed.configure(&two(&stub, folders));
         bed.once(0);
     }
     let jobs = bed.jobs();
-    assert_eq!((jobs["of-inbox.wav"]["source"].as_str(), jobs["of-other.wav"]["source"].as_str()), (Some("b"), Some("a")));
+    assert_eq!(
+        (jobs["of-inbox.wav"]["source"].as_str(), jobs["of-other.wav"]["source"].as_str()),
+        (Some("b"), Some("a"))
+    );
     assert_eq!((jobs.len(), bought(&stub)), (2, 2), "{jobs:?}");
 }
 
@@ -215,7 +220,9 @@ fn a_plan_from_before_a_source_was_renamed_names_it_and_what_to_do() {
     bed.configure(&config(&stub, "after", "inbox"));
     let ran = bed.run(["once", "--plan", "old.plan"]);
     assert_eq!((ran.code, bought(&stub)), (2, 0), "{ran:?}");
-    for words in ["has files of \"before\"", "no source of that name any more", "scribed plan --save", "nothing was begun"] {
+    for words in
+        ["has files of \"before\"", "no source of that name any more", "scribed plan --save", "nothing was begun"]
+    {
         assert!(ran.stderr.contains(words), "{words} is not in {ran:?}");
     }
     assert_eq!(bed.run(["plan", "--save", "new.plan"]).code, 0);
