@@ -98,10 +98,20 @@ fn what_another_user_made_in_the_state_names_its_file_and_who_is_to_have_it() {
     let entries = fs::read_dir(bed.path("state/history")).unwrap();
     let month = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).find(is_month).unwrap();
     let month = format!("history/{month}");
-    for (n, room) in
-        ["params", "queue", "queue/db", "queue.lock", "history", &month, "identity", "sources.json", "in-progress"]
-            .into_iter()
-            .enumerate()
+    for (n, room) in [
+        "params",
+        "results",
+        "queue",
+        "queue/db",
+        "queue.lock",
+        "history",
+        &month,
+        "identity",
+        "sources.json",
+        "in-progress",
+    ]
+    .into_iter()
+    .enumerate()
     {
         let path = bed.path("state").join(room);
         let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
@@ -109,7 +119,7 @@ fn what_another_user_made_in_the_state_names_its_file_and_who_is_to_have_it() {
             chown(&path, Some(0), None).unwrap();
         }
         set_mode(&path, if is_root { mode & 0o700 } else { 0 });
-        // The first is met by new content only.
+        // The first two are met by new content only.
         bed.drop_in((n + 1).min(7), format!("{n}.wav"));
         let ran = bed.run(["once", "--patience", "1s"]);
         if is_root {
