@@ -2,15 +2,17 @@
 //! in the same run. Appended, which makes the file system keep a new length each time; and written over
 //! what is there, as sled does within its segments. Then memory and opening with a large backlog.
 //!
-//! `cargo bench --bench store -- [--jobs N] [--dir DIR] [--only-backlog]`; DIR is on the disk that is to be
-//! measured. The backlog is opened again by a process of its own: wall and processor time, and its peak.
+//! `cargo bench --bench store -- [--jobs N] [--dir DIR] [--only-backlog | --only-verify]`; DIR is on the disk that is to
+//! be measured. The backlog is opened again by a process of its own: wall and processor time, and its peak. `verify` looks
+//! at one output of each written job, then restores every tenth from its kept result.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use scribed::domain::job::{Job, JobKey, Stamp};
+use scribed::domain::job::{Job, JobKey, Output, Stamp};
 use scribed::domain::names::{Hash, JobId, ServiceName, SourceName, Timestamp, TranscriptionId, UploadId};
 use scribed::domain::path::RelPath;
 use scribed::domain::stage::{Audio, AudioAt, Event, Intent, StageKind, Upload};
 use scribed::domain::token::{Order, Token};
+use scribed::output::results::Results;
 use scribed::store::contract::{ALL, Claimed, Hold, Store};
 use scribed::store::queue::QueueStore;
 use scribed::store::sled;
@@ -42,6 +44,10 @@ fn main() {
     if args.iter().any(|arg| arg == "--only-backlog") {
         let state = tempfile::tempdir_in(&dir).unwrap();
         return backlog(&runtime, state.path(), jobs);
+    }
+    if args.iter().any(|arg| arg == "--only-verify") {
+        let dir = tempfile::tempdir_in(&dir).unwrap();
+        return verify(&runtime, dir.path(), jobs);
     }
     println!("waiting    durable steps   per sync   append+fdatasync   overwrite+fdatasync");
     for waiting in [1, 16, 256] {
@@ -147,7 +153,7 @@ impl Walk {
 }
 
 async fn walk(store: Arc<QueueStore>, claimed: Claimed, begin: Instant) -> u32 {
-    let (round, mut done) = (round(&claimed.job), 0);
+    let (round, mut done) = (round(&claimed.job, Vec::new()), 0);
     while begin.elapsed() < SLICE {
         for job in &round {
             store.commit(&claimed.lease, job, Hold::Keep).await.unwrap();
@@ -184,6 +190,72 @@ fn open_again(dir: &Path) {
         processor(),
         memory()
     );
+}
+
+/// What `scribed verify` costs with so many written jobs.
+fn verify(runtime: &tokio::runtime::Runtime, dir: &Path, jobs: u64) {
+    const CONFIG: &str = "[[source]]\nname = \"interviews\"\nfolder = \"inbox\"\noutputs = [\"txt\"]\n";
+    std::fs::write(dir.join("jobs.toml"), CONFIG).unwrap();
+    let store = sled::open(&dir.join("state")).unwrap();
+    runtime.block_on(fill(&store, jobs));
+    let outputs = runtime.block_on(written(&store, dir));
+    drop(store);
+    command(dir, &["verify"]);
+    outputs.iter().step_by(10).for_each(|output| std::fs::remove_file(output).unwrap());
+    command(dir, &["verify", "--repair"]);
+}
+
+/// Everything that the store holds is written: a recording with an output, and a kept result for every tenth.
+async fn written(store: &QueueStore, dir: &Path) -> Vec<PathBuf> {
+    let raw = include_bytes!("../tests/data/service/job_done.vercel_fixture_2025.json");
+    let results = Results::new(dir.join("state/results/default"));
+    let mut all = Vec::new();
+    loop {
+        let claimed = store.claim(&[StageKind::Found], ALL, NOW, FAR, 256).await.unwrap();
+        if claimed.is_empty() {
+            return all;
+        }
+        let each = claimed.into_iter().map(|claimed| {
+            let recording = dir.join("inbox").join(claimed.job.key.path.to_string());
+            let output = recording.with_extension("en.txt");
+            std::fs::create_dir_all(recording.parent().unwrap()).unwrap();
+            std::fs::write(&recording, b"sound").unwrap();
+            let text = format!("{}\n", "what was said in the evening ".repeat(100));
+            std::fs::write(&output, &text).unwrap();
+            let name = RelPath::new(output.file_name().unwrap().as_encoded_bytes());
+            let round = round(&claimed.job, vec![Output { name, hash: Hash::of(text.as_bytes()), at: None }]);
+            if all.len() % 10 == 0 {
+                let JobId(n) = claimed.job.id;
+                results.keep(&TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()), raw).unwrap();
+            }
+            all.push(output);
+            async move {
+                for job in &round {
+                    store.commit(&claimed.lease, job, Hold::Keep).await.unwrap();
+                }
+            }
+        });
+        futures_util::future::join_all(each.collect::<Vec<_>>()).await;
+    }
+}
+
+/// As a process of its own, with its peak of memory.
+fn command(dir: &Path, arguments: &[&str]) {
+    let begin = Instant::now();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_scribed"));
+    let mut child = command.args(arguments).current_dir(dir).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut highest = String::new();
+    let ended = loop {
+        let now = std::fs::read_to_string(&status).unwrap_or_default();
+        highest = now.lines().find(|line| line.starts_with("VmHWM")).map_or(highest, str::to_owned);
+        match child.try_wait().unwrap() {
+            Some(ended) => break ended,
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    let (what, took) = (arguments.join(" "), begin.elapsed().as_secs_f64());
+    println!("scribed {what}: {took:.1} s, {highest}, ended with {ended}");
 }
 
 /// User and system time of all threads, in seconds.
@@ -225,7 +297,7 @@ fn stamp(n: u64) -> Stamp {
 }
 
 /// The job as it is at each of the stages that have to be durable.
-fn round(job: &Job) -> Vec<Job> {
+fn round(job: &Job, outputs: Vec<Output>) -> Vec<Job> {
     let JobId(n) = job.id;
     let params = Hash::of(b"parameters");
     let order = Order { service: ServiceName::new("default"), content: Hash::of(&n.to_be_bytes()), params };
@@ -249,7 +321,7 @@ fn round(job: &Job) -> Vec<Job> {
         Event::Intended { intent },
         Event::Created { transcription: TranscriptionId::new(uuid::Uuid::from_u128(n.into()).to_string()) },
         Event::Fetched { audio },
-        Event::Written { outputs: Vec::new(), language: None, missing: Vec::new(), unread: None },
+        Event::Written { outputs, language: None, missing: Vec::new(), unread: None },
     ];
     let mut job = job.clone();
     let mut at_each = Vec::new();

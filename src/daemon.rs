@@ -92,6 +92,9 @@ pub enum OpenError {
     /// The receiver's certificate.
     #[error("`tls` of [callback] cannot be used: {0}")]
     Tls(#[from] PairError),
+    /// Sources have the names of others: whose jobs are whose cannot be told.
+    #[error("{0}")]
+    Names(String),
     /// Something in the state directory.
     #[error("{what}: {error}")]
     Io {

@@ -1,20 +1,16 @@
 //! `scribed acknowledge`: a person takes note of jobs that failed or are incomplete.
 
 use crate::cli::args::Acknowledge;
-use crate::cli::each::Each;
+use crate::cli::each::{Each, for_each_selected};
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::row::row;
 use crate::cli::way::{Way, source, strange, wanted};
 use crate::config::meant::Config;
-use crate::control::request::{Answer, Refusal, Request, Selection, Wanted};
+use crate::control::request::{Answer, Refusal, Request, Selection};
 use crate::domain::reason::reason;
 use crate::domain::stage::StageKind;
-use futures_util::StreamExt;
-use std::path::{Path, PathBuf};
-
-/// Requests under way at once: they share the queue's syncs.
-const AT_ONCE: usize = 16;
+use std::path::Path;
 
 /// Each of those that were named, or all that failed or are incomplete.
 ///
@@ -23,13 +19,15 @@ const AT_ONCE: usize = 16;
 pub async fn run(context: &Context, args: &Acknowledge) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let selections = selections(&config, args)?;
-    let mut work = Work { context, way: Way::find(&config).await?, each: Each::default() };
+    let way = Way::find(&config).await?;
+    let mut work = Work { context, each: Each::default() };
     for typed in &args.jobs {
-        let put = work.way.put(Request::Acknowledge { job: wanted(typed)? }).await?;
+        let put = way.put(Request::Acknowledge { job: wanted(typed)? }).await?;
         work.count(typed, put)?;
     }
     for selection in selections {
-        work.all(selection).await?;
+        let request = |job| Request::Acknowledge { job };
+        for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
     }
     let done = work.each.done;
     context.say(&format!("{done} acknowledged: `once` and `status --check` count them no more until they change"))?;
@@ -46,32 +44,10 @@ fn selections(config: &Config, args: &Acknowledge) -> Result<Vec<Selection>, Fai
 
 struct Work<'a> {
     context: &'a Context,
-    way: Way,
     each: Each,
 }
 
 impl Work<'_> {
-    async fn all(&mut self, mut selection: Selection) -> Result<(), Failure> {
-        loop {
-            let Answer::Jobs(page) = self.way.ask(Request::Jobs(selection.clone())).await? else {
-                return Err(strange());
-            };
-            let way = &self.way;
-            let orders = page.jobs.iter().map(|job| async move {
-                let put = way.put(Request::Acknowledge { job: Wanted::Number(job.id) }).await;
-                (PathBuf::from(job.id.to_string()), put)
-            });
-            let answers: Vec<_> = futures_util::stream::iter(orders).buffered(AT_ONCE).collect().await;
-            for (asked, put) in answers {
-                self.count(&asked, put?)?;
-            }
-            selection.after = page.next;
-            if selection.after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
     fn count(&mut self, asked: &Path, put: Result<Answer, Refusal>) -> Result<(), Failure> {
         match put {
             Ok(Answer::Acknowledged(job)) => {

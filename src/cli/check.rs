@@ -24,6 +24,7 @@ use crate::wire::page::ListQuery;
 use crate::wire::record;
 use rustix::fs::{Access, access};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -322,7 +323,10 @@ async fn house(config: &Config) -> Vec<Verdict> {
 
 /// Sources of the queue that jobs.toml does not have: renamed ones, and those whose jobs nobody finishes.
 async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
-    let renamed = renamed_sources(config, store, &SystemClock).await.unwrap_or_default();
+    let (renamed, wrong) = match renamed_sources(config, store, &SystemClock).await {
+        Ok(renamed) => (renamed, None),
+        Err(error) => (BTreeMap::new(), Some(bad("sources", error.to_string()))),
+    };
     let carried = renamed.iter().map(|(old, new)| {
         let words =
             format!("it was called {old}: its jobs are carried over at the next `scribed run` or `scribed once`");
@@ -333,7 +337,7 @@ async fn other_sources(config: &Config, store: &dyn Store) -> Vec<Verdict> {
     let sources = store.sources().await.unwrap_or_default();
     let gone = sources.into_iter().filter(|(name, _)| is_gone(name));
     let gone = gone.filter_map(|(name, counts)| Some(removed(&RemovedSource::of(name, &counts)?)));
-    carried.chain(gone).collect()
+    wrong.into_iter().chain(carried).chain(gone).collect()
 }
 
 fn removed(removed: &RemovedSource) -> Verdict {

@@ -1,11 +1,44 @@
-//! One request for each thing that a person named: what is refused is said, and the others are done.
+//! One request for each thing that a person named, or for each job of a selection: what is refused is said, and the
+//! others are done.
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
 use crate::cli::terminal;
-use crate::control::request::Refusal;
+use crate::cli::way::{Way, strange};
+use crate::control::request::{Answer, Refusal, Request, Selection, Wanted};
+use futures_util::StreamExt;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Requests under way at once: they share the queue's syncs.
+const AT_ONCE: usize = 16;
+
+/// Makes a request for each job of a selection, page by page, and hands on what came of it, in the order of the jobs.
+///
+/// # Errors
+/// See [`Failure`]; those of `count`.
+pub async fn for_each_selected(
+    way: &Way,
+    mut selection: Selection,
+    request: impl Fn(Wanted) -> Request,
+    mut count: impl FnMut(&Path, Result<Answer, Refusal>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    loop {
+        let Answer::Jobs(page) = way.ask(Request::Jobs(selection.clone())).await? else { return Err(strange()) };
+        let requests = page.jobs.iter().map(|job| {
+            let request = request(Wanted::Number(job.id));
+            async move { (PathBuf::from(job.id.to_string()), way.put(request).await) }
+        });
+        let answers: Vec<_> = futures_util::stream::iter(requests).buffered(AT_ONCE).collect().await;
+        for (asked, put) in answers {
+            count(&asked, put?)?;
+        }
+        selection.after = page.next;
+        if selection.after.is_none() {
+            return Ok(());
+        }
+    }
+}
 
 /// What came of them so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -56,7 +56,7 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Store(error) => Self::Store(error),
             OpenError::Service(_) | OpenError::Client(_) => Self::Service(error.to_string()),
-            OpenError::Callback { .. } | OpenError::Tls(_) => Self::Usage(error.to_string()),
+            OpenError::Callback { .. } | OpenError::Tls(_) | OpenError::Names(_) => Self::Usage(error.to_string()),
             OpenError::Io { .. } => Self::Store(StoreError::Unwritable(error.to_string())),
         }
     }

@@ -22,6 +22,7 @@ pub async fn run(context: &Context, args: &Forget) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
     let way = Way::find(&config).await?;
+    way.names_are_clear(&config).await?;
     let mut told = Told { context, dry_run: args.dry_run, forgotten: 0, kept: 0, unseen: BTreeMap::new() };
     let mut each = Each::default();
     for typed in &args.jobs {

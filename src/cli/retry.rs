@@ -1,21 +1,17 @@
 //! `scribed retry`: jobs that failed, were cancelled or wait go on now.
 
 use crate::cli::args::Retry;
-use crate::cli::each::Each;
+use crate::cli::each::{Each, for_each_selected};
 use crate::cli::entry::Context;
 use crate::cli::failure::Failure;
 use crate::cli::pause::tell_pauses;
 use crate::cli::row::row;
 use crate::cli::way::{Way, source, strange, wanted};
 use crate::config::meant::Config;
-use crate::control::request::{Answer, Cost, Refusal, Request, Retried, Selection, Wanted};
+use crate::control::request::{Answer, Cost, Refusal, Request, Retried, Selection};
 use crate::domain::stage::StageKind;
-use futures_util::StreamExt;
 use std::io;
-use std::path::{Path, PathBuf};
-
-/// Orders under way at once: they share the queue's syncs.
-const AT_ONCE: usize = 16;
+use std::path::Path;
 
 /// Each of those that were named, or all that have failed, or that are done.
 ///
@@ -25,17 +21,19 @@ pub async fn run(context: &Context, args: &Retry) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
     let selection = selection(&config, args)?;
     let (pay_again, fresh) = (args.pay_again, args.fresh);
-    let mut work = Work { context, way: Way::find(&config).await?, pay_again, fresh, sum: Sum::default() };
+    let request = |job| Request::Retry { job, pay_again, fresh };
+    let way = Way::find(&config).await?;
+    let mut work = Work { context, sum: Sum::default() };
     if args.failed || args.written {
-        work.all(selection).await?;
+        for_each_selected(&way, selection, request, |asked, put| work.count(asked, put)).await?;
     } else {
         for typed in &args.jobs {
-            let put = work.way.put(work.request(wanted(typed)?)).await?;
+            let put = way.put(request(wanted(typed)?)).await?;
             work.count(typed, put)?;
         }
     }
     work.sum.tell(context)?;
-    let Answer::Status(status) = work.way.ask(Request::Status).await? else { return Err(strange()) };
+    let Answer::Status(status) = way.ask(Request::Status).await? else { return Err(strange()) };
     tell_pauses(context, &status.pauses)?;
     Ok(work.sum.each.exit_code())
 }
@@ -48,37 +46,10 @@ fn selection(config: &Config, args: &Retry) -> Result<Selection, Failure> {
 
 struct Work<'a> {
     context: &'a Context,
-    way: Way,
-    pay_again: bool,
-    fresh: bool,
     sum: Sum,
 }
 
 impl Work<'_> {
-    fn request(&self, job: Wanted) -> Request {
-        Request::Retry { job, pay_again: self.pay_again, fresh: self.fresh }
-    }
-
-    async fn all(&mut self, mut selection: Selection) -> Result<(), Failure> {
-        loop {
-            let asked = self.way.ask(Request::Jobs(selection.clone())).await?;
-            let Answer::Jobs(page) = asked else { return Err(strange()) };
-            let orders = page.jobs.iter().map(|job| {
-                let request = self.request(Wanted::Number(job.id));
-                let way = &self.way;
-                async move { (PathBuf::from(job.id.to_string()), way.put(request).await) }
-            });
-            let answers: Vec<_> = futures_util::stream::iter(orders).buffered(AT_ONCE).collect().await;
-            for (asked, put) in answers {
-                self.count(&asked, put?)?;
-            }
-            selection.after = page.next;
-            if selection.after.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
     fn count(&mut self, asked: &Path, put: Result<Answer, Refusal>) -> Result<(), Failure> {
         match put {
             Ok(Answer::Retried(retried)) => Ok(self.sum.add(self.context, &retried)?),

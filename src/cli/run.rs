@@ -15,7 +15,7 @@ use crate::control::server::serve;
 use crate::control::socket::Listening;
 use crate::daemon::House;
 use crate::domain::pause::Pauses;
-use crate::permission::said;
+use crate::permission::said_state;
 use crate::pipeline::blocking::joined;
 use crate::pipeline::engine::Until;
 use crate::store::contract::StoreError;
@@ -122,7 +122,7 @@ fn deaf(config: &Config, error: &io::Error) -> Failure {
         io::ErrorKind::AddrInUse => {
             "something else stands or listens there already; look who it is, and take it away".to_owned()
         }
-        _ => said(error, &config.state.join("control.sock")),
+        _ => said_state(error, &config.state.join("control.sock")),
     };
     Failure::Store(StoreError::Unwritable(format!("cannot listen at {state}/control.sock for commands: {words}")))
 }

@@ -4,6 +4,7 @@ use crate::cli::args::{Arguments, Completions, Man};
 use crate::cli::failure::Failure;
 use crate::cli::terminal;
 use crate::config::schema::schema;
+use crate::permission::at;
 use clap::CommandFactory;
 
 /// The JSON Schema of `jobs.toml`.
@@ -34,8 +35,8 @@ pub fn completions(args: &Completions) -> Result<u8, Failure> {
 pub fn man(args: &Man) -> Result<u8, Failure> {
     match &args.to {
         Some(folder) => {
-            std::fs::create_dir_all(folder)?;
-            clap_mangen::generate_to(Arguments::command(), folder)?;
+            std::fs::create_dir_all(folder).map_err(at(folder))?;
+            clap_mangen::generate_to(Arguments::command(), folder).map_err(at(folder))?;
         }
         None => {
             let mut page = Vec::new();

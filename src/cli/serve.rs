@@ -10,7 +10,7 @@ use crate::config::meant;
 use crate::config::reading::load_to_serve;
 use crate::daemon::{recogniser, service_options};
 use crate::domain::escape;
-use crate::permission::{refused_to_root, typed_command};
+use crate::permission::{refused_to_root, said, typed_command};
 use crate::server::auth::Key;
 use crate::server::live::{ImportError, Imported, LiveRecords};
 use crate::server::owners::Owners;
@@ -86,7 +86,7 @@ fn import_live(context: &Context, serve: &meant::Serve, keys: &[Key], order: &Im
     let place = place_of(keys, &order.key)?;
     // Beside a service that runs, which keeps who owns what.
     let owner = Owners::open(&serve.data)?.would_assign(keys, &serve.keys.names).owners[place];
-    let named = |error| Failure::Usage(format!("{}: {error}", order.file.display()));
+    let named = |error| Failure::Usage(format!("{}: {}", order.file.display(), said(&error, &order.file)));
     let lines = BufReader::new(File::open(&order.file).map_err(named)?);
     let room = Room::of(&serve.data, serve.disk)?;
     let imported = LiveRecords::open(&serve.data, None)?.import(lines, owner, room);

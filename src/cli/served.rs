@@ -7,6 +7,7 @@ use crate::config::meant;
 use crate::config::reading::load_to_serve;
 use crate::config::service_keys::{Accepted, FoundKey, LastKnown, Places, ServiceKeys, Slot};
 use crate::control::socket::{Listening, NAME, Reach};
+use crate::permission::said_state;
 use crate::pipeline::blocking::blocking;
 use crate::server::auth::{Key, own_key};
 use crate::server::service::Running;
@@ -243,7 +244,7 @@ pub async fn ask(data: &Path) -> Result<Option<Answer>, Failure> {
         Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
             return Ok(None);
         }
-        Err(error) => return Err(failed(error.to_string())),
+        Err(error) => return Err(failed(said_state(&error, &data.join(NAME)))),
     };
     let mut bytes = Vec::new();
     match tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await {

@@ -35,6 +35,7 @@ pub async fn run(context: &Context, args: &Verify) -> Result<u8, Failure> {
 
 async fn verify(context: &Context, args: &Verify, way: &Way) -> Result<u8, Failure> {
     let config = context.config_without_secrets()?;
+    way.names_are_clear(&config).await?;
     let only = args.source.as_deref().map(|name| source(&config, name)).transpose()?;
     let is_one = !args.jobs.is_empty();
     let mut told = Told { context, ticker: Ticker::new(context), sum: Sum::default(), is_one };

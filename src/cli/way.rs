@@ -38,6 +38,18 @@ impl Way {
         })
     }
 
+    /// Before files are judged by the jobs of their source: that no source has another one's name. A daemon has looked
+    /// at it when it took up its configuration.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where one has.
+    pub async fn names_are_clear(&self, config: &Config) -> Result<(), Failure> {
+        match self {
+            Self::Daemon(_) => Ok(()),
+            Self::Here(hands) => Ok(daemon::renamed_sources(config, &*hands.store, &*hands.clock).await.map(drop)?),
+        }
+    }
+
     /// Whether a daemon moves the jobs by itself.
     pub fn has_daemon(&self) -> bool {
         matches!(self, Self::Daemon(_))

@@ -10,6 +10,7 @@ use crate::domain::path::RelPath;
 use crate::domain::row::{OutputPlace, Row, Sight};
 use crate::domain::stage::StageKind;
 use crate::domain::standing::is_bought;
+use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::source::mount::Mount;
 use crate::source::path_policy::Policy;
@@ -111,6 +112,9 @@ async fn usable(source: &Source, folder: &Path) -> Result<(), Refusal> {
         Ok(meta) if meta.is_dir() => Ok(()),
         Ok(_) => Err(Refusal::Usage(format!("{shown} is no folder: outputs cannot go there"))),
         Err(_) if is_ours => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(Refusal::Usage(format!("outputs cannot go to {shown}: {}", said(&error, folder))))
+        }
         Err(error) => Err(Refusal::Usage(format!(
             "outputs cannot go to {shown}: {error}; make it first: outside a source's folder it may be where a share is to \
              be mounted"

@@ -41,7 +41,7 @@ pub enum CallError {
     /// The socket is there and cannot be used.
     #[error(
         "a daemon may listen at {}, and this user cannot speak to it: {}. Run the command as the daemon's user",
-        place.display(), crate::permission::said(error, place)
+        place.display(), crate::permission::said_state(error, place)
     )]
     Closed {
         /// The socket.

@@ -9,6 +9,7 @@ use super::scanning::scan_of;
 use crate::config::meant::{Existing, Source};
 use crate::domain::job::{Job, JobKey};
 use crate::domain::stage::{Skip, Stage};
+use crate::permission::at;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::medium::Medium;
 use crate::source::choice::{Choice, Kind, Rule, choose, choose_anywhere};
@@ -191,7 +192,8 @@ async fn look(mount: &Arc<Mount>, key: &JobKey) -> Seen {
     let looked = blocking(move || {
         let below = Path::new(OsStr::from_bytes(path.as_bytes()));
         let link = behind_a_link(&source.folder, below);
-        let meta = full_path(&source.folder, &path).symlink_metadata();
+        let full = full_path(&source.folder, &path);
+        let meta = full.symlink_metadata().map_err(at(&full));
         let chosen = |meta: std::fs::Metadata| {
             let kind = Kind::from(meta.file_type());
             (kind, choose_anywhere(&source, below, kind))

@@ -3,6 +3,7 @@
 use super::state_file;
 use crate::domain::health::Outage;
 use crate::domain::names::Timestamp;
+use crate::permission::at_state;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -33,15 +34,17 @@ impl LastPass {
     /// Keeps it. Where that fails the pass has come to the same end: it is only warned of.
     pub fn keep(&self, state: &Path) {
         if let Err(error) = state_file::write(state, NAME, self) {
-            let state = state.display();
+            let (error, state) = (at_state(&state.join(NAME))(error), state.display());
             tracing::warn!(%error, "the end of this pass cannot be kept in {state}: `scribed status --check` does not know of it");
         }
     }
 
     /// A daemon has the queue from now on: what a pass met says nothing any more.
     pub fn forget(state: &Path) {
-        match std::fs::remove_file(state.join(NAME)) {
+        let path = state.join(NAME);
+        match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                let error = at_state(&path)(error);
                 tracing::warn!(%error, "the end of the last pass cannot be forgotten in {}", state.display());
             }
             _ => {}

@@ -4,10 +4,12 @@
 use crate::clock::Clock;
 use crate::config::meant::Config;
 use crate::domain::job::{JobKey, Stamp};
-use crate::domain::names::{Hash, Timestamp};
+use crate::domain::names::{Hash, SourceName, Timestamp};
+use crate::permission::said;
 use crate::pipeline::chosen::{Chosen, RowMark};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -62,7 +64,7 @@ struct Tail {
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The file.
-    #[error("the plan {} cannot be {what}: {error}", file.display())]
+    #[error("the plan {} cannot be {what}: {}", file.display(), said(error, file))]
     Io {
         /// Which.
         file: PathBuf,
@@ -165,14 +167,31 @@ impl PlanWriter {
 /// # Errors
 /// See [`PlanError`].
 pub fn read(file: &Path, config: &Config) -> Result<Chosen, PlanError> {
-    let reader = PlanReader::open(file)?;
-    reader.check(config)?;
+    let mut reader = PlanReader::open(file)?;
+    reader.check(config).map_err(|error| with_gone_sources(error, &mut reader, config))?;
     let mut chosen = Chosen::default();
     for row in reader {
         let row = row?;
         chosen.add(&row.key, &row.stamp, row.row.as_ref());
     }
     Ok(chosen)
+}
+
+/// Of a plan for another configuration: those of its sources that this one does not have.
+fn with_gone_sources(error: PlanError, reader: &mut PlanReader, config: &Config) -> PlanError {
+    let PlanError::Foreign { file, what } = error else { return error };
+    let is_gone = |name: &SourceName| config.sources.iter().all(|source| source.name != *name);
+    let gone = reader.flatten().map(|row| row.key.source).filter(is_gone);
+    let gone: BTreeSet<String> = gone.map(|name| format!("{:?}", name.as_str())).collect();
+    if gone.is_empty() {
+        return PlanError::Foreign { file, what };
+    }
+    let names = gone.into_iter().collect::<Vec<_>>().join(", ");
+    let what = format!(
+        "{what}. The plan has files of {names}, and jobs.toml has no source of that name any more; if it was renamed, the \
+         new plan has them under the new name, and nothing that was bought for them is bought again"
+    );
+    PlanError::Foreign { file, what }
 }
 
 /// The rows of a plan, one after the other.

@@ -1,6 +1,7 @@
 //! The daemon's socket in the state directory: for its owner only from its first moment, and in its
 //! place only while somebody listens.
 
+use crate::permission::at_state;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -51,7 +52,8 @@ impl Reach {
 /// # Errors
 /// Where there may be somebody whom this user may not speak to.
 pub fn is_answered(state: &Path) -> io::Result<bool> {
-    if !state.join(NAME).try_exists()? {
+    let place = state.join(NAME);
+    if !place.try_exists().map_err(at_state(&place))? {
         return Ok(false);
     }
     match UnixStream::connect(Reach::to(state, NAME)?.path()) {
@@ -60,7 +62,7 @@ pub fn is_answered(state: &Path) -> io::Result<bool> {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => Ok(false),
             // A listener with a full queue.
             io::ErrorKind::WouldBlock => Ok(true),
-            _ => Err(error),
+            _ => Err(at_state(&place)(error)),
         },
     }
 }
@@ -87,12 +89,12 @@ impl Listening {
         }
         sweep(state);
         // Bound where only its owner comes, closed to others, then moved: at no moment is it open to them.
-        let room = tempfile::Builder::new().prefix(BEGUN).tempdir_in(state)?;
+        let room = tempfile::Builder::new().prefix(BEGUN).tempdir_in(state).map_err(at_state(state))?;
         let listener = UnixListener::bind(Reach::to(room.path(), NAME)?.path())?;
         std::fs::set_permissions(room.path().join(NAME), Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         let listener = tokio::net::UnixListener::from_std(listener)?;
-        std::fs::rename(room.path().join(NAME), &place)?;
+        std::fs::rename(room.path().join(NAME), &place).map_err(at_state(&place))?;
         Ok(Self { listener, removal: Removal(place) })
     }
 

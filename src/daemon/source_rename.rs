@@ -1,5 +1,7 @@
 //! A source that has another name in `jobs.toml` than it had: its jobs are carried over to the new name, so that none of
-//! them is stuck and nothing is bought again. It is known by its folder: the same path, or the same marker in it.
+//! them is stuck and nothing is bought again. It is known by its folder: the same path, or the same marker in it. Where
+//! the new name has jobs of its own from another folder, or the old name goes on with another one (two sources that swap
+//! their names), nothing is carried over and nothing is begun: jobs would be taken for those of other files.
 
 use super::{House, OpenError, Setup};
 use crate::clock::Clock;
@@ -11,7 +13,7 @@ use crate::pipeline::blocking::within;
 use crate::source::marker::{self, Known, Memory};
 use crate::source::source_folders::{self, SourceFolder};
 use crate::store::contract::{Store, StoreError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
@@ -37,10 +39,13 @@ struct Place {
 /// Sources whose jobs get another name: old, new.
 pub(super) type Renames = Vec<(SourceName, SourceName)>;
 
+fn is_same(a: &Place, b: &Place) -> bool {
+    a.folder == b.folder || a.marker.is_some() && a.marker == b.marker
+}
+
 /// Which sources have another name now. `old`: those with jobs that the configuration does not have; `new`: those of
 /// the configuration that were not there before. Where two of either fit, nobody can tell.
 fn renames(old: &[Place], new: &[Place]) -> Renames {
-    let is_same = |a: &Place, b: &Place| a.folder == b.folder || a.marker.is_some() && a.marker == b.marker;
     let only = |of: &Place, among: &[Place]| -> Option<SourceName> {
         let mut same = among.iter().filter(|place| is_same(of, place));
         same.next().filter(|_| same.next().is_none()).map(|place| place.source.clone())
@@ -51,6 +56,34 @@ fn renames(old: &[Place], new: &[Place]) -> Renames {
         (back == place.source).then_some((back, new_name))
     });
     each.collect()
+}
+
+/// A source that has the folder of another one with jobs, under a name that cannot take them over: the name has jobs of
+/// its own from another folder, or the old name goes on with another folder. `past`: all sources that were there before;
+/// `now`: those of the configuration.
+fn mixed_up<'p>(past: &'p [Place], has_jobs: &dyn Fn(&SourceName) -> bool, now: &'p [Place]) -> Option<[&'p Place; 2]> {
+    let before = |name: &SourceName| past.iter().find(|past| past.source == *name);
+    let stays = |place: &Place| before(&place.source).is_some_and(|past| is_same(past, place));
+    now.iter().filter(|new| !stays(new)).find_map(|new| {
+        let has_own = before(&new.source).is_some() && has_jobs(&new.source);
+        let cannot_take_over = |old: &Place| {
+            let goes_on = now.iter().find(|place| place.source == old.source);
+            goes_on.map_or(has_own, |place| !stays(place))
+        };
+        let is_its = |old: &&Place| old.source != new.source && has_jobs(&old.source) && is_same(old, new);
+        past.iter().filter(is_its).find(|old| cannot_take_over(old)).map(|old| [old, new])
+    })
+}
+
+fn mixed_up_words([old, new]: [&Place; 2], config: &Config) -> String {
+    let (folder, file) = (new.folder.shown(), config.file.display());
+    let (old, new) = (old.source.as_str(), new.source.as_str());
+    format!(
+        "in {file} the source {new:?} has the folder that the source {old:?} had ({folder}), and the jobs of {old:?} cannot be \
+         carried over to that name: jobs would be taken for those of other files. Nothing was begun. To swap the names of \
+         two sources, give one of them a name that no source had yet and start scribed once, which carries its jobs over; \
+         then give the other one its new name and start scribed once; then the first one"
+    )
 }
 
 fn folder_of(source: &Source) -> RelPath {
@@ -64,65 +97,82 @@ fn write_down(config: &Config, gone: &[SourceFolder]) -> io::Result<()> {
     source_folders::keep(&config.state, &now.chain(gone.iter().cloned()).collect::<Vec<_>>())
 }
 
-/// The renamed sources of a configuration, as far as this queue knows them; and those that are gone, with their folders.
+/// What a configuration does to the sources that the queue knows.
+struct Found {
+    renames: Renames,
+    /// Those that are gone, with their folders.
+    gone: Vec<SourceFolder>,
+}
+
+/// The renamed sources of a configuration, as far as this queue knows them; and those that are gone.
 ///
 /// # Errors
-/// The store's.
-async fn found(
-    config: &Config,
-    store: &dyn Store,
-    clock: &dyn Clock,
-) -> Result<(Renames, Vec<SourceFolder>), StoreError> {
-    let past = source_folders::read(&config.state);
-    let is_configured = |name: &SourceName| config.sources.iter().any(|source| source.name == *name);
-    let gone: Vec<SourceName> = store.sources().await?.into_keys().filter(|name| !is_configured(name)).collect();
-    let past_of = |name: &SourceName| past.iter().find(|past| past.source == *name);
-    if gone.is_empty() {
-        return Ok((Vec::new(), Vec::new()));
+/// The store's; [`OpenError::Names`].
+async fn found(config: &Config, store: &dyn Store, clock: &dyn Clock) -> Result<Found, OpenError> {
+    let written = source_folders::read(&config.state).map_err(|error| {
+        let words = format!("which folders the sources had cannot be read: {error}. Nothing was begun");
+        StoreError::Unwritable(words)
+    })?;
+    let with_jobs: BTreeSet<SourceName> = store.sources().await?.into_keys().collect();
+    let has_jobs = |name: &SourceName| with_jobs.contains(name);
+    let names: BTreeSet<&SourceName> = with_jobs.iter().chain(written.iter().map(|past| &past.source)).collect();
+    let mut past: Vec<Place> = names.into_iter().map(|name| past_of(config, &written, name)).collect();
+    let mut now = Vec::new();
+    for source in &config.sources {
+        let (name, folder) = (&source.name, folder_of(source));
+        let stays = past.iter().any(|past| past.source == *name && past.folder == folder);
+        let marker = if stays { None } else { marker_of(source, clock).await };
+        now.push((Place { source: name.clone(), folder, marker }, stays));
     }
-    let old = gone.iter().map(|name| {
-        let folder = past_of(name).map(|past| past.folder.clone());
-        let kept = Memory::kept_of(&config.state, name);
-        let known = kept.as_ref().map(|(_, known)| known.clone());
-        let marker = known.and_then(|known| if let Known::Marker(id) = known { Some(id) } else { None });
-        Place {
-            source: name.clone(),
-            folder: folder.or(kept.map(|(folder, _)| folder)).unwrap_or_else(|| RelPath::new("")),
-            marker,
-        }
-    });
-    let old: Vec<Place> = old.collect();
-    let is_new = |source: &&Source| match past.is_empty() {
-        false => past_of(&source.name).is_none(),
+    let all: Vec<Place> = now.iter().map(|(place, _)| place.clone()).collect();
+    if let Some(mixed_up) = mixed_up(&past, &has_jobs, &all) {
+        return Err(OpenError::Names(mixed_up_words(mixed_up, config)));
+    }
+    let is_new = |place: &Place, stays: bool| match written.iter().any(|past| past.source == place.source) {
+        // One that had no jobs at another folder is as good as new.
+        true => !stays && !has_jobs(&place.source),
         // An older release wrote nothing down but what it knew folders by.
-        true => Memory::kept_of(&config.state, &source.name).is_none(),
+        false => !written.is_empty() || Memory::kept_of(&config.state, &place.source).is_none(),
     };
-    let mut new = Vec::new();
-    for source in config.sources.iter().filter(is_new) {
-        let folder = source.folder.clone();
-        let marker = match source.bucket {
-            Some(_) => None,
-            None => within(clock, ANSWERS_WITHIN, move || marker::id(&folder)).await.flatten(),
-        };
-        new.push(Place { source: source.name.clone(), folder: folder_of(source), marker });
-    }
-    let renames = renames(&old, &new);
+    let new: Vec<Place> =
+        now.into_iter().filter(|(place, stays)| is_new(place, *stays)).map(|(place, _)| place).collect();
+    past.retain(|place| has_jobs(&place.source) && all.iter().all(|now| now.source != place.source));
+    let renames = renames(&past, &new);
     let stay = |place: &Place| renames.iter().all(|(old, _)| *old != place.source);
-    let gone = old.into_iter().filter(stay).map(|Place { source, folder, .. }| SourceFolder { source, folder });
-    let gone = gone.collect();
-    Ok((renames, gone))
+    let gone = past.into_iter().filter(stay).map(|Place { source, folder, .. }| SourceFolder { source, folder });
+    Ok(Found { gone: gone.collect(), renames })
+}
+
+/// A source as it was when a configuration was last taken up.
+fn past_of(config: &Config, written: &[SourceFolder], name: &SourceName) -> Place {
+    let folder = written.iter().find(|past| past.source == *name).map(|past| past.folder.clone());
+    let (kept, marker) = match Memory::kept_of(&config.state, name) {
+        Some((folder, Known::Marker(id))) => (Some(folder), Some(id)),
+        Some((folder, Known::FileSystem(_))) => (Some(folder), None),
+        None => (None, None),
+    };
+    Place { source: name.clone(), folder: folder.or(kept).unwrap_or_else(|| RelPath::new("")), marker }
+}
+
+/// The id in the marker of a folder that answers.
+async fn marker_of(source: &Source, clock: &dyn Clock) -> Option<String> {
+    let folder = source.folder.clone();
+    match source.bucket {
+        Some(_) => None,
+        None => within(clock, ANSWERS_WITHIN, move || marker::id(&folder)).await.flatten(),
+    }
 }
 
 /// What `scribed check` says of it: what would be carried over, and to which name.
 ///
 /// # Errors
-/// The store's.
+/// The store's; [`OpenError::Names`].
 pub async fn renamed_sources(
     config: &Config,
     store: &dyn Store,
     clock: &dyn Clock,
-) -> Result<BTreeMap<SourceName, SourceName>, StoreError> {
-    Ok(found(config, store, clock).await?.0.into_iter().collect())
+) -> Result<BTreeMap<SourceName, SourceName>, OpenError> {
+    Ok(found(config, store, clock).await?.renames.into_iter().collect())
 }
 
 impl House {
@@ -130,7 +180,7 @@ impl House {
     pub(super) async fn carry_over_at_start(&self) -> Result<(), OpenError> {
         let setup = self.setup();
         let config = &setup.config;
-        let (renames, gone) = found(config, &*self.store, &*self.clock).await?;
+        let Found { renames, gone } = found(config, &*self.store, &*self.clock).await?;
         self.prepare_names(config, &renames);
         for mount in setup.mounts.values() {
             mount.remember();
@@ -141,8 +191,8 @@ impl House {
     }
 
     /// What a configuration that is taken up renames: what its folders are known by is known under the new names.
-    pub(super) async fn renames_to(&self, config: &Config) -> Result<(Renames, NamesLeft), StoreError> {
-        let (renames, gone) = found(config, &*self.store, &*self.clock).await?;
+    pub(super) async fn renames_to(&self, config: &Config) -> Result<(Renames, NamesLeft), OpenError> {
+        let Found { renames, gone } = found(config, &*self.store, &*self.clock).await?;
         self.prepare_names(config, &renames);
         Ok((renames, NamesLeft(gone)))
     }
@@ -214,6 +264,40 @@ mod tests {
         assert_eq!(told(&old, &[place("c", "/mnt/elsewhere", Some("1"))]), ["a c"]);
         assert_eq!(told(&old, &[place("c", "/srv/b", None), place("d", "/srv/a", None)]), ["a d", "b c"]);
         assert_eq!(told(&old, &[place("c", "/srv/c", Some("2")), place("d", "/srv/d", None)]), [""; 0]);
+    }
+
+    fn mixed(past: &[Place], with_jobs: &[&str], now: &[Place]) -> Option<String> {
+        let mixed_up = mixed_up(past, &|name| with_jobs.contains(&name.as_str()), now);
+        mixed_up.map(|[old, new]| format!("{} {}", old.source, new.source))
+    }
+
+    #[test]
+    fn names_that_are_swapped_or_handed_on_are_told_from_renamed_sources() {
+        let past = [place("a", "/srv/a", Some("1")), place("b", "/srv/b", Some("2"))];
+        let at = |name: &str, folder: &str| place(name, folder, None);
+        let swapped = [at("a", "/srv/b"), at("b", "/srv/a")];
+        assert_eq!(mixed(&past, &["a", "b"], &swapped).as_deref(), Some("b a"));
+        assert_eq!(mixed(&past, &["a"], &swapped).as_deref(), Some("a b"), "one of them has jobs");
+        assert_eq!(mixed(&past, &[], &swapped), None, "none has");
+        // Handed on: c is new, and b has the folder of a.
+        assert!(mixed(&past, &["a", "b"], &[at("b", "/srv/a"), at("c", "/srv/b")]).is_some());
+        // By their markers, where their folders have other paths too.
+        let moved = [place("a", "/mnt/x", Some("2")), place("b", "/mnt/y", Some("1"))];
+        assert!(mixed(&past, &["a", "b"], &moved).is_some());
+        // The old name goes on with a folder of its own.
+        assert_eq!(mixed(&past, &["a"], &[at("a", "/srv/z"), at("c", "/srv/a")]).as_deref(), Some("a c"));
+        // Nothing of this: renamed, moved, a second source of one folder, as it was.
+        for now in [
+            vec![at("c", "/srv/a"), at("b", "/srv/b")],
+            vec![at("a", "/srv/z"), at("b", "/srv/b")],
+            vec![at("a", "/srv/a"), at("c", "/srv/a"), at("b", "/srv/b")],
+            vec![at("a", "/srv/a"), at("b", "/srv/b")],
+        ] {
+            assert_eq!(mixed(&past, &["a", "b"], &now), None, "{now:?}");
+        }
+        // A crash in the middle of carrying over: both names have jobs.
+        let crashed = [place("a", "/srv/a", Some("1")), place("b", "/srv/b", None), place("c", "/srv/a", Some("1"))];
+        assert_eq!(mixed(&crashed, &["a", "b", "c"], &[at("c", "/srv/a"), at("b", "/srv/b")]), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::access::Access;
 use crate::domain::names::Hash;
-use crate::permission::said;
+use crate::permission::{denied, said};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -78,7 +78,7 @@ pub enum PlaceError {
         file: PathBuf,
     },
     /// This user may not write there.
-    #[error("no permission to write {}; give this user the right to write in its folder: {KEPT}", file.display())]
+    #[error("cannot write {}: {}; {KEPT}", file.display(), denied(file))]
     NoPermission {
         /// The output, or the folder when it concerns all.
         file: PathBuf,

@@ -110,7 +110,8 @@ impl Relocation {
                 Occupant::Other | Occupant::Neighbours => continue,
                 Occupant::File(bytes) if self.is_of_a_neighbour(&bytes) => continue,
                 Occupant::File(bytes) => {
-                    found.matched = self.matched(&name, &bytes, &wanted.bytes);
+                    let matched = self.matched(&name, &bytes, &wanted.bytes);
+                    found.matched = matched.or_else(|| edited(&name, &bytes, &wanted.bytes));
                     if found.matched.is_some() {
                         break;
                     }
@@ -145,6 +146,26 @@ impl Relocation {
         let recording = recording_of(there).filter(|named| *named != self.recording);
         recording.zip(self.folder.as_ref()).is_some_and(|(named, folder)| folder.join(named).is_file())
     }
+}
+
+/// An output that a person edited, and that names the transcription it was made from: it may have come here alone.
+fn edited(name: &OsStr, there: &[u8], wanted: &[u8]) -> Option<Match> {
+    let id = transcription_of(wanted)?;
+    let kept = || KeptOutput { name: name.to_owned(), hash: Hash::of(wanted) };
+    (transcription_of(there)? == id).then(|| Match { kept: Some(kept()), is_proof: true })
+}
+
+/// The transcription that a `.json` or `.vtt` of ours names, also where the rest of it was edited or laid out anew.
+fn transcription_of(bytes: &[u8]) -> Option<String> {
+    if let Some((head, _)) = vtt(bytes) {
+        let note = std::str::from_utf8(&bytes[head.len() + 1..]).ok()?.split("\n\n").next()?;
+        return note.lines().find_map(|line| line.strip_prefix("transcription: ")).map(str::to_owned);
+    }
+    let Ok(Value::Object(json)) = serde_json::from_slice(bytes) else { return None };
+    // Where the answer has a key of this name, ours has underscores behind it.
+    let ours = json.iter().filter(|(key, _)| key.trim_end_matches('_') == "scribed").map(|(_, value)| value);
+    let is_ours = |value: &&Value| value["program"].as_str().is_some_and(|program| program.starts_with("scribed "));
+    ours.filter(is_ours).find_map(|value| value["transcription_id"].as_str()).map(str::to_owned)
 }
 
 /// No file stands for two outputs.
@@ -254,6 +275,24 @@ mod tests {
         assert!(is_match(vtt("1.0", "hello").as_bytes(), wanted.as_bytes()));
         assert!(!is_match(vtt("1.0", "hallo").as_bytes(), wanted.as_bytes()));
         assert!(!is_match(b"WEBVTT\n\nhello\n", wanted.as_bytes()));
+    }
+
+    #[test]
+    fn an_edited_output_is_known_by_the_transcription_that_it_names() {
+        let wanted = json("\"a\":1", "2.0", "new/talk.wav", "t");
+        let is_edited = |there: &[u8], wanted: &[u8]| edited(OsStr::new("talk.en.json"), there, wanted).is_some();
+        let there = json("\"a\":2", "1.0", "old/talk.wav", "t");
+        assert!(is_edited(&there, &wanted));
+        let there: Value = serde_json::from_slice(&there).unwrap();
+        assert!(is_edited(serde_json::to_string_pretty(&there).unwrap().as_bytes(), &wanted), "laid out anew");
+        assert!(!is_edited(&json("\"a\":1", "2.0", "new/talk.wav", "u"), &wanted), "another transcription");
+        assert!(!is_edited(b"{\"a\":1}", &wanted) && !is_edited(b"{\"scribed\":\"t\"}", &wanted));
+        let vtt = |id: &str, text: &str| {
+            format!("WEBVTT\n\nNOTE\nmade by: scribed 1.0\nservice: s\ntranscription: {id}\n\n{text}\n")
+        };
+        assert!(is_edited(vtt("t", "as heard").as_bytes(), vtt("t", "hello").as_bytes()));
+        assert!(!is_edited(vtt("u", "as heard").as_bytes(), vtt("t", "hello").as_bytes()));
+        assert!(!is_edited(b"WEBVTT\n\nNOTE\ntranscription: t\n", vtt("t", "hello").as_bytes()), "someone else's");
     }
 
     #[test]

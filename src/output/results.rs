@@ -6,14 +6,14 @@ use super::temporary::{Folder, Temporary};
 use crate::beneath::RootedPath;
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, TranscriptionId};
-use crate::permission::said;
+use crate::permission::{at_state, said};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The folder of kept results.
 #[derive(Debug, Clone)]
@@ -67,6 +67,10 @@ impl Results {
     /// made from it are synced. Only the owner may read it: it is what somebody said. Blocks.
     pub fn keep(&self, id: &TranscriptionId, raw: &[u8]) -> io::Result<()> {
         let file = self.file(id);
+        self.write(&file, raw).map_err(at_state(&file))
+    }
+
+    fn write(&self, file: &Path, raw: &[u8]) -> io::Result<()> {
         let (path, name) = (file.parent().unwrap_or(&self.dir), file.file_name().unwrap_or_default());
         let folder = Folder::open(path).or_else(|_| {
             fs::create_dir_all(path)?;
@@ -111,7 +115,7 @@ impl Results {
         match fs::remove_file(&file) {
             Ok(()) => File::open(file.parent().unwrap_or(&self.dir))?.sync_all().map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
+            Err(error) => Err(at_state(&file)(error)),
         }
     }
 
@@ -145,7 +149,10 @@ impl OpenError {
         match source.kind() {
             NotFound => Self::NotKept { file },
             InvalidData | InvalidInput | UnexpectedEof => Self::Damaged { file, detail: source.to_string() },
-            _ => Self::Io { file, source },
+            _ => {
+                let source = at_state(&file)(source);
+                Self::Io { file, source }
+            }
         }
     }
 }

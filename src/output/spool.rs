@@ -1,6 +1,7 @@
 //! The spool: files that are made to be sent and are gone right after. They have no name, so that a killed
 //! process leaves none; and together they take no more than was allowed.
 
+use crate::permission::at_state;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -80,8 +81,8 @@ impl Spool {
     /// # Errors
     /// What the file system says.
     pub fn file(&self) -> io::Result<File> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-        tempfile::tempfile_in(&self.dir)
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir);
+        made.and_then(|()| tempfile::tempfile_in(&self.dir)).map_err(at_state(&self.dir))
     }
 
     /// Removes what a killed process left where the file system takes no nameless files, and says how many

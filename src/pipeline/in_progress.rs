@@ -13,6 +13,7 @@
 use crate::clock::{Clock, Uptime, boot};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{JobId, Timestamp};
+use crate::permission::at_state;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -120,7 +121,7 @@ impl InProgress {
     }
 
     fn opened(dir: &Path, started: Uptime) -> io::Result<Self> {
-        fs::create_dir_all(dir)?;
+        fs::create_dir_all(dir).map_err(at_state(dir))?;
         let (path, suspects_file) = (dir.join("work"), dir.join("suspects.json"));
         // What cannot be read accuses nobody.
         let known: Vec<(JobId, Suspect)> =
@@ -136,9 +137,10 @@ impl InProgress {
         }
         if !entries.is_empty() {
             // Before the entries are gone.
-            write(&suspects_file, &suspects)?;
+            write(&suspects_file, &suspects).map_err(at_state(&suspects_file))?;
         }
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(&path);
+        let file = file.map_err(at_state(&path))?;
         Ok(Self::of(Some(file), suspects_file, suspects, started))
     }
 

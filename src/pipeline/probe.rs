@@ -12,6 +12,7 @@ use crate::domain::names::{Hash, ServiceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::stage::{Event, Skip};
 use crate::domain::token::Order;
+use crate::permission::said;
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::fixity::{Found, inspect};
 use crate::pipeline::making::{self, Around};
@@ -253,7 +254,10 @@ async fn by_others(
         Err(error) if LinkInPath::of(&error).is_some() => {
             return Err(Fault::new(FaultKind::Unwritable, format!("{error}; {NOTHING_YET}"), now));
         }
-        Err(error) => return Err(Fault::new(FaultKind::Unreadable, format!("{UNLISTED}: {error}"), now)),
+        Err(error) => {
+            let words = format!("{UNLISTED}: {}", said(&error, &folder.full()));
+            return Err(Fault::new(FaultKind::Unreadable, words, now));
+        }
     };
     let mut paths = Vec::new();
     for path in found {

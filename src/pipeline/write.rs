@@ -22,7 +22,7 @@ use crate::output::results::{OpenError, Results};
 use crate::output::shifting::in_time;
 use crate::output::subtitles::Layout;
 use crate::output::syncing::Syncs;
-use crate::permission::said;
+use crate::permission::{explained, said};
 use crate::pipeline::blocking::blocking;
 use crate::pipeline::deposit;
 use crate::pipeline::outcome::{Outcome, Stop};
@@ -33,7 +33,7 @@ use crate::pipeline::vars;
 use crate::pipeline::wait::RESULT_LIMIT;
 use crate::source::mount::Mount;
 use crate::source::path_policy::Policy;
-use crate::source::place::{Recording, below, make_folder, outputs_beside, recording};
+use crate::source::place::{Recording, below, full_path, make_folder, outputs_beside, recording};
 use crate::store::contract::{Hold, Lease, Store, StoreError};
 use crate::store::params::ParamFiles;
 use crate::wire::delivered::Delivered;
@@ -433,7 +433,8 @@ async fn own_outputs(
         Some(bucket) => bucket.of_stem(&job.key.path).await,
         None => {
             let (folder, path) = (mount.source().folder.clone(), job.key.path.clone());
-            blocking(move || siblings(&folder, &path)).await
+            let listed = full_path(&folder, &path).parent().map(Path::to_owned).unwrap_or_default();
+            blocking(move || siblings(&folder, &path).map_err(|error| explained(error, &listed))).await
         }
     };
     let siblings = siblings.map_err(|error| {

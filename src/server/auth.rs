@@ -1,6 +1,7 @@
 //! Who asks: the key in the request's header (interface, "Authentication").
 
 use crate::domain::names::Hash;
+use crate::permission::at_state;
 use crate::server::files;
 use crate::server::refusal::Refusal;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -82,7 +83,7 @@ fn read_key(path: &Path) -> io::Result<Option<Key>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(Key::new)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(at_state(path)(error)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files that are there whole or not at all, and a folder that belongs to one process.
 
 use crate::crash::{self, Point};
+use crate::permission::at_state;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -70,7 +71,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 /// # Errors
 /// Those of the file system.
 pub fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)
+    tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder).map_err(at_state(folder))
 }
 
 /// Makes the names in a folder survive power loss.
@@ -78,7 +79,7 @@ pub fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
 /// # Errors
 /// Those of the file system.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    File::open(folder).map_err(at_state(folder))?.sync_all()
 }
 
 /// Makes a folder, and those above it, that only its owner may enter.
@@ -86,7 +87,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 /// # Errors
 /// Those of the file system. That it is there already is none.
 pub fn make_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(at_state(path))?;
     path.parent().map_or(Ok(()), |parent| {
         // A relative path of one name has the empty path above it.
         let above = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -100,7 +101,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
 /// Those of the file system.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at_state(path)(error)),
         _ => Ok(()),
     }
 }
@@ -110,7 +111,7 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// # Errors
 /// Those of the file system.
 pub fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(at_state(path))?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
@@ -127,7 +128,7 @@ fn folder_of(path: &Path) -> io::Result<&Path> {
 /// # Errors
 /// Those of the file system.
 pub fn sweep(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder).map_err(at_state(folder))? {
         let name = entry?.file_name();
         if name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
             remove(&folder.join(name))?;
@@ -143,7 +144,7 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
 pub fn ids(folder: &Path) -> io::Result<Vec<Uuid>> {
     sweep(folder)?;
     let mut ids = Vec::new();
-    for entry in fs::read_dir(folder)? {
+    for entry in fs::read_dir(folder).map_err(at_state(folder))? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
         ids.extend(name.strip_suffix(".json").and_then(parse_id));

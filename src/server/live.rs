@@ -5,6 +5,7 @@
 //! at all. Of equal ids the later import counts. A running service sees a new file at its next look.
 
 use crate::domain::names::{Hash, Timestamp};
+use crate::permission::at_state;
 use crate::server::files;
 use crate::server::head::NOBODY;
 use crate::server::owners::Owners;
@@ -249,7 +250,7 @@ impl LiveRecords {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) => return Err(at_state(&self.path(number))(error)),
             }
             state.read = number;
         }

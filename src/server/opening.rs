@@ -41,7 +41,7 @@ pub enum DeskError {
         version: u32,
     },
     /// The file system.
-    #[error("the data directory {}: {}", path.display(), crate::permission::said(error, path))]
+    #[error("the data directory {}: {}", path.display(), crate::permission::said_state(error, path))]
     Io {
         /// The directory.
         path: PathBuf,

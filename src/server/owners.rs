@@ -5,6 +5,7 @@
 //! with another key that the name has or had belongs to it as well, from the next start on.
 
 use crate::domain::names::Hash;
+use crate::permission::at_state;
 use crate::server::auth::Key;
 use crate::server::files;
 use serde::{Deserialize, Serialize};
@@ -100,7 +101,7 @@ fn read(path: &Path) -> io::Result<Stored> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Stored::new()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(at_state(path)(error)),
     };
     match serde_json::from_slice::<Version>(&bytes) {
         Ok(Version { v }) if v != 1 => Err(wrong(format!("it was written by a newer release of scribed (version {v})"))),

@@ -184,7 +184,7 @@ impl Claim {
                 ));
             }
             Err(error) => {
-                self.unguarded(&error.to_string());
+                self.unguarded(&said(&error, &self.folder.join(MARKER)));
                 return Ok(Some(Answer::Open));
             }
         };
@@ -272,7 +272,8 @@ impl Claim {
         if owner.run == self.installation.run && !owner.released {
             let ended = Owner { released: true, alive: iso::write(wall), ..(**owner).clone() };
             if let Err(error) = lease::write(&self.folder, "", &found, &ended) {
-                tracing::debug!(source = %self.source, %error, "the end could not be written into the folder's marker");
+                let error = said(&error, &self.folder.join(MARKER));
+                tracing::debug!(source = %self.source, error, "the end could not be written into the folder's marker");
             }
         }
     }
@@ -375,7 +376,8 @@ impl Claim {
             Ok(Wrote::Overtaken) => {}
             Ok(_) => inner.sign = (renewals, Some(at.uptime)),
             Err(error) => {
-                tracing::warn!(source = %self.source, %error, "no sign of life could be written into the folder's marker")
+                let error = said(&error, &self.folder.join(MARKER));
+                tracing::warn!(source = %self.source, error, "no sign of life could be written into the folder's marker")
             }
         }
     }

@@ -2,6 +2,7 @@
 //! process that works with it now.
 
 use crate::clock::boot;
+use crate::permission::at_state;
 use crate::source::kept;
 use crate::source::owner::{Life, Owner};
 use rustix::process::{Pid, test_kill_process};
@@ -132,7 +133,7 @@ fn read(state: &Path) -> io::Result<Option<String>> {
     match fs::read(state.join(FILE)) {
         Ok(bytes) => Ok(serde_json::from_slice::<Kept>(&bytes).ok().map(|kept| kept.state).filter(|id| !id.is_empty())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(at_state(&state.join(FILE))(error)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Small files of the state directory that are put whole or not at all: written under another name, then named.
 
+use crate::permission::at_state;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,9 +13,10 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// What the file system says.
 pub fn half(file: &Path, ending: &str, kept: &impl Serialize, is_durable: bool) -> io::Result<PathBuf> {
-    fs::create_dir_all(folder(file))?;
+    fs::create_dir_all(folder(file)).map_err(at_state(folder(file)))?;
     let half = file.with_extension(ending);
-    let mut open = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half)?;
+    let open = File::options().write(true).create(true).truncate(true).mode(0o600).open(&half);
+    let mut open = open.map_err(at_state(&half))?;
     open.write_all(&serde_json::to_vec(kept)?)?;
     if is_durable {
         open.sync_all()?;
@@ -27,7 +29,7 @@ pub fn half(file: &Path, ending: &str, kept: &impl Serialize, is_durable: bool) 
 /// # Errors
 /// What the file system says.
 pub fn name(half: &Path, file: &Path, is_durable: bool) -> io::Result<()> {
-    fs::rename(half, file)?;
+    fs::rename(half, file).map_err(at_state(file))?;
     if is_durable { File::open(folder(file))?.sync_all() } else { Ok(()) }
 }
 

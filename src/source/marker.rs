@@ -4,6 +4,7 @@
 use crate::crash::{self, Point};
 use crate::domain::names::{Hash, SourceName};
 use crate::domain::path::RelPath;
+use crate::permission::{at_state, explained, give_opened_to_owner_of};
 use crate::source::ignore::MARKER;
 use crate::source::kept;
 use crate::source::mount_table;
@@ -70,7 +71,7 @@ impl Memory {
     pub fn load(&self) -> io::Result<Option<Known>> {
         let bytes = match fs::read(&self.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            read => read?,
+            read => read.map_err(at_state(&self.file))?,
         };
         let kept: Kept = serde_json::from_slice(&bytes)?;
         Ok((kept.folder.as_bytes() == self.folder.as_os_str().as_bytes()).then_some(kept.known))
@@ -92,8 +93,8 @@ impl Memory {
     pub fn carry_over(state: &Path, old: &SourceName, (new, folder): (&SourceName, &Path)) -> io::Result<()> {
         let (from, to) = (Self::new(state, old, folder), Self::new(state, new, folder));
         for (from, to) in [(from.claim(), to.claim()), (from.scanned(), to.scanned())] {
-            match fs::copy(from, to) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            match fs::copy(&from, to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at_state(&from)(error)),
                 _ => {}
             }
         }
@@ -156,7 +157,7 @@ pub enum Stranger {
 /// # Errors
 /// [`Stranger`].
 pub fn recognise(folder: &Path, known: Option<&Known>) -> Result<(), Stranger> {
-    let away = |error: io::Error| Stranger::Away(words(&error));
+    let away = |error: io::Error| Stranger::Away(words(&explained(error, &folder.join(MARKER))));
     let meta = fs::metadata(folder).map_err(away)?;
     if !meta.is_dir() {
         return Err(Stranger::Away("is not a folder".to_owned()));
@@ -267,6 +268,7 @@ fn fill(folder: &Path, was: Option<&Known>) -> io::Result<String> {
     if !found.is_empty() {
         return Ok(found);
     }
+    give_opened_to_owner_of(folder, &file);
     crash::point(Point::MarkerMade);
     let id = match was {
         Some(Known::Marker(id)) => id.clone(),

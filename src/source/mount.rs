@@ -7,12 +7,14 @@ use crate::config::schedule::Schedule;
 use crate::domain::job::Job;
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::permission::explained;
 use crate::source::bag::Bags;
 use crate::source::beside::Beside;
 use crate::source::bookmark::Bookmark;
 use crate::source::bucket::Bucket;
 use crate::source::claim::{Answer, At, Claim, Terms};
 use crate::source::disk::{Disk, Disks};
+use crate::source::ignore::MARKER;
 use crate::source::installation::Installation;
 use crate::source::marker::{self, Known, Memory, Stranger};
 use crate::source::mount_table;
@@ -425,6 +427,7 @@ impl Mount {
             Err(error) => {
                 let words =
                     "the folder cannot be marked yet: if it were unmounted now, that would look like a deletion";
+                let error = explained(error, &folder.join(MARKER));
                 tracing::warn!(source = %self.source.name, %error, "{words}");
             }
         }

@@ -10,6 +10,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::path::RelPath;
 use crate::domain::row::{OutputPlace, Row, RowMedia};
+use crate::permission::said;
 use crate::source::place::{full_path, outputs_beside};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -277,7 +278,7 @@ fn look(path: &Path) -> Entry {
         Ok(meta) if meta.is_symlink() => Entry::Link,
         Ok(_) => Entry::Other,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Entry::Nothing,
-        Err(error) => Entry::Unknown(error.to_string()),
+        Err(error) => Entry::Unknown(said(&error, path)),
     }
 }
 

@@ -2,6 +2,7 @@
 //! deletion of all that lies in it.
 
 use crate::beneath::RootedPath;
+use crate::permission::said;
 use std::io;
 use std::path::Path;
 
@@ -54,7 +55,8 @@ fn away(folder: &RootedPath) -> Presence {
 }
 
 fn unknown(path: &RootedPath, error: &io::Error) -> Presence {
-    Presence::Unknown(format!("{} cannot be looked at: {error}", path.full().display()))
+    let path = path.full();
+    Presence::Unknown(format!("{} cannot be looked at: {}", path.display(), said(error, &path)))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use crate::domain::names::SourceName;
 use crate::domain::path::RelPath;
+use crate::permission::at_state;
 use crate::source::kept;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -21,9 +22,17 @@ pub struct SourceFolder {
     pub folder: RelPath,
 }
 
-/// What was written down; nothing where that cannot be read.
-pub fn read(state: &Path) -> Vec<SourceFolder> {
-    fs::read(state.join(FILE)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+/// What was written down; nothing where that is damaged.
+///
+/// # Errors
+/// It cannot be read.
+pub fn read(state: &Path) -> io::Result<Vec<SourceFolder>> {
+    let file = state.join(FILE);
+    match fs::read(&file) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(at_state(&file)(error)),
+    }
 }
 
 /// Writes it down. Durable when it returns.
@@ -31,7 +40,7 @@ pub fn read(state: &Path) -> Vec<SourceFolder> {
 /// # Errors
 /// What the file system says; then it is as before.
 pub fn keep(state: &Path, all: &[SourceFolder]) -> io::Result<()> {
-    if read(state) == all {
+    if read(state)? == all {
         return Ok(());
     }
     let file = state.join(FILE);

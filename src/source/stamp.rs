@@ -3,6 +3,7 @@
 use crate::beneath::RootedPath;
 use crate::domain::job::Stamp;
 use crate::domain::names::Hash;
+use crate::permission::explained;
 use crate::source::disk::Disk;
 use rustix::fs::FileType;
 use std::fs::File;
@@ -31,7 +32,7 @@ pub fn look(path: &RootedPath, disk: Disk) -> io::Result<Look> {
         Ok(_) => Ok(Look::Other),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Nothing),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(Look::Nothing),
-        Err(error) => Err(error),
+        Err(error) => Err(explained(error, &path.full())),
     }
 }
 
@@ -41,7 +42,7 @@ pub fn look(path: &RootedPath, disk: Disk) -> io::Result<Look> {
 /// # Errors
 /// What the file system says.
 pub fn open(path: &RootedPath) -> io::Result<File> {
-    path.open()
+    path.open().map_err(|error| explained(error, &path.full()))
 }
 
 /// The hash of a whole file, read in pieces.

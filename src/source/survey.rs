@@ -5,6 +5,7 @@ use crate::beneath::RootedPath;
 use crate::config::meant::Source;
 use crate::domain::job::Stamp;
 use crate::domain::path::RelPath;
+use crate::permission::said;
 use crate::source::choice::{Choice, Kind, Rule, choose_here};
 use crate::source::disk::Disks;
 use crate::source::ignoring::Ignoring;
@@ -37,7 +38,7 @@ pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
                 }
                 seen
             }
-            Err(error) => Some(Sighting::Trouble(error.to_string())),
+            Err(error) => Some(Sighting::Trouble(words(&error))),
         };
         for trouble in ignoring.troubles() {
             to.blocking_send(Sighting::Trouble(trouble)).ok();
@@ -47,6 +48,13 @@ pub fn survey(source: &Source, disks: &Disks, to: &mpsc::Sender<Sighting>) {
         {
             return;
         }
+    }
+}
+
+fn words(error: &walkdir::Error) -> String {
+    match (error.path(), error.io_error()) {
+        (Some(path), Some(inner)) => format!("{}: {}", path.display(), said(inner, path)),
+        _ => error.to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! reads and writes its settings before it takes that one: of two that make a queue at the same moment
 //! one could call the other's half of it damaged.
 
+use crate::permission::at_state;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -34,7 +35,8 @@ impl Gate {
     pub fn enter(state: &Path) -> Result<Self, Shut> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let mut held = lock(options.open(state.join(NAME)).map_err(Shut::Io)?)?;
+        let path = state.join(NAME);
+        let mut held = lock(options.open(&path).map_err(at_state(&path)).map_err(Shut::Io)?)?;
         // For people. On a full disk nobody is told, and the lock holds all the same.
         let _ = held.set_len(0).and_then(|()| writeln!(held, "{}", std::process::id()));
         Ok(Self { held })
@@ -46,10 +48,11 @@ impl Gate {
     /// # Errors
     /// See [`Shut`].
     pub fn keep_shut(state: &Path) -> Result<Option<File>, Shut> {
-        match File::open(state.join(NAME)) {
+        let path = state.join(NAME);
+        match File::open(&path) {
             Ok(file) => lock(file).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Shut::Io(error)),
+            Err(error) => Err(Shut::Io(at_state(&path)(error))),
         }
     }
 }

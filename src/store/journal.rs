@@ -4,6 +4,7 @@
 //! notice. Nothing else is decided by them.
 
 use crate::domain::names::{JobId, Timestamp, TranscriptionId};
+use crate::permission::at_state;
 use crate::store::contract::{Note, StoreError};
 use crate::store::index::id_hash;
 use crate::store::queue;
@@ -54,7 +55,7 @@ impl Journal {
     /// # Errors
     /// Where it cannot be made.
     pub fn open(dir: PathBuf) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(at_state(&dir))?;
         Ok(Self { dir, month: Mutex::new(None), purchases: Mutex::new(None) })
     }
 
@@ -74,7 +75,7 @@ impl Journal {
     }
 
     fn files(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = std::fs::read_dir(&self.dir)?.collect::<io::Result<Vec<_>>>()?;
+        let entries = std::fs::read_dir(&self.dir).map_err(at_state(&self.dir))?.collect::<io::Result<Vec<_>>>()?;
         let mut files: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).collect();
         files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
         files.sort(); // a month's name sorts as the month does
@@ -114,7 +115,7 @@ impl Journal {
                 kept += &format!("+ {id}\n");
             }
         })?;
-        let mut half = tempfile::NamedTempFile::new_in(&self.dir)?;
+        let mut half = tempfile::NamedTempFile::new_in(&self.dir).map_err(at_state(&self.dir))?;
         half.write_all(kept.as_bytes())?;
         half.as_file().sync_all()?;
         half.persist(self.dir.join(PURCHASES)).map_err(|error| error.error)?;
@@ -123,9 +124,10 @@ impl Journal {
     }
 
     fn each_purchase(&self, take: &mut dyn FnMut(&str, TranscriptionId)) -> io::Result<()> {
-        let file = match File::open(self.dir.join(PURCHASES)) {
+        let path = self.dir.join(PURCHASES);
+        let file = match File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            file => file?,
+            file => file.map_err(at_state(&path))?,
         };
         let mut reader = BufReader::with_capacity(256 * 1024, file);
         let mut line = Vec::new();
@@ -149,7 +151,7 @@ impl Journal {
     /// Where it cannot be read.
     pub fn last_lines(&self, now: Option<Timestamp>) -> io::Result<Vec<Note>> {
         let Some(path) = self.newest_file(now)? else { return Ok(Vec::new()) };
-        let mut file = File::open(&path)?;
+        let mut file = File::open(&path).map_err(at_state(&path))?;
         let len = file.seek(SeekFrom::End(0))?;
         let begin = len.saturating_sub(TAIL).max(self.compared(&path)).min(len);
         file.seek(SeekFrom::Start(begin))?;
@@ -168,7 +170,8 @@ impl Journal {
     pub fn keep_compared(&self, now: Option<Timestamp>) -> io::Result<()> {
         let Some(path) = self.newest_file(now)? else { return Ok(()) };
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        std::fs::write(self.dir.join(COMPARED), format!("{} {name}\n", path.metadata()?.len()))
+        let compared = self.dir.join(COMPARED);
+        std::fs::write(&compared, format!("{} {name}\n", path.metadata()?.len())).map_err(at_state(&compared))
     }
 
     /// Bytes of this file that were compared.
@@ -206,7 +209,8 @@ impl Journal {
 
     fn failed(&self, error: &io::Error) -> StoreError {
         let dir = self.dir.display();
-        StoreError::Unwritable(format!("the history in {dir} cannot be kept: {error}. Look at the disk's free space."))
+        let fix = if error.raw_os_error().is_some() { ". Look at the disk's free space." } else { "" };
+        StoreError::Unwritable(format!("the history in {dir} cannot be kept: {error}{fix}"))
     }
 }
 
@@ -217,7 +221,13 @@ impl queue::Journal for Journal {
 
     fn history(&self, job: JobId) -> Result<Vec<Note>, StoreError> {
         let dir = self.dir.display();
-        self.read(job).map_err(|error| StoreError::Damaged(format!("the history in {dir} cannot be read: {error}")))
+        self.read(job).map_err(|error| {
+            let words = format!("the history in {dir} cannot be read: {error}");
+            match error.kind() {
+                io::ErrorKind::PermissionDenied => StoreError::Unwritable(words),
+                _ => StoreError::Damaged(words),
+            }
+        })
     }
 
     fn paid(&self, paid: &[TranscriptionId], renamed: &[TranscriptionId]) -> Result<(), StoreError> {
@@ -233,7 +243,8 @@ fn month_of(at: Timestamp) -> String {
 
 /// Opens for appending; ends a line that was torn by a crash.
 fn whole_lines(path: &Path) -> io::Result<File> {
-    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)?;
+    let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path);
+    let mut file = file.map_err(at_state(path))?;
     if file.seek(SeekFrom::End(0))? > 0 {
         file.seek(SeekFrom::End(-1))?;
         let mut last = [0];
@@ -247,7 +258,7 @@ fn whole_lines(path: &Path) -> io::Result<File> {
 
 /// In the memory of one line. What does not parse was torn, and is passed over.
 fn read_file(path: &Path, job: JobId, notes: &mut Vec<Note>) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(256 * 1024, File::open(path)?);
+    let mut reader = BufReader::with_capacity(256 * 1024, File::open(path).map_err(at_state(path))?);
     let mark = format!("\"job\":{job},");
     let mut line = Vec::new();
     loop {

@@ -5,6 +5,7 @@
 //! synced before the record that names it. What no record names any more is removed when the queue is opened.
 
 use crate::domain::names::Hash;
+use crate::permission::at_state;
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
@@ -44,10 +45,20 @@ impl LargeValues {
         if self.synced().contains(&hash) {
             return Ok(hash);
         }
-        let path = self.path(&hash);
+        self.write(&hash, value).map_err(at_state(&self.dir))?;
+        let mut synced = self.synced();
+        if synced.len() >= REMEMBERED {
+            synced.clear();
+        }
+        synced.insert(hash);
+        Ok(hash)
+    }
+
+    fn write(&self, hash: &Hash, value: &[u8]) -> io::Result<()> {
+        let path = self.path(hash);
         let folder = path.parent().unwrap_or(&self.dir);
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        if self.load(&hash).ok().as_deref() != Some(value) {
+        if self.load(hash).ok().as_deref() != Some(value) {
             let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
             file.write_all(value)?;
             file.as_file().sync_all()?;
@@ -57,12 +68,7 @@ impl LargeValues {
         for made in [Some(folder), Some(&self.dir), self.dir.parent()].into_iter().flatten() {
             File::open(made)?.sync_all()?;
         }
-        let mut synced = self.synced();
-        if synced.len() >= REMEMBERED {
-            synced.clear();
-        }
-        synced.insert(hash);
-        Ok(hash)
+        Ok(())
     }
 
     /// The value of a hash. Blocks.
@@ -71,7 +77,8 @@ impl LargeValues {
     /// What the file system says; `InvalidData` where the file is not what its name says.
     pub fn load(&self, hash: &Hash) -> io::Result<Vec<u8>> {
         let mut value = Vec::new();
-        File::open(self.path(hash))?.take(LONGEST).read_to_end(&mut value)?;
+        let path = self.path(hash);
+        File::open(&path).map_err(at_state(&path))?.take(LONGEST).read_to_end(&mut value)?;
         if Hash::of(&value) == *hash {
             return Ok(value);
         }

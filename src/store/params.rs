@@ -3,6 +3,7 @@
 use crate::crash::{self, Point};
 use crate::domain::names::Hash;
 use crate::domain::pick::Pick;
+use crate::permission::at_state;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -61,8 +62,14 @@ impl ParamFiles {
         if self.known(&hash).is_some() {
             return Ok(hash);
         }
+        self.write(&hash, canonical).map_err(at_state(&self.dir))?;
+        self.remember(hash, parse(&hash, canonical)?);
+        Ok(hash)
+    }
+
+    fn write(&self, hash: &Hash, canonical: &[u8]) -> io::Result<()> {
         fs::create_dir_all(&self.dir)?;
-        let path = self.path(&hash);
+        let path = self.path(hash);
         if fs::read(&path).ok().as_deref() != Some(canonical) {
             let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.dir)?;
             file.write_all(canonical)?;
@@ -74,8 +81,7 @@ impl ParamFiles {
         File::open(&path)?.sync_all()?;
         File::open(&self.dir)?.sync_all()?;
         crash::point(Point::ParamsKept);
-        self.remember(hash, parse(&hash, canonical)?);
-        Ok(hash)
+        Ok(())
     }
 
     /// The parameters of a hash.
@@ -86,7 +92,8 @@ impl ParamFiles {
         if let Some(params) = self.known(hash) {
             return Ok(params);
         }
-        let params = parse(hash, &fs::read(self.path(hash))?)?;
+        let path = self.path(hash);
+        let params = parse(hash, &fs::read(&path).map_err(at_state(&path))?)?;
         Ok(self.remember(*hash, params))
     }
 

@@ -23,7 +23,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{Hash, JobId, ServiceName, Timestamp};
 use crate::domain::pause::Pauses;
 use crate::domain::token::Order;
-use crate::permission::said;
+use crate::permission::at_state;
 use crate::store::contract::{Bought, StoreError};
 use crate::store::copy::{self, CopyRoom};
 use crate::store::decode::in_order;
@@ -97,7 +97,7 @@ pub fn open(dir: &Path) -> Result<QueueStore, StoreError> {
 /// As [`open`].
 pub fn open_at(dir: &Path, now: Option<Timestamp>) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
-    make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
+    make_private(&queue).map_err(|error| unwritable(&queue, error))?;
     let gate = patiently(|| enter(dir)).map_err(|flaw| flaw.told(&queue))?;
     open_inside(dir, &gate, now)
 }
@@ -134,20 +134,20 @@ pub fn open_copy(dir: &Path) -> Result<Option<(QueueStore, CopyRoom)>, StoreErro
     // Held while it is copied: half a step would look like damage.
     let held = patiently(|| Ok((Gate::keep_shut(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     copy::sweep(dir);
-    let room = CopyRoom::within(dir).map_err(|error| unwritable(dir, &error))?;
-    copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), &error))?;
+    let room = CopyRoom::within(dir).map_err(|error| unwritable(dir, error))?;
+    copy_files(&queue, &room.path().join("queue")).map_err(|error| unwritable(room.path(), error))?;
     drop(held);
     Ok(Some((open(room.path())?, room)))
 }
 
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
     make_private(to)?;
-    for entry in std::fs::read_dir(from)? {
+    for entry in std::fs::read_dir(from).map_err(at_state(from))? {
         let entry = entry?;
         let place = to.join(entry.file_name());
         match entry.file_type()? {
             kind if kind.is_dir() => copy_files(&entry.path(), &place)?,
-            kind if kind.is_file() => drop(std::fs::copy(entry.path(), place)?),
+            kind if kind.is_file() => drop(std::fs::copy(entry.path(), place).map_err(at_state(&entry.path()))?),
             _ => {}
         }
     }
@@ -162,12 +162,12 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 /// As [`open`].
 pub fn open_rebuilt(dir: &Path, now: Timestamp) -> Result<QueueStore, StoreError> {
     let queue = dir.join("queue");
-    make_private(dir).map_err(|error| unwritable(dir, &error))?;
+    make_private(dir).map_err(|error| unwritable(dir, error))?;
     // Held until the new one is open: a daemon that is still running must not lose its store.
     let (gate, _held) = patiently(|| Ok((enter(dir)?, lock(&queue)?))).map_err(|flaw| flaw.told(&queue))?;
     let aside = dir.join(format!("damaged-{}", now.0.div_euclid(1000)));
-    set_aside(dir, &aside).map_err(|error| unwritable(&aside, &error))?;
-    make_private(&queue).map_err(|error| unwritable(&queue, &error))?;
+    set_aside(dir, &aside).map_err(|error| unwritable(&aside, error))?;
+    make_private(&queue).map_err(|error| unwritable(&queue, error))?;
     open_inside(dir, &gate, Some(now))
 }
 
@@ -231,7 +231,7 @@ fn open_once(dir: &Path, gate: &Arc<Gate>, trust: Trust, now: Option<Timestamp>)
     let queue = dir.join("queue");
     let db = ::sled::Config::new().path(&queue).cache_capacity(CACHE_BYTES).flush_every_ms(Some(500)).open()?;
     // Opened before the first write, so that the kernel reports every failed write-back to it.
-    let file = File::open(queue.join("db"))?;
+    let file = File::open(queue.join("db")).map_err(at_state(&queue.join("db")))?;
     greet(&db)?;
     if trust == Trust::Repaired {
         forget_trust(&db)?;
@@ -313,7 +313,7 @@ fn sync(path: &Path) -> io::Result<()> {
     match File::open(path) {
         Ok(file) => file.sync_all(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => Err(at_state(path)(error)),
     }
 }
 
@@ -358,7 +358,7 @@ impl Flaw {
                  is set aside, the folders are scanned again, and the service's lists are walked before anything is \
                  bought, so that nothing is paid twice."
             )),
-            Self::Io(error) => unwritable(queue, &error),
+            Self::Io(error) => unwritable(queue, error),
             Self::Told(error) => error,
         }
     }
@@ -411,15 +411,15 @@ fn is_worlds(kind: io::ErrorKind) -> bool {
     )
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> StoreError {
+fn unwritable(path: &Path, error: io::Error) -> StoreError {
+    let error = at_state(path)(error);
     let mend = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Make room on that disk",
         io::ErrorKind::ReadOnlyFilesystem => "Mount that disk for writing",
         _ => "Look at that disk and at the system's log",
     };
-    let (dir, error) = (path.display(), said(error, path));
-    let denied = error.starts_with("permission denied");
-    let mend = if denied { "Fix that" } else { mend };
+    let is_explained = error.raw_os_error().is_none() && error.to_string().contains("To fix it");
+    let (dir, mend) = (path.display(), if is_explained { "Fix that" } else { mend });
     StoreError::Unwritable(format!(
         "the queue in {dir} cannot be written: {error}. {mend}, then start scribed again. Nothing that was \
          acknowledged is lost."
@@ -443,7 +443,7 @@ impl Health {
     fn fail(&self, flaw: Flaw) -> StoreError {
         let told = match flaw {
             // Not damage: sled repeats the first error of its writes for ever, in whatever kind.
-            Flaw::Damaged(what) => unwritable(&self.dir, &io::Error::other(what)),
+            Flaw::Damaged(what) => unwritable(&self.dir, io::Error::other(what)),
             flaw => flaw.told(&self.dir),
         };
         self.failed.get_or_init(|| told).clone()

@@ -88,6 +88,107 @@ fn a_missing_right_names_the_file_the_user_and_the_fix() {
     set_mode(&bed.path(""), 0o755);
 }
 
+/// As after one run as root in a state directory of the service user: each room of it by itself.
+#[test]
+fn what_another_user_made_in_the_state_names_its_file_and_who_is_to_have_it() {
+    let bed = Bed::unprivileged(QUICK);
+    bed.drop_in(0, "first.wav");
+    assert_eq!(bed.once(0)["done"], 1);
+    let is_root = rustix::process::geteuid().is_root();
+    let is_month = |name: &String| name.ends_with(".jsonl");
+    let entries = fs::read_dir(bed.path("state/history")).unwrap();
+    let month = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).find(is_month).unwrap();
+    let month = format!("history/{month}");
+    for (n, room) in [
+        "params",
+        "results",
+        "queue",
+        "queue/db",
+        "queue.lock",
+        "history",
+        &month,
+        "identity",
+        "sources.json",
+        "in-progress",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = bed.path("state").join(room);
+        let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
+        if is_root {
+            chown(&path, Some(0), None).unwrap();
+        }
+        set_mode(&path, if is_root { mode & 0o700 } else { 0 });
+        // The first two are met by new content only.
+        bed.drop_in((n + 1).min(7), format!("{n}.wav"));
+        let ran = bed.run(["once", "--patience", "1s"]);
+        if is_root {
+            chown(&path, Some(NOBODY), None).unwrap();
+        }
+        set_mode(&path, mode);
+        let told = format!("{}{}{:?}", ran.stdout, ran.stderr, bed.jobs());
+        let fix =
+            if is_root { "give it to nobody, as root: chown " } else { "To fix it, give the owner the right: chmod" };
+        let name = path.to_string_lossy().into_owned();
+        for part in ["permission denied", fix, &name] {
+            assert!(told.contains(part), "{room}: {part} is not in {told}");
+        }
+    }
+}
+
+/// Plans, and paths that a person typed.
+#[test]
+fn a_missing_right_to_what_was_typed_is_explained_too() {
+    let bed = Bed::unprivileged(QUICK);
+    let talk = bed.drop_in(0, "shelf/talk.wav");
+    assert_eq!(bed.run(["plan", "--save", "jobs.plan"]).code, 0);
+    for path in [bed.path("inbox/shelf"), bed.path("jobs.plan")] {
+        if rustix::process::geteuid().is_root() {
+            chown(&path, Some(0), None).unwrap();
+        }
+        set_mode(&path, 0o000);
+    }
+    let talk = talk.to_str().unwrap().to_owned();
+    let to = bed.path("inbox/shelf/new.plan").to_str().unwrap().to_owned();
+    for arguments in [
+        &["add", &talk][..],
+        &["explain", &talk],
+        &["plan"],
+        &["plan", "--save", &to],
+        &["once", "--plan", "jobs.plan"],
+    ] {
+        let ran = bed.run(arguments);
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(told.contains("permission denied: ") && told.contains("To fix it, "), "{arguments:?} {told}");
+        assert!(!told.contains("os error"), "{arguments:?} {told}");
+    }
+    set_mode(&bed.path("inbox/shelf"), 0o755);
+}
+
+/// The marker that root makes in the folder of another user is that one's.
+#[test]
+fn what_root_makes_once_in_anothers_folder_is_still_of_use_to_that_one() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bed = Bed::unprivileged(QUICK);
+    chown(bed.path(""), Some(0), Some(0)).unwrap();
+    bed.drop_in(0, "talk.wav");
+    let mut command = Command::new(bed.path("scribed"));
+    command.arg("once").current_dir(bed.path("")).env_remove("SCRIBED_CONFIG");
+    assert_eq!(crate::support::bed::Running::start(command).wait().code, 0);
+    assert_eq!(fs::metadata(bed.path("inbox/.scribed")).unwrap().uid(), NOBODY);
+    // The state is root's, and the message says what to type.
+    let refused = bed.run(["once"]);
+    let fix = format!("chown -R nobody {}", bed.path("state").display());
+    assert!(refused.code == 4 && refused.stderr.contains(&fix), "{refused:?}");
+    let given = Command::new("chown").args(["-R", "nobody"]).arg(bed.path("state")).status().unwrap();
+    assert!(given.success());
+    let ran = bed.run(["once"]);
+    assert!(ran.code == 0 && !ran.stderr.contains("WARN"), "{ran:?}");
+}
+
 /// Real silence, and hiss: nobody speaks in either.
 #[test]
 fn silence_gives_subtitles_that_players_take() {

@@ -128,6 +128,33 @@ fn an_edited_output_that_moves_along_is_left_alone_and_has_no_second_one_beside_
     }
 }
 
+/// A `.json` or `.vtt` names its transcription: that is how it is known again without any other output.
+#[test]
+fn an_edited_output_that_moves_with_its_recording_alone_is_known_by_the_transcription_it_names() {
+    let stub = Stub::start(|_, _| Act::Well);
+    for (ending, existing) in [("json", "skip"), ("vtt", "skip"), ("vtt", "transcribe")] {
+        let bed = bed(&stub, &format!("existing = \"{existing}\""));
+        bed.drop_in(0, "shelf/talk.wav");
+        bed.once(0);
+        let bought = bought(&stub);
+        let name = format!("talk.en.{ending}");
+        let written = fs::read_to_string(bed.path("inbox/shelf").join(&name)).unwrap();
+        let edited = match ending {
+            "json" => written.replacen('{', "{\"note\":\"by a person\",", 1),
+            _ => format!("{written}\nNOTE by a person\n"),
+        };
+        fs::create_dir(bed.path("inbox/moved")).unwrap();
+        fs::rename(bed.path("inbox/shelf/talk.wav"), bed.path("inbox/moved/talk.wav")).unwrap();
+        fs::write(bed.path("inbox/moved").join(&name), &edited).unwrap();
+        bed.once(0);
+        assert_eq!(fs::read_to_string(bed.path("inbox/moved").join(&name)).unwrap(), edited, "{ending}");
+        let names = names(&bed.path("inbox/moved"));
+        assert_eq!(names.len(), 5, "no second one: {names:?}");
+        assert_eq!(bed.jobs()["moved/talk.wav"]["stage"], "written", "{ending} {existing}");
+        assert_eq!(self::bought(&stub), bought);
+    }
+}
+
 /// Someone else's file that lay beside ours is nobody's output at the new place, either.
 #[test]
 fn a_file_by_someone_else_moves_along_as_what_it_is() {

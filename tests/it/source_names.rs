@@ -151,3 +151,81 @@ fn a_source_that_is_gone_with_work_in_progress_is_named_with_what_to_do() {
     running.wait();
     assert_all_is_written_once(&bed, &stub);
 }
+
+fn two(stub: &Stub, folders: [(&str, &str); 2]) -> String {
+    let [(one, its), (other, others)] = folders;
+    format!(
+        "{}[[source]]\nname = \"{other}\"\nfolder = \"{others}\"\nsettle = \"20ms\"\noutputs = [\"txt\"]\n",
+        config(stub, one, its)
+    )
+}
+
+/// Each job with its source, by the folder that its recording lies in.
+fn sources(bed: &Bed) -> Vec<(String, String)> {
+    let jobs = bed.run(["jobs", "--json"]).objects();
+    let mut all: Vec<_> = jobs.iter().map(|row| (row["id"].to_string(), row["source"].to_string())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn sources_that_swap_their_names_are_refused_and_swapped_by_a_third_name() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = Bed::new(&two(&stub, [("a", "inbox"), ("b", "other")]));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    fs::create_dir(bed.path("other")).unwrap();
+    bed.drop_in(0, "of-inbox.wav");
+    fs::write(bed.path("other/of-other.wav"), crate::support::bed::speech(1)).unwrap();
+    bed.once(0);
+    let before = sources(&bed);
+    // A daemon goes on with the names that it has.
+    let running = Running::start(bed.command(["run", "--json"]));
+    running.first_line();
+    bed.configure(&two(&stub, [("a", "other"), ("b", "inbox")]));
+    let ran = bed.run(["reload"]);
+    assert!(ran.code != 0 && ran.stderr.contains("To swap the names"), "{ran:?}");
+    running.signal(Signal::TERM);
+    running.wait();
+    for arguments in [&["once"][..], &["run"], &["forget", "--vanished"], &["verify"], &["verify", "--repair"]] {
+        let ran = bed.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments:?} {ran:?}");
+        let is_told = ran.stderr.contains("the source \"a\" has the folder that the source \"b\" had");
+        assert!(is_told && ran.stderr.contains("To swap the names"), "{arguments:?} {ran:?}");
+    }
+    let checked = bed.run(["check"]);
+    assert!(checked.code == 1 && checked.stdout.contains("To swap the names"), "{checked:?}");
+    assert_eq!(sources(&bed), before, "nothing was carried over");
+    // As the message says.
+    for folders in
+        [[("c", "inbox"), ("b", "other")], [("c", "inbox"), ("a", "other")], [("b", "inbox"), ("a", "other")]]
+    {
+        bed.configure(&two(&stub, folders));
+        bed.once(0);
+    }
+    let jobs = bed.jobs();
+    assert_eq!(
+        (jobs["of-inbox.wav"]["source"].as_str(), jobs["of-other.wav"]["source"].as_str()),
+        (Some("b"), Some("a"))
+    );
+    assert_eq!((jobs.len(), bought(&stub)), (2, 2), "{jobs:?}");
+}
+
+#[test]
+fn a_plan_from_before_a_source_was_renamed_names_it_and_what_to_do() {
+    let stub = Stub::start(|_, _| Act::Well);
+    let bed = Bed::new(&config(&stub, "before", "inbox"));
+    fs::write(bed.path("key"), "a-key").unwrap();
+    bed.drop_in(0, "talk.wav");
+    assert_eq!(bed.run(["plan", "--save", "old.plan"]).code, 0);
+    bed.configure(&config(&stub, "after", "inbox"));
+    let ran = bed.run(["once", "--plan", "old.plan"]);
+    assert_eq!((ran.code, bought(&stub)), (2, 0), "{ran:?}");
+    for words in
+        ["has files of \"before\"", "no source of that name any more", "scribed plan --save", "nothing was begun"]
+    {
+        assert!(ran.stderr.contains(words), "{words} is not in {ran:?}");
+    }
+    assert_eq!(bed.run(["plan", "--save", "new.plan"]).code, 0);
+    let ran = bed.run(["once", "--plan", "new.plan"]);
+    assert_eq!((ran.code, bought(&stub)), (0, 1), "{ran:?}");
+}

@@ -33,13 +33,29 @@ impl Engine {
         let nothing_soon = next.is_none_or(|next| next > patience.wait);
         let (out, closed) = (self.outage(), self.line().is_closed());
         let spent = out.is_some_and(|lasted| lasted >= patience.outage);
-        // However rarely it is asked: what runs at the service is waited for, until it is given up.
-        let awaited = counts.running() > 0 && out.is_none();
         let idle = nothing_soon || (!closed && !self.worth_waiting(patience.wait, began).await?);
-        let over = spent || (idle && !awaited);
+        // However rarely it is asked: what runs at the service is waited for, until it is given up.
+        let over = spent || (idle && !(out.is_none() && counts.running() > 0 && self.is_awaited(began).await?));
         // What was only doubted, and is not asked for anything any more, is not what the rest waits for.
         let trouble = if out.is_some() && !closed && !spent { None } else { self.trouble() };
         Ok(over.then(|| trouble.map_or(Ended::Idle, Ended::ServiceOut)))
+    }
+
+    /// Whether something runs at the service whose result could be kept here, as far as this pass has met.
+    async fn is_awaited(&self, began: Timestamp) -> Result<bool, StoreError> {
+        let is_unwritable = |fault: &Fault| fault.kind == FaultKind::Unwritable && fault.at >= began;
+        let is_awaited =
+            |job: &Job| self.owns(&job.group()) && job.due.is_some() && !job.fault.as_ref().is_some_and(is_unwritable);
+        let stages = vec![StageKind::Submitting, StageKind::Submitted];
+        let mut filter = Filter { stages, after: None, limit: 1_000 };
+        loop {
+            let jobs = self.parts().store.page(&filter).await?;
+            let Some(last) = jobs.last() else { return Ok(false) };
+            filter.after = Some(last.id);
+            if jobs.iter().any(is_awaited) {
+                return Ok(true);
+            }
+        }
     }
 
     /// Whether time alone brings some job on. A full disk or a folder that is away, met in this pass,

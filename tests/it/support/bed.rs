@@ -78,7 +78,9 @@ impl Bed {
             const NOBODY: u32 = 65534;
             // The build's folder need not be readable for others.
             bed.bin = bed.path("scribed");
-            fs::copy(BIN, &bed.bin).unwrap();
+            // By another process: a program that is open for writing anywhere cannot be started, and children of other
+            // tests that are just being started have all that is open here.
+            assert!(Command::new("cp").arg(BIN).arg(&bed.bin).status().unwrap().success());
             bed.uid = Some(NOBODY);
             for path in [bed.path(""), bed.path("inbox")] {
                 std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
