@@ -13,6 +13,7 @@ use crate::control::caller::Caller;
 use crate::control::request::{Answer, Daemon, RemovedSource, Request};
 use crate::daemon::{House, OpenError, mounts_of, recogniser, renamed_sources, visitors, webhook_address};
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
 use crate::permission::{denied, this_user};
 use crate::server::service::health;
@@ -34,6 +35,8 @@ const CLOCK_APART: Duration = Duration::from_secs(300);
 struct Verdict {
     what: String,
     good: bool,
+    /// It is good enough to run, and hardly meant.
+    is_warning: bool,
     words: String,
 }
 
@@ -45,17 +48,16 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
     let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
+    verdicts.extend(
+        config.warnings.iter().map(|warning| Verdict { is_warning: true, ..good("configuration", &warning.report) }),
+    );
     verdicts
         .push(good("user", &format!("this check runs as {}; start it as the user that scribed runs as", this_user())));
     for mount in mounts_of(&config).values() {
         verdicts.push(folder(mount).await);
         verdicts.extend(roots(mount.source()));
         let lists = check_lists::reports(mount).await;
-        verdicts.extend(lists.into_iter().map(|list| Verdict {
-            what: list.what,
-            good: list.is_good,
-            words: list.words,
-        }));
+        verdicts.extend(lists.into_iter().map(|list| verdict(&list.what, list.is_good, list.words)));
     }
     let serves = needs_recogniser(&config);
     if serves {
@@ -63,7 +65,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     }
     for (what, folder, most) in own_folders(&config, serves) {
         let (good, words) = own_folder(&folder, most);
-        verdicts.push(Verdict { what: what.to_owned(), good, words });
+        verdicts.push(verdict(what, good, words));
     }
     verdicts.extend(extraction(&config));
     verdicts.extend(requests(&config));
@@ -73,8 +75,15 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
         verdicts.extend(callbacks(&config));
     }
     for verdict in &verdicts {
-        context.emit(&json!({"what": verdict.what, "good": verdict.good, "words": verdict.words}))?;
-        let sign = if verdict.good { "ok " } else { "BAD" };
+        let (what, good, warning) = (&verdict.what, verdict.good, verdict.is_warning);
+        context.emit(&json!({"what": what, "good": good, "warning": warning, "words": verdict.words}))?;
+        let sign = if warning {
+            "!! "
+        } else if good {
+            "ok "
+        } else {
+            "BAD"
+        };
         let mut lines = verdict.words.split('\n');
         context.say(&format!("{sign}  {:<14} {}", verdict.what, lines.next().unwrap_or_default()))?;
         for line in lines {
@@ -89,11 +98,15 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
 }
 
 fn good(what: &str, words: &str) -> Verdict {
-    Verdict { what: what.to_owned(), good: true, words: words.to_owned() }
+    verdict(what, true, words.to_owned())
 }
 
 fn bad(what: &str, words: String) -> Verdict {
-    Verdict { what: what.to_owned(), good: false, words }
+    verdict(what, false, words)
+}
+
+fn verdict(what: &str, good: bool, words: String) -> Verdict {
+    Verdict { what: what.to_owned(), good, is_warning: false, words }
 }
 
 async fn folder(mount: &Mount) -> Verdict {
@@ -303,7 +316,7 @@ async fn elsewhere(config: &Config) -> Vec<Verdict> {
 }
 
 async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
-    let (state, who, since) = (config.state.display(), daemon.named(), config.shown.shown_to_the_second(daemon.since));
+    let (state, who, since) = (config.state.display(), daemon.named(), Zone::UTC.shown_to_the_second(daemon.since));
     let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
     verdicts.extend(removed_beside(config).await);
     verdicts.extend(elsewhere(config).await);

@@ -2,7 +2,6 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
-use crate::cli::terminal;
 use crate::control::request::Refusal;
 use serde_json::json;
 use std::path::Path;
@@ -32,7 +31,7 @@ impl Each {
         let words = refusal.to_string();
         context.emit(&json!({"asked": asked.to_string_lossy(), "error": words}))?;
         if !context.common.json {
-            terminal::complain(&format!("scribed: {words}"));
+            context.complain(&format!("scribed: {words}"));
         }
         Ok(())
     }
