@@ -190,6 +190,7 @@ async fn service(data: &Path, deaf: &Arc<Deaf>) -> Result<Running> {
         cors: Vec::new(),
         public_url: None,
         trusted_proxies: Vec::new(),
+        shown: scribed::domain::zone::Zone::UTC,
         names: std::collections::BTreeSet::new(),
     };
     let recogniser = Arc::new(LazyRecogniser::ready(Arc::clone(deaf) as Arc<dyn Recogniser>));

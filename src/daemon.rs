@@ -543,7 +543,7 @@ fn purse(config: &Config) -> Arc<Purse> {
         let measured = Arc::clone(&measured);
         Box::pin(async move { measured.measure(path, key, stamp).await.ok()?.audio() })
     });
-    Arc::new(Purse::new(config.budget.clone(), config.zone, measure).shown_by(config.shown))
+    Arc::new(Purse::new(config.budget.clone(), config.zone, measure))
 }
 
 /// Of those sources that are made of lists.

@@ -237,6 +237,7 @@ pub mod domain {
     pub mod pick;
     pub mod reason;
     pub mod remote;
+    pub mod retell;
     pub mod retry;
     pub mod row;
     pub mod sent;

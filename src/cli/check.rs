@@ -13,6 +13,7 @@ use crate::control::caller::Caller;
 use crate::control::request::{Answer, Daemon, RemovedSource, Request};
 use crate::daemon::{House, OpenError, mounts_of, recogniser, renamed_sources, visitors, webhook_address};
 use crate::domain::names::{ServiceName, SourceName};
+use crate::domain::zone::Zone;
 use crate::media::extract::missing_programs;
 use crate::permission::{denied, this_user};
 use crate::server::service::health;
@@ -87,18 +88,14 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     let config = context.config()?;
     let file = context.common.config.display().to_string();
     let mut verdicts = vec![good("configuration", &format!("{file} is right"))];
+    verdicts.extend(config.warnings.iter().map(|warning| self::warning("configuration", warning.report.clone())));
     verdicts
         .push(good("user", &format!("this check runs as {}; start it as the user that scribed runs as", this_user())));
     for mount in mounts_of(&config).values() {
         verdicts.push(folder(mount).await);
         verdicts.extend(roots(mount.source()));
         let lists = check_lists::reports(mount).await;
-        verdicts.extend(lists.into_iter().map(|list| Verdict {
-            what: list.what,
-            grade: if list.is_good { Grade::Good } else { Grade::Bad },
-            words: list.words,
-            fix: None,
-        }));
+        verdicts.extend(lists.into_iter().map(|list| verdict(&list.what, list.is_good, list.words)));
     }
     let serves = needs_recogniser(&config);
     if serves {
@@ -106,7 +103,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
     }
     for (what, folder, most) in own_folders(&config, serves) {
         let (good, words) = own_folder(&folder, most);
-        verdicts.push(if good { self::good(what, &words) } else { bad(what, words) });
+        verdicts.push(verdict(what, good, words));
     }
     verdicts.extend(extraction(&config));
     verdicts.extend(requests(&config));
@@ -126,7 +123,7 @@ pub async fn run(context: &Context) -> Result<u8, Failure> {
 }
 
 fn good(what: &str, words: &str) -> Verdict {
-    Verdict { what: what.to_owned(), grade: Grade::Good, words: words.to_owned(), fix: None }
+    verdict(what, true, words.to_owned())
 }
 
 fn warning(what: &str, words: String) -> Verdict {
@@ -144,6 +141,13 @@ fn bad(what: &str, words: String) -> Verdict {
 fn unwritable(name: &str, why: String) -> Verdict {
     let found = bad(name, why);
     Verdict { words: format!("{}; outputs wait until it can be written", found.words), ..found }
+}
+
+fn verdict(what: &str, is_good: bool, words: String) -> Verdict {
+    match is_good {
+        true => Verdict { what: what.to_owned(), grade: Grade::Good, words, fix: None },
+        false => bad(what, words),
+    }
 }
 
 async fn folder(mount: &Mount) -> Verdict {
@@ -368,7 +372,7 @@ async fn elsewhere(config: &Config) -> Vec<Verdict> {
 }
 
 async fn beside(config: &Config, daemon: &Daemon) -> Vec<Verdict> {
-    let (state, who, since) = (config.state.display(), daemon.named(), config.shown.shown_to_the_second(daemon.since));
+    let (state, who, since) = (config.state.display(), daemon.named(), Zone::UTC.shown_to_the_second(daemon.since));
     let mut verdicts = vec![good("state", &format!("{state} is in use by {who}, since {since}"))];
     verdicts.extend(removed_beside(config).await);
     verdicts.extend(elsewhere(config).await);

@@ -40,7 +40,8 @@ pub fn own_folders(config: &Config, serves: bool) -> Vec<(&'static str, std::pat
 pub fn own_folder(folder: &Path, most: Option<u64>) -> (bool, String) {
     let place = folder.display();
     if let Err(why) = writable(folder) {
-        return (false, why);
+        // Of a folder that is scribed's own.
+        return (false, why.replacen("outputs cannot be written", "nothing can be written", 1));
     }
     let free = free(folder);
     match (free, most) {

@@ -3,7 +3,6 @@
 
 use crate::cli::entry::Context;
 use crate::cli::failure::{Failure, UNFINISHED};
-use crate::cli::terminal;
 use crate::cli::way::{Way, strange};
 use crate::control::request::{Answer, Refusal, Request, Selection, Wanted};
 use futures_util::StreamExt;
@@ -65,7 +64,7 @@ impl Each {
         let words = refusal.to_string();
         context.emit(&json!({"asked": asked.to_string_lossy(), "error": words}))?;
         if !context.common.json {
-            terminal::complain(&format!("scribed: {words}"));
+            context.complain(&format!("scribed: {words}"));
         }
         Ok(())
     }

@@ -12,9 +12,12 @@ use crate::config::meant::Config;
 use crate::config::reading::{load, load_without_secrets};
 use crate::domain::escape;
 use crate::domain::names::Timestamp;
+use crate::domain::retell::retold;
 use crate::domain::zone::Zone;
 use crate::pipeline::engine::FINISHED;
 use clap::Parser;
+use serde_json::Value;
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
@@ -48,6 +51,18 @@ impl Context {
         Ok(self.seen(load_without_secrets(&self.common.config)?))
     }
 
+    /// As [`Context::config`], for those who work by it for long: what is hardly meant goes to the log.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn config_to_run(&self) -> Result<Config, Failure> {
+        let config = self.config()?;
+        for warning in &config.warnings {
+            tracing::warn!(file = %self.common.config.display(), warning = %warning.sentence, "the configuration holds, but a setting in it does nothing");
+        }
+        Ok(config)
+    }
+
     fn seen(&self, config: Config) -> Config {
         // A command reads one configuration; where it reads it twice, the first one counts.
         let _ = self.shown.set(config.shown);
@@ -64,20 +79,48 @@ impl Context {
         self.zone().shown_to_the_second(at)
     }
 
-    /// A line for people on stdout; nothing with `--json`.
+    /// A line for people on stdout, its moments by the clock of the configuration; nothing with `--json`.
     ///
     /// # Errors
     /// Of stdout.
     pub fn say(&self, line: &str) -> io::Result<()> {
-        if self.common.json { Ok(()) } else { terminal::say(line) }
+        if self.common.json { Ok(()) } else { terminal::say(&retold(line, self.zone())) }
     }
 
-    /// An object on one line for machines, with `--json`.
+    /// A line for people on stderr, as [`Context::say`].
+    pub fn complain(&self, line: &str) {
+        terminal::complain(&retold(line, self.zone()));
+    }
+
+    /// An object on one line for machines, with `--json`; its sentences have UTC.
     ///
     /// # Errors
     /// Of stdout.
-    pub fn emit(&self, object: &serde_json::Value) -> io::Result<()> {
-        if self.common.json { terminal::emit(object, false) } else { Ok(()) }
+    pub fn emit(&self, object: &Value) -> io::Result<()> {
+        if self.common.json { terminal::emit(&in_utc(object), false) } else { Ok(()) }
+    }
+}
+
+/// What an earlier release stored by another clock is told by UTC.
+fn in_utc(value: &Value) -> Cow<'_, Value> {
+    if is_in_utc(value) { Cow::Borrowed(value) } else { Cow::Owned(rewritten(value)) }
+}
+
+fn is_in_utc(value: &Value) -> bool {
+    match value {
+        Value::String(text) => matches!(retold(text, Zone::UTC), Cow::Borrowed(_)),
+        Value::Array(list) => list.iter().all(is_in_utc),
+        Value::Object(fields) => fields.values().all(is_in_utc),
+        _ => true,
+    }
+}
+
+fn rewritten(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(retold(text, Zone::UTC).into_owned()),
+        Value::Array(list) => list.iter().map(rewritten).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), rewritten(value))).collect(),
+        other => other.clone(),
     }
 }
 
@@ -163,7 +206,7 @@ pub fn tell(context: &Context, failure: &Failure) {
     match failure {
         Failure::Config(problems) => terminal::report(&problems.report(styled(&context.common))),
         Failure::Report(report) => terminal::report(&format!("scribed: {report}")),
-        other => terminal::complain(&format!("scribed: {other}")),
+        other => context.complain(&format!("scribed: {other}")),
     }
 }
 

@@ -52,7 +52,7 @@ fn with_last_pass(facts: Facts, config: &Config, max_pass_age: Option<Duration>)
         return facts;
     }
     let last = LastPass::of(&config.state);
-    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now(), config.shown));
+    let late_pass = max_pass_age.and_then(|longest| late(last.as_ref(), longest, SystemClock.now()));
     let met = last.filter(|_| !facts.waiting.is_empty()).map(|last| last.outages).unwrap_or_default();
     let outages =
         met.into_iter().map(|outage| Outage { words: format!("{}, in the last pass", outage.words), ..outage });
@@ -62,12 +62,12 @@ fn with_last_pass(facts: Facts, config: &Config, max_pass_age: Option<Duration>)
 }
 
 /// Why a pass is missed, if so.
-fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp, shown: Zone) -> Option<String> {
+fn late(last: Option<&LastPass>, longest: Duration, now: Timestamp) -> Option<String> {
     match last {
         None => Some("no pass of `scribed once` has come to its end yet".to_owned()),
         Some(last) if now.since(last.ended) <= longest => None,
         Some(LastPass { ended, exit_code, .. }) => {
-            let (at, longest) = (shown.shown_to_the_second(*ended), humantime::format_duration(longest));
+            let (at, longest) = (Zone::UTC.shown_to_the_second(*ended), humantime::format_duration(longest));
             Some(format!("the last pass ended at {at} with exit code {exit_code}, more than {longest} ago"))
         }
     }

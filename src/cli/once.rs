@@ -44,7 +44,7 @@ use tokio_util::sync::CancellationToken;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Once) -> Result<u8, Failure> {
-    let config = context.config()?;
+    let config = context.config_to_run()?;
     let (started, began) = (Instant::now(), SystemClock.now());
     let stop = on_signal()?;
     let chosen = match args.plan.clone() {

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 /// # Errors
 /// See [`Failure`].
 pub async fn run(context: &Context, args: &Run) -> Result<u8, Failure> {
-    let config = context.config()?;
+    let config = context.config_to_run()?;
     let stop = on_signal()?;
     let house = house(&config, args.rebuild).await?;
     LastPass::forget(&config.state);

@@ -10,6 +10,7 @@ use crate::control::socket::is_answered;
 use crate::daemon::{self, House};
 use crate::domain::names::{JobId, SourceName};
 use crate::domain::path::RelPath;
+use crate::domain::zone::Zone;
 use crate::store::contract::StoreError;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -186,7 +187,7 @@ pub async fn daemon_of(state: &Path) -> Option<Daemon> {
 async fn taken(config: &Config, failure: Failure) -> Failure {
     let Failure::Store(StoreError::Locked(_)) = &failure else { return failure };
     let Some(daemon) = daemon_of(&config.state).await else { return failure };
-    let (who, since, state) = (daemon.named(), config.shown.shown_to_the_second(daemon.since), config.state.display());
+    let (who, since, state) = (daemon.named(), Zone::UTC.shown_to_the_second(daemon.since), config.state.display());
     let words = format!(
         "the state in {state} is in use by another scribed: {who}, runs since {since} and does the work \
          already. `scribed status` shows how far it is; nothing was begun here."

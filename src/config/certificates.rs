@@ -1,6 +1,5 @@
 //! `tls = { cert = …, key = … }` of a listener, and `ca` of who calls one.
 
-use super::path_checks::path_text;
 use super::reading::Reader;
 use super::secret;
 use super::written::{Refusal, Section, refusal};
@@ -51,7 +50,7 @@ impl Reader<'_> {
 
     /// The path of a file that systemd may hand over.
     fn credential(&self, value: &DeValue<'_>) -> Result<PathBuf, Refusal> {
-        let written = path_text(value)?;
+        let written = self.path_text(value)?;
         let Some(env) = self.wants.env else { return Ok(self.path(&written)) };
         let path = secret::from_credentials(&written, env);
         let path = path.map_err(|(why, mend)| refusal(format!("cannot be used: {why}"), mend))?;

@@ -43,6 +43,11 @@ pub fn is_folder(path: &Path) -> bool {
     metadata(path).is_some_and(|meta| meta.is_dir())
 }
 
+/// Whether anything stands there. No where that is not known in time.
+pub fn exists(path: &Path) -> bool {
+    metadata(path).is_some()
+}
+
 fn metadata(path: &Path) -> Option<std::fs::Metadata> {
     let (to, answer) = mpsc::channel();
     let path = path.to_owned();

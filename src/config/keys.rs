@@ -257,6 +257,31 @@ fn no_table(key: &Key, path: &str, at: Range<usize>, found: &DeValue<'_>) -> Pro
     Problem::at(at, format!("`{path}` must be a table, found {}", article(found))).mend(form)
 }
 
+/// What other programs call some keys.
+const OTHER_WORDS: [(&str, &str); 21] = [
+    ("path", "folder"),
+    ("dir", "folder"),
+    ("directory", "folder"),
+    ("input", "folder"),
+    ("watch", "folder"),
+    ("inbox", "folder"),
+    ("output", "outputs"),
+    ("format", "outputs"),
+    ("formats", "outputs"),
+    ("output_folder", "place"),
+    ("output_dir", "place"),
+    ("schedule", "scan"),
+    ("interval", "scan"),
+    ("cron", "scan"),
+    ("window", "submit"),
+    ("ignore", "exclude"),
+    ("lang", "language"),
+    ("api_key", "key"),
+    ("token", "key"),
+    ("endpoint", "url"),
+    ("base_url", "url"),
+];
+
 fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[Key], path: &str) -> Problem {
     let name = written.get_ref().as_ref();
     let what = match path {
@@ -265,7 +290,9 @@ fn unknown(written: &Spanned<std::borrow::Cow<'_, str>>, keys: &[Key], path: &st
     };
     let problem = Problem::at(written.span(), what);
     let known = || keys.iter().map(|key| key.name);
-    match nearest(name, known()) {
+    let other_word = OTHER_WORDS.iter().find(|(word, _)| name.eq_ignore_ascii_case(word));
+    let other_word = other_word.and_then(|(_, meant)| known().find(|known| known == meant));
+    match other_word.or_else(|| nearest(name, known())) {
         Some(near) => problem.mend(format!("did you mean `{near}`?")),
         None => problem.mend(format!("known here: {}", known().collect::<Vec<_>>().join(", "))),
     }

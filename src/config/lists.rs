@@ -1,7 +1,8 @@
 //! `manifest`: which lists a source is made of.
 
+use super::folders;
 use super::meant::{EarlierLists, Manifests, Source};
-use super::path_checks::{file_for_lists, folder_for_lists, path_text};
+use super::path_checks::{self, file_for_lists, folder_for_lists};
 use super::path_rules::flat;
 use super::patterns::glob;
 use super::problem::Problem;
@@ -27,7 +28,10 @@ impl Reader<'_> {
     }
 
     fn manifest(&self, value: &DeValue<'_>) -> Result<(String, Manifests), Refusal> {
-        let written = path_text(value)?;
+        let written = text(value)?;
+        if let Some(wrong) = path_checks::mistake(&written).filter(|_| !self.is_literal(&written)) {
+            return Err(wrong);
+        }
         let has_kind = kind(Path::new(&written)).is_some();
         let wrong =
             if has_pattern(&written) || has_kind { None } else { folder_for_lists(&self.path(&written), &written) };
@@ -35,9 +39,18 @@ impl Reader<'_> {
         file_for_lists(&self.path(&read.0)).map_or(Ok(read), Err)
     }
 
+    /// Whether a list, or the folder that lists are in, exists under the very name that is written.
+    fn is_literal(&self, written: &str) -> bool {
+        let before: Vec<&str> = written.split('/').take_while(|part| !has_pattern(part)).collect();
+        let before = before.join("/");
+        let above = if has_pattern(written) { Some(Path::new(&before)) } else { Path::new(&before).parent() };
+        let is_folder = |above: &Path| !above.as_os_str().is_empty() && folders::is_folder(&self.base.join(above));
+        above.is_some_and(is_folder) || folders::exists(&self.base.join(written))
+    }
+
     /// `roots`: where rows may name files, and outputs may go; `None` where the source does not say it.
     pub(super) fn roots(&self, section: &Section<'_>, own: &[PathBuf]) -> Option<Vec<PathBuf>> {
-        let list = section.list("roots", path_text)?;
+        let list = section.list("roots", |value| self.path_text(value))?;
         if !section.table().is_some_and(|table| table.contains_key("manifest")) {
             let why = "is for a `manifest`: a folder's files lie in it";
             section.refuse("roots", list.span.clone(), refusal(why, "take it out"));

@@ -60,6 +60,17 @@ pub struct Config {
     pub serve: Serve,
     /// Where media comes from; never empty, but where others are only served.
     pub sources: Vec<Source>,
+    /// What it says that does nothing anybody can want. It holds all the same: earlier releases accepted it.
+    pub warnings: Vec<Warning>,
+}
+
+/// A setting that holds, and does nothing that anybody can want.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// In one line.
+    pub sentence: String,
+    /// With the line of the file and the caret.
+    pub report: String,
 }
 
 impl Config {
@@ -205,6 +216,8 @@ pub struct Callback {
 /// The transcription service that this program is.
 #[derive(Debug, Clone)]
 pub struct Serve {
+    /// The clock by which its page shows moments.
+    pub shown: Zone,
     /// Where `scribed serve` listens; the embedded one takes any free loopback port.
     pub listen: SocketAddr,
     /// The certificate that `scribed serve` shows; without one it speaks plain HTTP. The embedded one does always.
@@ -346,8 +359,6 @@ pub struct Shared {
     pub env: BTreeMap<String, String>,
     /// The days of dates.
     pub zone: Zone,
-    /// The clock by which moments are shown to people.
-    pub shown: Zone,
     /// That of windows and cron lines which name none.
     pub unnamed: Zone,
 }

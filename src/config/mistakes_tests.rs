@@ -3,8 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+use super::problem::Problem;
 use super::reading::{load_with, parse};
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::Path;
 
 /// The messages of some lines of a source, one after the other.
@@ -26,9 +28,49 @@ fn each(files: impl Iterator<Item = String>) -> String {
     let env = |name: &str| (name == "KEY").then(|| OsString::from("hunter2"));
     let told = files.map(|text| match parse(Path::new("jobs.toml"), &text, &env) {
         Ok(_) => panic!("nothing is wrong with {text}"),
-        Err(problems) => problems.to_string(),
+        Err(problems) => {
+            problems.list().iter().for_each(|problem| advice_can_be_typed(&text, problem, &env));
+            problems.to_string()
+        }
     });
     told.collect::<Vec<_>>().join("\n\n")
+}
+
+/// What a message says to write is typed in its place: nothing is wrong there any more.
+fn advice_can_be_typed(text: &str, problem: &Problem, env: &dyn Fn(&str) -> Option<OsString>) {
+    let Some((span, typed)) = problem.span.clone().and_then(|span| typed(text, &span, &problem.mend)) else { return };
+    let changed = format!("{}{typed}{}", &text[..span.start], &text[span.end..]);
+    let Err(left) = parse(Path::new("jobs.toml"), &changed, env) else { return };
+    let is_here = |left: &&Problem| {
+        left.span.as_ref().is_some_and(|at| at.start < span.start + typed.len() && at.end > span.start)
+    };
+    // A file with a second mistake in the same line is mended in two steps.
+    let same: Vec<&Problem> = left.list().iter().filter(is_here).filter(|left| left.what == problem.what).collect();
+    assert!(same.is_empty(), "{text}\nadvised: {}\n{changed}\n{left}", problem.mend);
+    if text.lines().count() <= 4 {
+        assert!(left.list().iter().all(|left| !is_here(&left)), "advised: {}\n{changed}\n{left}", problem.mend);
+    }
+}
+
+/// Which part of the file an advice replaces, and by what: a whole line, two of them, or a value in quotes.
+fn typed(text: &str, span: &Range<usize>, mend: &str) -> Option<(Range<usize>, String)> {
+    let written = mend.strip_prefix("write ").filter(|written| !written.contains('\u{2026}'))?;
+    let value = ["it like ", "a cron line like "].into_iter().find_map(|like| written.strip_prefix(like));
+    let value = value.unwrap_or(written);
+    if let Some(rest) = value.strip_prefix('"') {
+        return Some((span.clone(), format!("\"{}\"", rest.split('"').next()?)));
+    }
+    if let Some(plain) = value.strip_suffix(", without quotes") {
+        return Some((span.clone(), plain.to_owned()));
+    }
+    let is_header =
+        value.split(" and below it ").next().is_some_and(|first| first.starts_with('[') && first.ends_with(']'));
+    let is_line = is_header || value.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+    let line = text[..span.start].rfind('\n').map_or(0, |end| end + 1);
+    let end = text[span.start..].find('\n').map_or(text.len(), |length| span.start + length);
+    let first = [", or a list of these", "; or ", " for that file alone"];
+    let value = first.into_iter().fold(value, |value, rest| value.split(rest).next().unwrap_or(value));
+    is_line.then(|| (line..end, value.replace(" and below it ", "\n")))
 }
 
 fn is_right(text: &str) {
@@ -89,8 +131,6 @@ fn times() {
         "submit = [\"22:00-06:00\"]",
         "submit = { from = \"22:00\", for = \"8h\" }",
         "submit = { from = \"0 25 * * *\", for = \"8h\" }",
-        "submit = { from = \"0 22 * * *\", for = \"30h\" }",
-        "submit = { from = \"0 22 * * *\", for = \"24h\" }",
     ]));
 }
 
@@ -241,6 +281,102 @@ fn no_toml() {
         "[source]\nfolder = \"a\"\n[source]\nfolder = \"b\"\n",
         "[[source]]\nfolder = \"inbox\"\nbudget = { day = \"2h\", day = \"3h\" }\n",
     ]));
+}
+
+/// What newcomers write.
+#[test]
+fn newcomers() {
+    insta::assert_snapshot!(of_files(&[
+        "[[sources]]\nfolder = \"inbox\"\n",
+        "[Source]\nfolder = \"inbox\"\n",
+        "[[source]]\nFolder = \"inbox\"\n",
+        "[[source]]\npath = \"inbox\"\nformats = [\"srt\"]\n",
+        "[[source]]\nfolder = \"inbox\"\nsettle = \"s\"\nhold = \"h\"\n",
+        "[[source]]\nfolder = \"inbox\"\npriority = \"-5\"\n[retry]\nattempts = -1\n",
+        "[[source]]\nfolder = \"inbox\"\noutputs = [\"srt\", \"vtt\"\n",
+        "[[source]]\nfolder = \"inbox\"\noutputs = \"srt, vtt\"\nchannels = \"1\"\n",
+        "[[source]]\nfolder = \"inbox\"\nsubmit = { from = \"0 22 * * *\"; for = \"8h\" }\n",
+        "[[source]]\nfolder \"inbox\"\n",
+        "[[source]] folder = \"inbox\"\n",
+        "[[source]]\nfolder = \"inbox\", outputs = [\"srt\"]\n",
+        "[[source]]\nfolder = \"inbox\"\nlocal_only = True\n",
+        "[[source]]\nfolder = \"inbox\"\ninclude = [*.mp4]\n",
+        "[[source]]\nfolder = \"inbox\"\nsettle = 5 s\n",
+        "[[source]]\nfolder = \"inbox\"\nbudget.day = 2h\n",
+        "[[source]]\nfolder = \"inbox\"\nlanguage = \"German\"\n",
+        "[[source]]\nfolder = inbox/new tapes\n",
+        "[service]\nurl = \"https://stt.example.org\"\nkey = env:KEY\n[[source]]\nfolder = \"inbox\"\n",
+        "[service]\nurl = \"https://stt.example.org\"\nkey = \"KEY\"\n[[source]]\nfolder = \"inbox\"\n",
+        "[service]\nurl = \"https://stt.example.org\"\n[[source]]\nfolder = \"inbox\"\n",
+        "[service]\nurl = \"https://stt.example.org\"\nkey = \"env:KEY\"\nprice_per_hour = 0,61\n[[source]]\nfolder = \"inbox\"\n",
+        "{\n  \"source\": [{ \"folder\": \"inbox\" }]\n}\n",
+        "// my folders\n[[source]]\nfolder = \"inbox\"\n",
+    ]));
+}
+
+#[test]
+fn what_newcomers_write_and_is_right() {
+    for text in [
+        "[[source]]\n\tfolder\t=\t\"./inbox\"\t# ours\n",
+        "[[source]]\r\nfolder = \"../in/\"\r\n",
+        "\u{feff}[[source]]\nfolder = \"inbox\"\n",
+        "[[source]]\nfolder = \"inbox\"\noutputs = [\"srt\", \"vtt\",]\n",
+        "[[source]]\nfolder = \"/srv/our tapes/$5 & more\"\n",
+        "[[source]]\nfolder = \"inbox\"\nbudget.day = \"2h\"\n",
+        "[[source]]\nfolder = \"inbox\"\nbudget = { day = \"2h\", }\n",
+    ] {
+        is_right(text);
+    }
+}
+
+/// A folder or a file with such a name was accepted by earlier releases, and is where it exists.
+#[test]
+fn a_name_that_looks_like_a_mistake_is_right_where_it_exists() {
+    let top = tempfile::tempdir().unwrap();
+    let jobs = top.path().join("jobs.toml");
+    let cases = [
+        ("~/media", "folder = '~/media'"),
+        ("$HOME/media", "folder = '$HOME/media'"),
+        ("media\\tapes", "folder = 'media\\tapes'"),
+        ("C:", "folder = 'C:'"),
+        ("~/lists", "manifest = '~/lists/*.csv'\nroots = ['~/lists']"),
+        ("inbox/!new", "folder = 'inbox'\ninclude = ['!new/**']"),
+        ("~/out", "folder = 'inbox'\nplace = '~/out'"),
+    ];
+    let read = |lines: &str| {
+        std::fs::write(&jobs, format!("[[source]]\n{lines}\n")).unwrap();
+        load_with(&jobs, &|_| None)
+    };
+    for (folder, lines) in cases {
+        assert!(read(lines).is_err(), "{lines}");
+        std::fs::create_dir_all(top.path().join(folder)).unwrap();
+        assert!(read(lines).is_ok(), "{lines}: {:?}", read(lines).err());
+    }
+    for (file, lines) in [("inbox/wav", "include = ['wav']"), ("inbox/a*b.wav", r"include = ['a\*b.wav']")] {
+        let lines = format!("folder = 'inbox'\n{lines}");
+        assert!(read(&lines).is_err(), "{lines}");
+        std::fs::write(top.path().join(file), "").unwrap();
+        assert!(read(&lines).is_ok(), "{lines}: {:?}", read(&lines).err());
+    }
+    // A folder of that name is no file that a pattern could match.
+    std::fs::create_dir_all(top.path().join("inbox/mp4")).unwrap();
+    assert!(read("folder = 'inbox'\ninclude = ['mp4', 'mp4/']").is_err());
+    std::fs::create_dir_all(top.path().join("~/state")).unwrap();
+    assert!(read("folder = 'inbox'\n[state]\nstore = 'sled:~/state'").is_ok());
+}
+
+/// A window that never closes was accepted by earlier releases.
+#[test]
+fn a_window_that_never_closes_is_a_warning() {
+    let told = [("0 22 * * *", "30h"), ("0 22 * * *", "24h"), ("@hourly", "1h")].map(|(from, length)| {
+        let window = format!("submit = {{ from = \"{from}\", for = \"{length}\" }}");
+        let text = format!("[[source]]\nfolder = \"inbox\"\n{window}\n");
+        let config = parse(Path::new("jobs.toml"), &text, &|_| None).unwrap();
+        assert!(config.sources[0].submit.is_some(), "it holds all the same");
+        let warnings: Vec<&str> = config.warnings.iter().map(|warning| warning.report.as_str()).collect();
+        warnings.join("\n")
+    });
+    insta::assert_snapshot!(told.join("\n\n"));
 }
 
 /// What a line to type would repeat may be a key.

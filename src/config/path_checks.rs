@@ -3,21 +3,8 @@
 use super::folders;
 use super::lists;
 use super::quantities::quoted;
-use super::written::{Refusal, refusal, text};
+use super::written::{Refusal, refusal};
 use std::path::{Path, PathBuf};
-use toml::de::DeValue;
-
-/// The text of a path.
-///
-/// # Errors
-/// No text, or one that names no place of this machine.
-pub(super) fn path_text(value: &DeValue<'_>) -> Result<String, Refusal> {
-    let written = text(value)?;
-    match mistake(&written) {
-        Some(refusal) => Err(refusal),
-        None => Ok(written),
-    }
-}
 
 /// Why a path cannot be meant so; `None` where it can.
 pub(super) fn mistake(written: &str) -> Option<Refusal> {
@@ -45,7 +32,9 @@ pub(super) fn mistake(written: &str) -> Option<Refusal> {
     }
     if written.starts_with('$') && !written.starts_with("${CREDENTIALS_DIRECTORY}/") {
         let why = format!("must be a whole path, found {found}: variables have no meaning here");
-        return Some(refusal(why, "write the path that the variable holds"));
+        let home = ["$HOME/", "${HOME}/"].into_iter().find_map(|home| written.strip_prefix(home));
+        let mend = home.map(|rest| format!("write the whole path, as in \"/home/NAME/{rest}\""));
+        return Some(refusal(why, mend.unwrap_or_else(|| "write the path that the variable holds".to_owned())));
     }
     let is_by_backslashes = written.contains('\\') && !written.contains('/');
     is_by_backslashes.then(|| {
@@ -85,7 +74,7 @@ pub(super) fn file_for_folder(folder: &Path, written: &str) -> Option<Refusal> {
         let above = above.unwrap_or(Path::new(".")).display().to_string();
         let mend = match lists::is_list(written) {
             true => format!("for a list of recordings write manifest = \"{written}\""),
-            false => format!("write folder = \"{above}\", and include = [\"{name}\"] for that file alone"),
+            false => format!("write folder = \"{above}\" and below it include = [\"{name}\"] for that file alone"),
         };
         refusal(format!("must be a folder, found the file {}", folder.display()), mend)
     })
@@ -115,7 +104,7 @@ pub(super) fn pattern_for_folder(folder: &Path, written: &str) -> Option<Refusal
     let above = if above.is_empty() && written.starts_with('/') { "/".to_owned() } else { above };
     let above = if above.is_empty() { ".".to_owned() } else { above };
     let why = format!("must be a folder, found the pattern {}", quoted(written));
-    Some(refusal(why, format!("write folder = \"{above}\" and include = [\"{pattern}\"]")))
+    Some(refusal(why, format!("write folder = \"{above}\" and below it include = [\"{pattern}\"]")))
 }
 
 /// `lists` or `lists/` where `lists/*.csv` is meant.

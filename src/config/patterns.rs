@@ -1,5 +1,6 @@
 //! Patterns of files: `include`, `exclude`, and what is media where nothing is said.
 
+use super::folders;
 use super::quantities::quoted;
 use super::values::values;
 use super::written::{Refusal, Section, refusal, text};
@@ -19,10 +20,12 @@ pub(super) fn media_glob() -> String {
     format!("**/*.{{{}}}", MEDIA_EXTENSIONS.join(","))
 }
 
-pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec<Glob> {
+/// `folder`: that of the source, where it has one. What looks like a mistake and is the name of something in it is none.
+pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String], folder: Option<&Path>) -> Vec<Glob> {
+    let is_there = |pattern: &str| folder.is_some_and(|folder| names_something(folder, pattern));
     let read = |value: &DeValue<'_>| {
         let pattern = text(value)?;
-        mistake(key, &pattern).map_or_else(|| glob(&pattern), Err)
+        mistake(key, &pattern).filter(|_| !is_there(&pattern)).map_or_else(|| glob(&pattern), Err)
     };
     match section.list(key, read) {
         Some(list) => {
@@ -36,6 +39,19 @@ pub(super) fn globs(section: &Section<'_>, key: &str, default: &[String]) -> Vec
             values(list.value)
         }
         None => default.iter().filter_map(|pattern| glob(pattern).ok()).collect(),
+    }
+}
+
+/// Whether a pattern is the name of a file in this folder, or begins with that of a folder in it.
+fn names_something(folder: &Path, pattern: &str) -> bool {
+    let is_literal = |part: &&str| !part.contains(['*', '?', '[', '{']);
+    if pattern.contains('\\') {
+        return folders::is_file(&folder.join(pattern.replace('\\', "")));
+    }
+    let above: String = pattern.split_inclusive('/').take_while(is_literal).collect();
+    match above == pattern {
+        true => !pattern.ends_with('/') && folders::is_file(&folder.join(pattern)),
+        false => !above.is_empty() && folders::is_folder(&folder.join(above)),
     }
 }
 
@@ -55,7 +71,7 @@ fn mistake(key: &str, pattern: &str) -> Option<Refusal> {
     }
     if let Some(rest) = pattern.strip_prefix('!').filter(|_| key == "include") {
         let why = format!("must be a pattern of what is taken, found {found}");
-        return Some(refusal(why, format!("write exclude = [\"{rest}\"]")));
+        return Some(refusal(why, format!("take it out, and write exclude = [\"{rest}\"] below")));
     }
     if pattern.ends_with('/') {
         return Some(refusal(format!("must match files, found the folder {found}"), write(&format!("{pattern}**"))));

@@ -30,6 +30,8 @@ pub struct Problem {
     pub also: Option<(Range<usize>, String)>,
     /// What to do about it; may be empty.
     pub mend: String,
+    /// The file is accepted all the same: what it says does nothing that anybody can want.
+    pub is_warning: bool,
 }
 
 impl Problem {
@@ -40,7 +42,18 @@ impl Problem {
 
     /// Something wrong with the file as a whole.
     pub fn of_file(what: impl Into<String>) -> Self {
-        Self { span: None, what: what.into(), label: String::new(), also: None, mend: String::new() }
+        Self { span: None, what: what.into(), label: String::new(), also: None, mend: String::new(), is_warning: false }
+    }
+
+    /// The same as a warning.
+    #[must_use]
+    pub fn warning(self) -> Self {
+        Self { is_warning: true, ..self }
+    }
+
+    /// In one line: what is wrong, and what to do about it.
+    pub fn sentence(&self) -> String {
+        if self.mend.is_empty() { self.what.clone() } else { format!("{}: {}", self.what, self.mend) }
     }
 
     /// With words at the caret.
@@ -86,7 +99,8 @@ impl Problems {
     }
 
     fn group<'a>(&'a self, problem: &'a Problem) -> Group<'a> {
-        let title = Level::ERROR.primary_title(&problem.what);
+        let level = if problem.is_warning { Level::WARNING } else { Level::ERROR };
+        let title = level.primary_title(&problem.what);
         let group = match &problem.span {
             Some(span) => title.element(self.snippet(span, problem)),
             None => title.element(Origin::path(&self.file)),
@@ -129,6 +143,7 @@ fn shown(problem: Problem, text: &str) -> Problem {
         label: line(problem.label),
         also: problem.also.map(|(span, label)| (place(span), line(label))),
         mend: line(problem.mend),
+        is_warning: problem.is_warning,
     }
 }
 

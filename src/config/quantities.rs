@@ -9,7 +9,7 @@ use toml::de::DeValue;
 const UNITS: [(&str, &str); 4] = [("s", "seconds"), ("m", "minutes"), ("h", "hours"), ("d", "days")];
 
 /// Words for units that the parser does not know, and the unit that is meant.
-const OTHER_UNITS: [(&str, &str); 13] = [
+const OTHER_UNITS: [(&str, &str); 19] = [
     ("sek", "s"),
     ("sekunden", "s"),
     ("secondes", "s"),
@@ -23,6 +23,12 @@ const OTHER_UNITS: [(&str, &str); 13] = [
     ("tage", "d"),
     ("jour", "d"),
     ("jours", "d"),
+    ("woche", "w"),
+    ("wochen", "w"),
+    ("monat", "M"),
+    ("monate", "M"),
+    ("jahr", "y"),
+    ("jahre", "y"),
 ];
 
 /// A duration such as `90s`, `15m`, `1h 30m`. `unit`: that of a number without one, for the advice.
@@ -56,6 +62,9 @@ fn wrong_duration(text: &str, unit: &str) -> Refusal {
             Some(factor) => {
                 let comma = if trimmed.contains(',') { " with a comma" } else { "" };
                 let why = format!("must be a duration, found {found}{comma}");
+                if let Some(right) = known_unit(rest).filter(|_| number.fract() == 0.0 && comma.is_empty()) {
+                    return refusal(why, format!("write \"{number}{right}\""));
+                }
                 refusal(why, format!("write \"{}\"", compact(number * factor)))
             }
             None => refusal(
@@ -114,9 +123,13 @@ fn split_number(text: &str) -> (Option<f64>, &str) {
 
 fn seconds_of(unit: &str, default: &str) -> Option<f64> {
     let unit = if unit.is_empty() { default } else { unit };
-    let lower = unit.to_lowercase();
-    let known = OTHER_UNITS.iter().find(|(other, _)| *other == lower).map_or(unit, |(_, known)| known);
+    let known = known_unit(unit).unwrap_or(unit);
     humantime::parse_duration(&format!("1{known}")).ok().map(|one| one.as_secs_f64())
+}
+
+fn known_unit(unit: &str) -> Option<&'static str> {
+    let lower = unit.to_lowercase();
+    OTHER_UNITS.iter().find(|(other, _)| *other == lower).map(|(_, known)| *known)
 }
 
 /// A duration as settings have it, in hours and less: `30h`, `1h 30m`.
@@ -138,7 +151,10 @@ fn compact(seconds: f64) -> String {
 
 fn with_unit(number: &str, unit: &str) -> String {
     let word = |unit: &str| UNITS.iter().find(|(known, _)| *known == unit).map_or("", |(_, word)| word);
-    let others = UNITS.iter().filter(|(known, _)| *known != unit && matches!(*known, "m" | "h"));
+    // 900 may be meant in seconds, as other programs have it; 15 hardly.
+    let is_large = number.parse::<u64>().is_ok_and(|number| number >= 60);
+    let is_meant = |known: &str| matches!(known, "m" | "h") || known == "s" && is_large;
+    let others = UNITS.iter().filter(|(known, _)| *known != unit && is_meant(known));
     let others: Vec<String> = others.map(|(other, word)| format!("\"{number}{other}\" for {word}")).collect();
     format!("write \"{number}{unit}\" for {}, {}", word(unit), others.join(", "))
 }

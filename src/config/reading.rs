@@ -4,7 +4,7 @@ use super::bucket::reached;
 use super::callback::callback;
 use super::folders;
 use super::keys;
-use super::meant::{Config, Serve, Shared};
+use super::meant::{Config, Serve, Shared, Warning};
 use super::path_checks;
 use super::problem::{Problem, Problems};
 use super::quantities::quoted;
@@ -109,10 +109,17 @@ fn understand(path: &Path, text: &str, wants: Wants<'_>) -> Result<Config, Probl
     let found = Found::new(keys::check(top.get_ref()));
     let reader = Reader { text, base: base_of(path), wants };
     let config = reader.config(path, &Section::of_file(top.get_ref(), &found));
-    match found.into_inner() {
-        problems if problems.is_empty() => Ok(config),
-        problems => Err(Problems::new(path, text, problems)),
+    let problems = found.into_inner();
+    if problems.iter().any(|problem| !problem.is_warning) {
+        return Err(Problems::new(path, text, problems));
     }
+    Ok(Config { warnings: problems.into_iter().map(|problem| warning(path, text, problem)).collect(), ..config })
+}
+
+fn warning(path: &Path, text: &str, problem: Problem) -> Warning {
+    let problems = Problems::new(path, text, vec![problem]);
+    let sentence = problems.list().iter().map(Problem::sentence).collect();
+    Warning { sentence, report: problems.report(false) }
 }
 
 /// The folder that relative paths are taken from.
@@ -140,15 +147,15 @@ pub(super) struct Wants<'r> {
 impl Reader<'_> {
     fn config(&self, path: &Path, file: &Section<'_>) -> Config {
         let state = self.state(&file.section("state"));
-        let serve = self.serve(&file.section("serve"));
+        let zones = zones(file);
+        let serve = Serve { shown: zones.shown, ..self.serve(&file.section("serve")) };
         let scope = self.scope(file);
         let templates = self.templates(file, &scope);
-        let zones = zones(file);
         let zone = zone(&file.section("budget"), zones.unnamed);
         let mut services = self.services(file);
         let own = [state.as_path(), serve.data.as_path()];
         let env = scope.env.iter().filter_map(|(name, value)| Some((name.clone(), value.clone()?))).collect();
-        let shared = Arc::new(Shared { templates, env, zone, shown: zones.shown, unnamed: zones.unnamed });
+        let shared = Arc::new(Shared { templates, env, zone, unnamed: zones.unnamed });
         let mut private: Vec<PathBuf> = own.iter().map(|own| (*own).to_owned()).collect();
         private.extend([std::path::absolute(path).unwrap_or_else(|_| path.to_owned())]);
         private.extend(self.key_files(file));
@@ -176,6 +183,7 @@ impl Reader<'_> {
             state,
             serve,
             sources,
+            warnings: Vec::new(),
         }
     }
 
@@ -184,7 +192,7 @@ impl Reader<'_> {
             let text = text(value)?;
             match text.split_once(':') {
                 Some(("sled", folder)) if !folder.is_empty() => {
-                    let wrong = path_checks::mistake(folder).or_else(|| path_checks::file_for_own(&self.path(folder)));
+                    let wrong = self.path_mistake(folder).or_else(|| path_checks::file_for_own(&self.path(folder)));
                     wrong.map_or_else(|| Ok(folder.to_owned()), Err)
                 }
                 Some(("postgres" | "postgresql", _)) => Err(refusal(
@@ -199,6 +207,19 @@ impl Reader<'_> {
             }
         });
         self.path(&or(store, "state".to_owned()))
+    }
+
+    /// The text of a path. What looks like a mistake and exists under that very name is none.
+    ///
+    /// # Errors
+    /// No text, or one that names no place of this machine.
+    pub(super) fn path_text(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
+        let written = text(value)?;
+        self.path_mistake(&written).map_or(Ok(written), Err)
+    }
+
+    fn path_mistake(&self, written: &str) -> Option<Refusal> {
+        path_checks::mistake(written).filter(|_| !folders::exists(&self.path(written)))
     }
 
     fn templates(&self, file: &Section<'_>, scope: &Scope) -> Templates {

@@ -107,12 +107,13 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
         (format!("cannot read the key file `{shown}`: {why}"), "write one line into it that is the key".to_owned())
     };
     let failed = |error: &std::io::Error| {
-        let (what, _) = told(said(error, path));
+        let (mut what, _) = told(said(error, path));
         let mend = match error.kind() {
             ErrorKind::NotFound => {
+                what = format!("the key file `{shown}` does not exist");
                 format!("write the key into it: install -m 600 /dev/stdin {shown}, then paste the key and press Ctrl-D")
             }
-            ErrorKind::IsADirectory => "name the file, not its folder: \"file:PATH\"".to_owned(),
+            ErrorKind::IsADirectory => format!("name the file in it, as in \"file:{shown}/stt.key\""),
             _ => "let the user of scribed read it".to_owned(),
         };
         (what, mend)
@@ -134,7 +135,11 @@ fn from_file(path: &Path) -> Result<String, (String, String)> {
 fn usable(text: String, written: &str) -> Result<Secret, (String, String)> {
     let mend = || "a key is one line of visible ASCII characters".to_owned();
     if text.is_empty() {
-        return Err((format!("the key of `{written}` is empty"), mend()));
+        let mend = match written.split_once(':') {
+            Some(("env", name)) => format!("set it: export {name}=…"),
+            _ => "write the key into that file, in one line".to_owned(),
+        };
+        return Err((format!("the key of `{written}` is empty"), mend));
     }
     if !text.bytes().all(|c| c.is_ascii_graphic()) {
         return Err((format!("the key of `{written}` has characters that a header cannot carry"), mend()));

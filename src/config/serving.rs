@@ -5,6 +5,7 @@ use super::problem::Problem;
 use super::reading::Reader;
 use super::values::{address, base_url, boolean, header, or, userless, values, web_url};
 use super::written::{Refusal, Section, duration_in, refusal, size, some_time_in, text, whole};
+use crate::domain::zone::Zone;
 use crate::wire::address::is_this_machine;
 use crate::wire::enrichment::Shapes;
 use crate::wire::network::{Network, NetworkError};
@@ -26,6 +27,7 @@ impl Reader<'_> {
         }
         let headers = section.list("key_header", header).map(|list| values(list.value));
         Serve {
+            shown: Zone::UTC,
             listen: or(section.get("listen", address), SocketAddr::from(([127, 0, 0, 1], 8472))),
             tls: self.tls(section),
             authorities: self.authorities(section),

@@ -5,7 +5,7 @@ use super::folders;
 use super::lists::{same_lists, told_of_earlier};
 use super::meant::{Existing, Service, Shared, Source};
 use super::name_as::{DEFAULT_NAME, NameTemplate};
-use super::path_checks::{file_for_folder, file_for_own, path_text, pattern_for_folder};
+use super::path_checks::{file_for_folder, file_for_own, pattern_for_folder};
 use super::patterns::{digest, globs, inside, media_glob, set};
 use super::picking::{channels, track};
 use super::places::{Places, SourceFolder};
@@ -74,7 +74,7 @@ impl Reader<'_> {
     /// `folder`, where no file and no pattern stands for one.
     fn folder(&self, section: &Section<'_>) -> Option<Spot<String>> {
         section.get("folder", |value| {
-            let written = path_text(value)?;
+            let written = self.path_text(value)?;
             let folder = self.path(&written);
             let wrong = file_for_folder(&folder, &written).or_else(|| pattern_for_folder(&folder, &written));
             wrong.map_or_else(|| Ok(written), Err)
@@ -83,7 +83,7 @@ impl Reader<'_> {
 
     /// The text of a folder in which files are written.
     pub(super) fn own_folder(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
-        let written = path_text(value)?;
+        let written = self.path_text(value)?;
         file_for_own(&self.path(&written)).map_or_else(|| Ok(written), Err)
     }
 
@@ -95,8 +95,9 @@ impl Reader<'_> {
             None => (self.folder(section), None),
         };
         let name = section.get("name", source_name);
-        let include = globs(section, "include", &[media_glob()]);
-        let exclude = globs(section, "exclude", &[]);
+        let folder = written.as_ref().filter(|_| manifests.is_none()).map(|written| self.path(&written.value));
+        let include = globs(section, "include", &[media_glob()], folder.as_deref());
+        let exclude = globs(section, "exclude", &[], folder.as_deref());
         let existing = or(section.get("existing", existing), Existing::Skip);
         let settle = section.get("settle", duration_in("s")).map(|settle| settle.value);
         let hold = or(section.get("hold", duration_in("h")), Duration::from_secs(24 * 3600));
@@ -245,12 +246,19 @@ fn outputs(section: &Section<'_>) -> Vec<Format> {
 
 pub(super) fn format(value: &DeValue<'_>) -> Result<Format, Refusal> {
     let written = text(value)?;
-    let meant = written.trim_start_matches(['.', '*']).to_ascii_lowercase();
+    let meant = match written.trim_start_matches(['.', '*']).to_ascii_lowercase().as_str() {
+        "text" | "plain" => "txt".to_owned(),
+        "subrip" => "srt".to_owned(),
+        "webvtt" => "vtt".to_owned(),
+        other => other.to_owned(),
+    };
     let known = |name: &str| Format::ALL.into_iter().find(|format| format.ext() == name);
     known(&written).ok_or_else(|| {
         let mend = match known(&meant) {
             Some(format) => format!("write \"{}\"", format.ext()),
-            None => "take it out: this build writes no other formats".to_owned(),
+            None => {
+                "write \"txt\", \"srt\", \"vtt\" or \"json\", or take it out: no other formats are written".to_owned()
+            }
         };
         refusal(format!("must be one of: txt, srt, vtt, json, found {}", quoted(&written)), mend)
     })

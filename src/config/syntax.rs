@@ -6,6 +6,9 @@ use std::ops::Range;
 
 /// Everything that a parser found, one problem a line: what follows from the first mistake of a line is left out.
 pub(super) fn problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
+    if let Some(problem) = json(text) {
+        return vec![problem];
+    }
     let mut told: Vec<Range<usize>> = Vec::new();
     let mut problems = Vec::new();
     // What stands below a header that is given twice is not told again.
@@ -27,7 +30,10 @@ pub(super) fn problems(text: &str, errors: &[toml::de::Error]) -> Vec<Problem> {
                 told.push(line);
                 problems.push(problem);
             }
-            None => problems.push(as_told(error)),
+            None => {
+                told.push(line);
+                problems.push(as_told(error));
+            }
         }
     }
     problems
@@ -54,7 +60,9 @@ fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option
         return Some(duplicate(text, line, span));
     }
     let written = &text[line.clone()];
-    header(text, line)
+    comment(text, line)
+        .or_else(|| header(text, line))
+        .or_else(|| in_one_line(text, line))
         .or_else(|| odd_characters(text, line, &QUOTES, '"', "a typographic quote"))
         .or_else(|| odd_characters(text, line, &BLANKS, ' ', "a blank that is no plain space"))
         .or_else(|| {
@@ -67,6 +75,58 @@ fn explained(text: &str, line: &Range<usize>, error: &toml::de::Error) -> Option
             let at = line.start + (value.as_ptr() as usize - written.as_ptr() as usize);
             of_value(text, line, key, value, at..at + value.len())
         })
+}
+
+/// The whole file is of another format: one problem says it all.
+fn json(text: &str) -> Option<Problem> {
+    let start = text.len() - text.trim_start().len();
+    let is_json = text[start..].starts_with('{') && text.trim_end().ends_with('}');
+    is_json.then(|| {
+        Problem::at(start..start + 1, "the file is JSON, and must be TOML")
+            .mend("a source is [[source]] and below it folder = \"inbox\"; `scribed init` writes an example")
+    })
+}
+
+/// A comment as C has it.
+fn comment(text: &str, line: &Range<usize>) -> Option<Problem> {
+    let written = text[line.clone()].trim();
+    let comment = written.strip_prefix("//")?;
+    let right = format!("# {}", comment.trim());
+    let problem = Problem::at(line.clone(), "a comment begins with # in TOML, found //");
+    Some(problem.mend(typed(text, line, &right, "write # in the place of //")))
+}
+
+/// Two settings, or a header and a setting, in one line; a semicolon for a comma; a setting without its equals sign.
+fn in_one_line(text: &str, line: &Range<usize>) -> Option<Problem> {
+    let written = without_comment(&text[line.clone()]).trim();
+    if let Some((header, setting_behind)) =
+        written.split_once("] ").filter(|(_, rest)| written.starts_with('[') && rest.contains('='))
+    {
+        let header = format!("{header}]");
+        let what = format!("there is a setting behind `{header}`, and each has a line of its own");
+        let right = format!("{header} and below it {}", setting_behind.trim());
+        return Some(Problem::at(line.clone(), what).mend(typed(text, line, &right, "put it in the line below")));
+    }
+    if let Some((name, value)) = written.split_once(char::is_whitespace)
+        && is_key(name)
+        && value.trim().starts_with(['"', '\'', '['])
+    {
+        let what = format!("there is no equals sign behind `{name}`");
+        let right = format!("{name} = {}", value.trim());
+        return Some(Problem::at(line.clone(), what).mend(typed(text, line, &right, "write one between both")));
+    }
+    let (key, value) = setting(written)?;
+    let separator = value.char_indices().find(|(at, c)| matches!(c, ';' | ',') && !is_quoted(value, *at));
+    if value.starts_with('{') && value.contains(';') {
+        let right = format!("{key} = {}", value.replace(';', ","));
+        let what = format!("there is a semicolon in the value of `{key}`, and TOML wants a comma");
+        return Some(Problem::at(line.clone(), what).mend(typed(text, line, &right, "write a comma in its place")));
+    }
+    let (at, _) =
+        separator.filter(|(at, _)| *at > 0 && value.starts_with(['"', '\'']) && value[*at + 1..].contains('='))?;
+    let what = format!("there is another setting behind `{key}`, and each has a line of its own");
+    let right = format!("{key} = {} and below it {}", value[..at].trim(), value[at + 1..].trim());
+    Some(Problem::at(line.clone(), what).mend(typed(text, line, &right, "put it in the line below")))
 }
 
 /// `[[source]` and `[budget`: brackets that do not match.
@@ -147,6 +207,11 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         return is_open
             .then(|| Problem::at(span, what).mend(typed(text, line, &right, "close the quote in the same line")));
     }
+    if value.starts_with('[') && !value.contains(']') && !is_closed_below(text, line.end) {
+        let what = format!("the list of `{key}` has no closing bracket");
+        let right = format!("{key} = {value}]");
+        return Some(Problem::at(span, what).mend(typed(text, line, &right, "close it with ]")));
+    }
     if let Some(list) = value.strip_prefix('[') {
         let elements: Vec<&str> =
             list.strip_suffix(']')?.split(',').map(str::trim).filter(|one| !one.is_empty()).collect();
@@ -162,6 +227,12 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
     if value.starts_with('{') || value.contains(['"', '\'']) || is_literal(value) {
         return None;
     }
+    let point = value.replacen(',', ".", 1);
+    if value.contains(',') && point.parse::<f64>().is_ok() {
+        let what = format!("there is a comma in the number of `{key}`, and TOML wants a point");
+        let right = format!("{key} = {point}");
+        return Some(Problem::at(span, what).mend(typed(text, line, &right, "write a point in its place")));
+    }
     let right = match value.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" => format!("{key} = true"),
         "no" | "false" | "off" => format!("{key} = false"),
@@ -172,6 +243,13 @@ fn of_value(text: &str, line: &Range<usize>, key: &str, value: &str, span: Range
         false => format!("the value of `{key}` is neither true nor false"),
     };
     Some(Problem::at(span, what).mend(typed(text, line, &right, "put the text in quotes")))
+}
+
+/// Whether a list that is open here is closed before the next setting or header.
+fn is_closed_below(text: &str, from: usize) -> bool {
+    let below = text[from..].lines().skip(1);
+    let mut of_list = below.take_while(|line| !line.contains('=') && !line.trim_start().starts_with('['));
+    of_list.any(|line| line.contains(']'))
 }
 
 /// A key or a header that stands twice.

@@ -795,7 +795,7 @@ upload_limit = "30GB"
           |
           = help: write it like "x-service-key"
 
-        error: `serve.listen` must be an IP address and a port
+        error: `serve.listen` must be an IP address and a port, found "localhost"
           --> jobs.toml:10:10
            |
         10 | listen = "localhost"
@@ -819,7 +819,7 @@ fn a_webhook_without_its_other_half_and_limits_that_are_none() {
         "[serve]\nrunning = 0\nretention = \"0s\"\nfetch_private = \"yes\"\nwebhook = { url = \"ftp://x\" }\n",
     );
     insta::assert_snapshot!(text, @r#"
-        error: `serve.running` must be a whole number from 1 to 4294967295
+        error: `serve.running` must be a whole number from 1 to 4294967295, found 0
          --> jobs.toml:4:11
           |
         4 | running = 0

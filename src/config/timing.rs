@@ -1,5 +1,6 @@
 //! When a source is looked through, and when its jobs may be sent.
 
+use super::problem::Problem;
 use super::quantities::{no_duration, shown_duration};
 use super::schedule::{Schedule, or_cron_line};
 use super::spending::zone;
@@ -75,11 +76,13 @@ fn window(section: &Section<'_>, unnamed: Zone) -> Option<Window> {
     let (from, length) = (from?, length?);
     if from.always_within(length.value) {
         let shown = shown_duration(length.value);
-        let why = format!("must be shorter than the time from one opening to the next, found {shown}: it never closes");
+        let what = format!(
+            "`{}` should be shorter than the time from one opening to the next, found {shown}: the window never closes",
+            section.name("for")
+        );
         let mend =
-            "write how long it is open each time, as in for = \"8h\", or take `submit` out to submit at any time";
-        section.refuse("for", length.span, refusal(why, mend));
-        return None;
+            "write how long it is open each time, as in for = \"8h\"; or take `submit` out to submit at any time";
+        section.tell(Problem::at(length.span, what).mend(mend).warning());
     }
     Some(Window { from, length: length.value })
 }

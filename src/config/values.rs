@@ -1,5 +1,6 @@
 //! Values of more than one table: addresses, lengths of time in order, yes and no.
 
+use super::quantities::quoted;
 use super::written::{Refusal, Section, Spot, refusal, some_time_in, text, wrong_type};
 use crate::wire::address::{PlainHttp, is_plain_to_others};
 use reqwest::Url;
@@ -47,7 +48,10 @@ pub(super) fn header(value: &DeValue<'_>) -> Result<HeaderName, Refusal> {
 
 pub(super) fn address(value: &DeValue<'_>) -> Result<SocketAddr, Refusal> {
     let written = text(value)?;
-    written.parse().map_err(|_| refusal("must be an IP address and a port", listener_advice(&written, 8472)))
+    written.parse().map_err(|_| {
+        let why = format!("must be an IP address and a port, found {}", quoted(&written));
+        refusal(why, listener_advice(&written, 8472))
+    })
 }
 
 /// What to write for a listener. `port`: that of the default.

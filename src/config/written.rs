@@ -3,6 +3,7 @@
 use super::keys::article;
 use super::problem::Problem;
 use super::quantities::{no_duration, no_size, parse_duration, parse_size};
+use super::shape::{Shape, shape};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::time::Duration;
@@ -128,9 +129,12 @@ impl<'a> Section<'a> {
             let found = article(written.get_ref());
             // Of a secret not even its wrong form is repeated.
             let word = written.get_ref().as_str().filter(|word| is_plain_word(word));
+            let numbers = matches!(shape(&self.name(key)), Some(Shape::List(_, Shape::Between(..))));
             let mend = match written.get_ref() {
                 DeValue::Integer(number) => format!("write {key} = [{}]", number.as_str()),
-                _ => word.map_or("write [ … ]".to_owned(), |word| format!("write {key} = [\"{word}\"]")),
+                _ => {
+                    word.map_or("write [ … ]".to_owned(), |word| format!("write {key} = [{}]", listed(word, numbers)))
+                }
             };
             self.refuse(key, written.span(), refusal(format!("must be an array, found {found}"), mend));
             return None;
@@ -178,11 +182,20 @@ impl<'a> Section<'a> {
     }
 }
 
+/// The elements that are meant by one text: `srt, vtt` is two.
+fn listed(word: &str, numbers: bool) -> String {
+    // Within braces a comma belongs to the pattern.
+    let apart: &[char] = if word.contains('{') { &[] } else { &[',', ';'] };
+    let elements = word.split(apart).map(str::trim).filter(|element| !element.is_empty());
+    let quoted = |element: &str| if numbers { element.to_owned() } else { format!("\"{element}\"") };
+    elements.map(quoted).collect::<Vec<_>>().join(", ")
+}
+
 /// What may be repeated in a message: neither a key nor an address with one.
 fn is_plain_word(text: &str) -> bool {
     const MOST: usize = 40;
     let is_secret = text.contains("://") || text.contains('@');
-    !is_secret && text.len() <= MOST && text.chars().all(|c| c.is_ascii_alphanumeric() || "*.,/{}[]?_- ".contains(c))
+    !is_secret && text.len() <= MOST && text.chars().all(|c| c.is_ascii_alphanumeric() || "*.,;/{}[]?_- ".contains(c))
 }
 
 /// A string that is not empty.
@@ -212,7 +225,9 @@ pub fn whole(least: u32) -> impl Fn(&DeValue<'_>) -> Result<u32, Refusal> {
         let number = i128::from_str_radix(&digits.as_str().replace('_', ""), digits.radix()).ok();
         let number = number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number >= least);
         number.ok_or_else(|| {
-            refusal(format!("must be a whole number from {least} to {}", u32::MAX), format!("write {least} or more"))
+            let found = digits.as_str();
+            let why = format!("must be a whole number from {least} to {}, found {found}", u32::MAX);
+            refusal(why, format!("write {least} or more"))
         })
     }
 }

@@ -5,7 +5,6 @@ use super::request::{Cost, Refusal, Retried, Wanted};
 use super::steering::{Step, gone, may_be_paid_twice, told, unresolved, weigh_retry};
 use crate::domain::job::Job;
 use crate::domain::stage::{Event, Stage};
-use crate::domain::zone::Zone;
 
 /// A job is rendered anew. What comes out as it was bought before is not bought again, but where the person says
 /// so.
@@ -16,24 +15,24 @@ pub async fn fresh(hands: &Hands, wanted: &Wanted, pay_again: bool) -> Result<Re
     if pay_again {
         forget(hands, &hands.job(wanted).await?).await?;
     }
-    let (job, cost) = told(hands, wanted, &|job| weigh_fresh(job, pay_again, hands.purse.shown())).await?;
+    let (job, cost) = told(hands, wanted, &|job| weigh_fresh(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
 /// Else what was bought would be found, and serve once more.
 async fn forget(hands: &Hands, job: &Job) -> Result<(), Refusal> {
     let bought = job.stage.order().zip(job.stage.transcription());
-    match (weigh_fresh(job, true, hands.purse.shown()), bought) {
+    match (weigh_fresh(job, true), bought) {
         (Step::Take(..), Some((order, transcription))) => Ok(hands.store.forget(order, transcription).await?),
         _ => Ok(()),
     }
 }
 
-fn weigh_fresh(job: &Job, pay_again: bool, shown: Zone) -> Step {
+fn weigh_fresh(job: &Job, pay_again: bool) -> Step {
     if may_be_paid_twice(job) {
         return match (&job.stage, pay_again) {
             (_, true) => Step::Take(Event::Fresh, Cost::PerhapsTwice),
-            (Stage::Submitting { .. }, false) => Step::Decline(unresolved(job, shown)),
+            (Stage::Submitting { .. }, false) => Step::Decline(unresolved(job)),
             (Stage::Submitted { .. }, false) => Step::Decline(paid(job)),
             (_, false) => Step::Decline(gone(job.id)),
         };
@@ -41,7 +40,7 @@ fn weigh_fresh(job: &Job, pay_again: bool, shown: Zone) -> Step {
     match &job.stage {
         Stage::Submitting { .. } | Stage::Submitted { .. } | Stage::Fetched { .. } => Step::Decline(paid(job)),
         // Nothing is made of it yet: whatever is said of it now counts.
-        Stage::Found | Stage::Settled | Stage::Skipped { .. } => weigh_retry(job, false, shown),
+        Stage::Found | Stage::Settled | Stage::Skipped { .. } => weigh_retry(job, false),
         Stage::Probed { .. } | Stage::Uploaded { .. } | Stage::Following { .. } => {
             Step::Take(Event::Fresh, Cost::Nothing)
         }

@@ -10,6 +10,7 @@ use crate::domain::pause::Pauses;
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::wait_reason::WaitReason;
+use crate::domain::zone::Zone;
 use crate::pipeline::purse::hours;
 use crate::store::contract::{Alike, StoreError};
 use std::collections::BTreeMap;
@@ -118,7 +119,7 @@ async fn exhausted(hands: &Hands, waiting: &BTreeMap<WaitReason, Waits>) -> Resu
     let words: Vec<String> = empty
         .map(|account| {
             let (setting, allowed) = (account.limit.setting().replace('`', ""), hours(account.limit.allowed));
-            let until = account.limit.opens().map(|at| format!(" until {}", hands.purse.shown().shown(at)));
+            let until = account.limit.opens().map(|at| format!(" until {}", Zone::UTC.shown(at)));
             format!("{setting} ({allowed}) is used up{}", until.unwrap_or_default())
         })
         .collect();

@@ -8,6 +8,7 @@ use crate::domain::finish::{Brake, Finish, Opening, Pace, Pile, World, finish};
 use crate::domain::names::{ServiceName, SourceName, Timestamp};
 use crate::domain::turnaround::Usual;
 use crate::domain::window;
+use crate::domain::zone::Zone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ pub fn reckon(config: &Config, status: Option<&Status>, piles: &[Pile], now: Tim
     let opening = |source: &SourceName, at| opening(config, status, source, at);
     let world = World { paces: &paces, opening: &opening, limits: &limits, used: &used };
     let finish = finish(now, piles, &world);
-    let shown = finish.at.map(|at| config.shown.shown(at));
+    let shown = finish.at.map(|at| Zone::UTC.shown(at));
     Reckoned { finish, shown, assumed }
 }
 

@@ -13,6 +13,7 @@ use crate::domain::names::{JobId, SourceName};
 use crate::domain::reason::wait_reason;
 use crate::domain::stage::StageKind;
 use crate::domain::standing::{Lane, is_bought};
+use crate::domain::zone::Zone;
 use crate::pipeline::lists::Told;
 use crate::store::contract::{Alike, StoreError};
 use std::sync::atomic::Ordering;
@@ -84,10 +85,10 @@ async fn lanes(hands: &Hands) -> Result<Vec<InLane>, StoreError> {
 fn windows(hands: &Hands) -> Vec<Windowed> {
     let wall = hands.clock.wall();
     let each = hands.mounts.values().filter_map(|mount| {
-        let (windows, shown) = (mount.source().submit.as_ref()?, mount.source().shared.shown);
+        let windows = mount.source().submit.as_ref()?;
         let opening = windows.at(wall);
         let until = Some(opening.until()).filter(|until| *until != NEVER);
-        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| shown.shown(until));
+        let until_shown = until.map_or_else(|| "ever".to_owned(), |until| Zone::UTC.shown(until));
         let source = mount.source().name.clone();
         Some(Windowed { source, open: opening.is_open(), until, until_shown, windows: windows.to_string() })
     });

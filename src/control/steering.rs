@@ -28,7 +28,7 @@ const TRIES: u32 = 100;
 /// # Errors
 /// [`Refusal::Declined`] where there is nothing to retry, or where it might be paid for twice.
 pub async fn retry(hands: &Hands, wanted: &Wanted, pay_again: bool) -> Result<Retried, Refusal> {
-    let (job, cost) = told(hands, wanted, &|job| weigh_retry(job, pay_again, hands.purse.shown())).await?;
+    let (job, cost) = told(hands, wanted, &|job| weigh_retry(job, pay_again)).await?;
     Ok(Retried { job: Box::new(job), cost })
 }
 
@@ -37,7 +37,7 @@ pub async fn retry(hands: &Hands, wanted: &Wanted, pay_again: bool) -> Result<Re
 /// # Errors
 /// [`Refusal::Declined`] where it has ended, or a create of it may be on its way.
 pub async fn cancel(hands: &Hands, wanted: &Wanted) -> Result<Job, Refusal> {
-    let (job, _) = told(hands, wanted, &|job| weigh_cancel(job, hands.purse.shown())).await?;
+    let (job, _) = told(hands, wanted, &|job| weigh_cancel(job)).await?;
     Ok(job)
 }
 
@@ -95,14 +95,14 @@ fn named(wanted: &Wanted) -> String {
     }
 }
 
-pub(super) fn weigh_retry(job: &Job, pay_again: bool, shown: Zone) -> Step {
+pub(super) fn weigh_retry(job: &Job, pay_again: bool) -> Step {
     if pay_again && may_be_paid_twice(job) {
         return Step::Take(Event::PaidAgain, Cost::PerhapsTwice);
     }
     match &job.stage {
         // The list is asked once more: it may tell now what it could not tell then. Nothing is bought by that.
         Stage::Submitting { .. } if job.due.is_none() => Step::Look,
-        Stage::Submitting { .. } => Step::Decline(unresolved(job, shown)),
+        Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } if may_be_paid_twice(job) => Step::Decline(gone(job.id)),
         Stage::Failed { .. } | Stage::Cancelled { .. } => {
             let cost = if job.stage.revival_buys() { Cost::Another } else { Cost::Nothing };
@@ -153,9 +153,9 @@ pub(super) fn may_be_paid_twice(job: &Job) -> bool {
     }
 }
 
-fn weigh_cancel(job: &Job, shown: Zone) -> Step {
+fn weigh_cancel(job: &Job) -> Step {
     match &job.stage {
-        Stage::Submitting { .. } => Step::Decline(unresolved(job, shown)),
+        Stage::Submitting { .. } => Step::Decline(unresolved(job)),
         Stage::Failed { .. } => Step::Decline(format!(
             "job {0} has ended already: it is failed. `scribed acknowledge {0}` takes note of that",
             job.id
@@ -168,10 +168,10 @@ fn weigh_cancel(job: &Job, shown: Zone) -> Step {
 }
 
 /// What is awaited, and until when.
-pub(super) fn unresolved(job: &Job, shown: Zone) -> String {
+pub(super) fn unresolved(job: &Job) -> String {
     let until = match job.due {
         Some(due) => {
-            let at = shown.shown_to_the_second(due);
+            let at = Zone::UTC.shown_to_the_second(due);
             format!("the service's list is asked for it at {at} or soon after; it goes on by itself then")
         }
         None => {
@@ -218,14 +218,8 @@ mod tests {
 
     #[test]
     fn a_person_who_was_asked_can_have_the_list_asked_again() {
-        assert!(matches!(weigh_retry(&unknown(None), false, Zone::default()), Step::Look), "it buys nothing by itself");
-        assert!(
-            matches!(weigh_retry(&unknown(Some(Timestamp(9))), false, Zone::default()), Step::Decline(_)),
-            "it is being asked"
-        );
-        assert!(matches!(
-            weigh_retry(&unknown(None), true, Zone::default()),
-            Step::Take(Event::PaidAgain, Cost::PerhapsTwice)
-        ));
+        assert!(matches!(weigh_retry(&unknown(None), false), Step::Look), "it buys nothing by itself");
+        assert!(matches!(weigh_retry(&unknown(Some(Timestamp(9))), false), Step::Decline(_)), "it is being asked");
+        assert!(matches!(weigh_retry(&unknown(None), true), Step::Take(Event::PaidAgain, Cost::PerhapsTwice)));
     }
 }

@@ -200,6 +200,7 @@ pub fn service_options(serve: &Serve, listen: SocketAddr, data: PathBuf, keys: V
         cors: serve.cors.clone(),
         public_url: None,
         trusted_proxies: Vec::new(),
+        shown: serve.shown,
     }
 }
 

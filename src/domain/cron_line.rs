@@ -62,7 +62,7 @@ impl CronLine {
             return Err(miscounted(text));
         }
         stepping(&fields)?;
-        in_range(&[seconds, minutes, hours, day, month])?;
+        in_range(text, &[seconds, minutes, hours, day, month])?;
         let days_of_week = weekdays(weekday, text.contains('?'))?;
         let year = year.first().unwrap_or(&"*");
         let built = |day: &str, weekday: &str| {
@@ -204,14 +204,16 @@ const RANGES: [(&str, u32, u32); 5] =
     [("second", 0, 59), ("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12)];
 
 /// Numbers that no clock and no calendar shows. Words and signs are left to the crate below.
-fn in_range(fields: &[&str; 5]) -> Result<(), Wrong> {
+fn in_range(text: &str, fields: &[&str; 5]) -> Result<(), Wrong> {
     for (field, (name, least, most)) in fields.iter().zip(RANGES) {
         let parts = field.split(',').map(|part| part.split_once('/').map_or(part, |(range, _)| range));
         let numbers = parts.flat_map(|range| range.split('-')).filter_map(|number| number.parse::<u32>().ok());
         if let Some(number) = numbers.into_iter().find(|number| !(least..=most).contains(number)) {
-            let midnight = if (name, number) == ("hour", 24) { "; midnight is hour 0" } else { "" };
             let why = format!("is no cron line: its {name} is {number}, and the {name} goes from {least} to {most}");
-            return Err((why, format!("{MEND}{midnight}")));
+            let is_midnight = name == "hour" && *field == "24";
+            let fields = text.split_whitespace().map(|field| if field == "24" { "0" } else { field });
+            let midnight = || format!("write \"{}\": midnight is hour 0", fields.collect::<Vec<_>>().join(" "));
+            return Err((why, if is_midnight { midnight() } else { MEND.to_owned() }));
         }
     }
     Ok(())

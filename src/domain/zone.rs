@@ -21,6 +21,9 @@ impl Default for Zone {
 }
 
 impl Zone {
+    /// By which everything is stored, logged and told to machines.
+    pub const UTC: Self = Self(Tz::UTC);
+
     /// From a name like `Europe/Paris`.
     ///
     /// # Errors
@@ -69,6 +72,19 @@ impl Zone {
     /// The same without the zone, where it is named beside: `2026-11-22 00:00:00`.
     pub fn unnamed(&self, at: Timestamp) -> String {
         self.written(at, "%Y-%m-%d %H:%M:%S")
+    }
+
+    /// The moment that [`Zone::shown`] and its like have written so, where an hour comes twice with this offset.
+    pub fn read(&self, shown: NaiveDateTime, offset: Option<&str>) -> Option<Timestamp> {
+        let all = match self.moments(shown) {
+            LocalResult::Single(at) => [Some(at), None],
+            LocalResult::Ambiguous(first, again) => [Some(first), Some(again)],
+            LocalResult::None => [None, None],
+        };
+        let is_it = |at: &Timestamp| {
+            offset.is_none_or(|offset| utc(*at).with_timezone(&self.0).format("%:z").to_string() == offset)
+        };
+        all.into_iter().flatten().find(is_it)
     }
 
     /// Of an hour that the clock shows twice, with the offset: `2026-10-25 02:30 +02:00`.

@@ -40,7 +40,6 @@ const ENOUGH: usize = 32;
 pub struct Purse {
     budget: Budget,
     zone: Zone,
-    shown: Zone,
     measure: Measure,
     refused: Mutex<BTreeMap<JobId, Refused>>,
     /// The services that nothing is sent to now.
@@ -94,7 +93,6 @@ impl Purse {
         Self {
             budget,
             zone,
-            shown: zone,
             measure,
             refused: Mutex::default(),
             unserved: Mutex::default(),
@@ -102,17 +100,6 @@ impl Purse {
             excess: ExcessLog::default(),
             chosen: OnceLock::new(),
         }
-    }
-
-    /// Moments are shown to people by this clock.
-    #[must_use]
-    pub fn shown_by(self, shown: Zone) -> Self {
-        Self { shown, ..self }
-    }
-
-    /// See [`Purse::shown_by`].
-    pub fn shown(&self) -> Zone {
-        self.shown
     }
 
     /// Whether there is any budget.
@@ -308,7 +295,7 @@ impl Purse {
             );
         }
         let again = match (over.opens(), over.limit.period) {
-            (Some(at), _) => format!("it goes on at {}", self.shown.shown(at)),
+            (Some(at), _) => format!("it goes on at {}", Zone::UTC.shown(at)),
             (None, Period::Run) => "it goes on with the next run".to_owned(),
             (None, _) => "it goes on when a person raises that (`scribed reload` takes it up)".to_owned(),
         };

@@ -9,6 +9,7 @@ use crate::domain::job::Job;
 use crate::domain::names::{SourceName, Timestamp};
 use crate::domain::reason::is_paused;
 use crate::domain::window::Opening;
+use crate::domain::zone::Zone;
 use crate::source::mount::Mount;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,9 +48,7 @@ pub fn told(mounts: &BTreeMap<SourceName, Arc<Mount>>, job: Job, at: Moment) -> 
         NEVER => format!(
             "the source's window is closed and does not open again (`submit`: {windows}): change it in jobs.toml"
         ),
-        until => {
-            format!("the source's window is closed until {}; `submit`: {windows}", source.shared.shown.shown(until))
-        }
+        until => format!("the source's window is closed until {}; `submit`: {windows}", Zone::UTC.shown(until)),
     };
     job.resting((until != NEVER).then_some(until), Some(Fault::new(FaultKind::Window, words, at.now)))
 }

@@ -8,6 +8,7 @@
 
 use crate::clock::{Clock, Uptime};
 use crate::domain::names::Hash;
+use crate::domain::zone::Zone;
 use crate::server::answer;
 use crate::server::auth::Door;
 use crate::server::connections::{Full, Place};
@@ -48,6 +49,8 @@ use uuid::Uuid;
 
 /// What the endpoints share.
 pub struct Service {
+    /// The clock by which the page shows moments.
+    pub shown: Zone,
     /// What was accepted, and what was imported.
     pub shelves: Shelves,
     /// Records as they were last answered.

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::domain::names::Hash;
+use crate::domain::zone::Zone;
 use crate::server::address::{self, Forbidden, Reach};
 use crate::server::auth::{Door, Key};
 use crate::server::calls::Patience;
@@ -103,6 +104,8 @@ pub struct Options {
     pub public_url: Option<Url>,
     /// Whose `Forwarded` and `X-Forwarded-…` say how the client asked.
     pub trusted_proxies: Vec<Network>,
+    /// The clock by which the page shows moments.
+    pub shown: Zone,
 }
 
 /// Requests of one key at once: 64 connections are left to others.
@@ -175,6 +178,7 @@ pub async fn start(
         recogniser,
         fetcher,
         born: clock.uptime(),
+        shown: options.shown,
         census: Census::default(),
         untold,
         clock: Arc::clone(&clock),

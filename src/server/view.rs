@@ -1,6 +1,7 @@
 //! What the page says, in the words and figures that people read.
 
 use crate::domain::names::{Hash, Timestamp};
+use crate::domain::zone::Zone;
 use crate::server::lazy::Readiness;
 use crate::server::routes::Service;
 use crate::server::survey::{self, Counts, Seen};
@@ -68,7 +69,10 @@ struct Row {
     /// How long the recording is.
     length: Option<String>,
     when: String,
+    /// For machines.
     at: String,
+    /// The same for people.
+    shown: String,
     /// Why it failed.
     trouble: Option<String>,
     /// Whether somebody is still to be called about it.
@@ -89,7 +93,7 @@ impl View {
         let set_aside = desk.index().set_aside(None).count();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
-            now: iso::write(now).replace('T', " ").chars().take(19).collect(),
+            now: service.shown.shown_to_the_second(now),
             up: span(clock.uptime().since(service.born)),
             counts: service.census.take(desk, &service.door.owners(), clock),
             disk: disk(service),
@@ -115,18 +119,19 @@ fn own(service: &Service, owner: &Hash, now: Timestamp) -> io::Result<Own> {
     ];
     let group = |(title, class, status, count): (&'static str, &'static str, Status, usize)| {
         let rows: Vec<Row> =
-            survey::newest(desk, owner, status, SHOWN)?.into_iter().map(|seen| row(seen, now)).collect();
+            survey::newest(desk, owner, status, SHOWN)?.into_iter().map(|seen| row(seen, now, service.shown)).collect();
         let more = count.saturating_sub(rows.len());
         Ok(Group { title, class, rows, more })
     };
     let groups: io::Result<Vec<Group>> = groups.into_iter().map(group).collect();
     let groups = groups?.into_iter().filter(|group| !group.rows.is_empty()).collect();
-    let set_aside = survey::set_aside(desk, owner, SHOWN)?.into_iter().map(|seen| row(seen, now)).collect();
+    let set_aside =
+        survey::set_aside(desk, owner, SHOWN)?.into_iter().map(|seen| row(seen, now, service.shown)).collect();
     let name = service.door.name_of(owner).map(|name| name.to_string());
     Ok(Own { name, counts, groups, set_aside })
 }
 
-fn row(Seen { id, head }: Seen, now: Timestamp) -> Row {
+fn row(Seen { id, head }: Seen, now: Timestamp, shown: Zone) -> Row {
     let at = head.ended.as_ref().map_or(head.created, |ended| ended.at);
     let verb = if head.ended.is_some() { "ended" } else { "came" };
     let failure = head.ended.and_then(|ended| ended.failure);
@@ -136,6 +141,7 @@ fn row(Seen { id, head }: Seen, now: Timestamp) -> Row {
         length: head.file.audio_duration.map(length),
         when: format!("{verb} {} ago", span(now.since(at))),
         at: iso::write(at),
+        shown: shown.shown_to_the_second(at),
         trouble: failure.map(|failure| format!("{}: {}", failure.code, failure.message)),
         untold: head.calls.iter().any(|call| call.due.is_some()),
     }

@@ -4,6 +4,8 @@
 //! The clocks of two machines are not compared. A lease is over when whoever looks at it has seen no change of it
 //! for its term, by a clock of its own that nobody sets.
 
+use crate::domain::zone::Zone;
+use crate::wire::iso;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -53,7 +55,9 @@ pub struct Refused {
 impl Owner {
     /// Who it is, for people.
     pub fn described(&self) -> String {
-        let Self { path, host, pid, since, alive, .. } = self;
+        let Self { path, host, pid, .. } = self;
+        let moment = |written: &str| iso::read(written).map(|at| Zone::UTC.shown_to_the_second(at));
+        let [since, alive] = [&self.since, &self.alive].map(|at| moment(at).unwrap_or_else(|| at.clone()));
         format!(
             "the state directory {path} on the machine {host} (process {pid}, since {since}, last sign of life {alive})"
         )

@@ -277,6 +277,29 @@ fn plan_and_explain_know_objects() {
     assert!(shown.code == 0 && !shown.stdout.contains("is gone"), "{shown:?}");
 }
 
+/// As it stands between the stage and the reason, and as an address.
+#[test]
+fn show_takes_the_names_that_jobs_prints_for_objects() {
+    let s3 = S3::start();
+    s3.put("tapes/1974/talk one.wav", speech(0));
+    s3.put("tapes/caf\u{e9}.wav", speech(1));
+    let bed = configured(&s3, "tapes", "");
+    bed.once(0);
+    let rows = bed.run(["jobs", "--json"]).objects();
+    let printed = bed.run(["jobs"]).stdout;
+    assert_eq!((rows.len(), printed.lines().count()), (2, 2), "{printed}");
+    for (row, line) in rows.iter().zip(printed.lines()) {
+        let (id, path) = (row["id"].to_string(), row["path"].as_str().unwrap());
+        let name = format!("media/{path}");
+        assert!(line.starts_with(&format!("{id}  written     {name}  ")), "{line:?}");
+        for typed in [name, path.to_owned(), format!("s3://media/tapes/{path}")] {
+            let shown = bed.run(["show", "--json", "--", &typed]);
+            assert_eq!(shown.code, 0, "{typed}: {shown:?}");
+            assert_eq!(shown.last_object()["id"].to_string(), id, "{typed}");
+        }
+    }
+}
+
 /// Kill -9 at every place of the way of a bucket's job: it ends, and is bought once.
 #[test]
 fn killed_anywhere_an_object_is_bought_once_and_written() {

@@ -42,6 +42,20 @@ async fn created_as(service: &TestService, request: RequestBuilder, name: &str) 
 const HOSTILE: &str = "<script>alert(1)<b><img src=x onerror=alert(2)>'&{{ 7 * 7 }}\u{202e}vaw.mp3";
 
 #[tokio::test]
+async fn the_page_shows_moments_by_the_clock_that_is_configured() {
+    let data = TempDir::new().unwrap();
+    let options = scribed::server::service::Options {
+        shown: scribed::domain::zone::Zone::parse("Asia/Kolkata").unwrap(),
+        ..options(data.path())
+    };
+    let service = TestService::with(options, Canned::new(Mood::Hear)).await;
+    let id = created_as(&service, service.ask(Method::POST, "/v2/upload"), "talk.wav").await;
+    service.ended(&id).await;
+    let page = html(ask(&service, "/").basic_auth("", Some(KEY))).await;
+    assert!(!page.contains("UTC") && page.matches("(Asia&#x2f;Kolkata)").count() == 2, "{page}");
+}
+
+#[tokio::test]
 async fn without_a_key_nothing_of_any_record() {
     let (service, _data) = TestService::canned().await;
     let id = created_as(&service, service.ask(Method::POST, "/v2/upload"), "secret interview.wav").await;

@@ -111,6 +111,7 @@ pub fn options(data: &Path) -> Options {
         cors: Vec::new(),
         public_url: None,
         trusted_proxies: Vec::new(),
+        shown: scribed::domain::zone::Zone::UTC,
     }
 }
 

@@ -133,8 +133,85 @@ fn every_moment_that_a_person_sees_is_of_one_zone_and_machines_get_utc() {
     assert!(shown.contains(&format!("stage    probed since {local}")), "{local}: {shown}");
     let object = bed.run(["explain", "--json", &path]).last_object();
     assert!(object["facts"].to_string().contains("T05:00:00.000Z\""), "{object}");
-    // Of the pause or of the budget, whichever ends later.
     assert!(object["next"].as_str().unwrap().contains(" (UTC) or "), "{object}");
+}
+
+/// Whether everything of a view that is a moment has this zone.
+fn is_of_one_zone(said: &str, zone: &str, other: &str) -> bool {
+    !said.contains(&format!("({other})")) && said.lines().all(|line| !is_without_zone(line, &format!("({zone})")))
+}
+
+/// One queue through every view, beside its daemon: jobs that wait for a budget and for a window, a pause that ends, and
+/// a folder that another installation has. Settings name a third zone.
+#[test]
+fn every_view_of_a_queue_is_of_one_zone_and_json_and_logs_have_utc() {
+    let settings = "timezone = \"Europe/Paris\" }\nsettle";
+    let config = format!(
+        "timezone = \"Asia/Kolkata\"\n[budget]\nday = \"2s\"\ntimezone = \"America/New_York\"\n{}\n\
+         [[source]]\nname = \"nightly\"\nfolder = \"nightly\"\nsettle = \"50ms\"\n\
+         submit = {{ from = \"0 3 1 1 *\", for = \"1h\", timezone = \"Europe/Paris\" }}\n",
+        QUICK.replace("settle", &format!("scan = {{ at = \"0 22 * * *\", {settings}"))
+    );
+    let bed = Bed::new(&config);
+    fs::create_dir(bed.path("nightly")).unwrap();
+    bed.drop_in(0, "a.wav");
+    bed.drop_in(1, "b.wav");
+    fs::write(bed.path("nightly/c.wav"), speech(2)).unwrap();
+    let daemon = Running::start(bed.command(["run"]));
+    eventually("two wait", || {
+        let waiting = bed.run(["status", "--json"]).last_object()["waiting_for"].clone();
+        waiting == json!({"budget": 1, "window": 1})
+    });
+    let rows = bed.jobs();
+    let waits = rows.iter().find(|(name, row)| row["stage"] == "probed" && *name != "c.wav").unwrap().0.clone();
+    let waits = format!("inbox/{waits}");
+    let other = Bed::new(&format!(
+        "timezone = \"Asia/Kolkata\"\n[[source]]\nname = \"theirs\"\nfolder = \"{}\"\n",
+        bed.path("inbox").display()
+    ));
+    let views: [(&Bed, &[&str]); 20] = [
+        (&bed, &["status"]),
+        (&bed, &["status", "--check"]),
+        (&bed, &["jobs"]),
+        (&bed, &["show", &waits]),
+        (&bed, &["show", "nightly/c.wav"]),
+        (&bed, &["explain", &waits]),
+        (&bed, &["explain", "nightly/c.wav"]),
+        (&bed, &["explain", "inbox/none.wav"]),
+        (&bed, &["cost"]),
+        (&bed, &["plan"]),
+        (&bed, &["plan", "--list"]),
+        (&bed, &["check"]),
+        (&bed, &["once"]),
+        (&bed, &["verify"]),
+        (&bed, &["pause", "--for", "2h"]),
+        (&bed, &["status"]),
+        (&bed, &["explain", &waits]),
+        (&other, &["check"]),
+        (&other, &["status"]),
+        (&other, &["explain", "inbox/none.wav"]),
+    ];
+    let mut moments = 0;
+    for (bed, view) in views {
+        let ran = bed.run(view);
+        let both = format!("{}{}", ran.stdout, ran.stderr);
+        // A log line begins with its moment; what `show` tells of the past has its zone in the heading.
+        let is_logged = |line: &str| line.as_bytes().get(10) == Some(&b'T') && line.starts_with("20");
+        let is_plain = |line: &&str| !(is_logged(line) || view[0] == "show" && line.starts_with("  2"));
+        let said: String = both.lines().filter(is_plain).map(|line| format!("{line}\n")).collect();
+        assert!(is_of_one_zone(&said, "Asia/Kolkata", "UTC"), "{view:?}: {said}");
+        moments += fixed_dates(&said.replace('\n', " "));
+        let ran = bed.run([view, &["--json"]].concat());
+        for text in [&ran.stdout, &ran.stderr] {
+            assert!(is_of_one_zone(text, "UTC", "Asia/Kolkata"), "{view:?}: {text}");
+        }
+    }
+    assert!(moments > 20, "{moments} moments were seen");
+    let in_use = other.run(["check"]).stdout;
+    assert!(in_use.contains("another installation") && in_use.contains("(Asia/Kolkata)"), "{in_use}");
+    daemon.signal(rustix::process::Signal::TERM);
+    let ran = daemon.wait();
+    assert!(ran.stderr.contains(" (UTC)") && is_of_one_zone(&ran.stderr, "UTC", "Asia/Kolkata"), "{}", ran.stderr);
 }
 
 /// The machine's own zone changes what is shown, and nothing else. One that is written holds for all that names none.

@@ -87,7 +87,7 @@ impl Engine {
         let view = self.list_view();
         let state = match (&view.progress, &view.cut) {
             (Some(progress), _) => {
-                format!("it is being scanned: {}", scanned_so_far(*progress, self.parts().purse.shown()))
+                format!("it is being scanned: {}", scanned_so_far(*progress))
             }
             // To the second: shorter ones are over when this is read.
             (None, Some(cut)) => format!("{}; it is scanned again in {}", cut.words, seconds(left)),
@@ -365,8 +365,8 @@ fn since(newest: &NewestPurchase, parts: &Parts) -> Option<Timestamp> {
     Some(intent.min(accepted))
 }
 
-fn scanned_so_far(Progress { records, back_to }: Progress, shown: Zone) -> String {
-    let back = back_to.map(|date| format!(", back to {}", shown.shown(date))).unwrap_or_default();
+fn scanned_so_far(Progress { records, back_to }: Progress) -> String {
+    let back = back_to.map(|date| format!(", back to {}", Zone::UTC.shown(date))).unwrap_or_default();
     format!("{records} records read{back}")
 }
 
