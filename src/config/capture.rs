@@ -48,10 +48,10 @@ mod tests {
     #[test]
     fn groups_are_found_anywhere_in_the_path() {
         let capture = Capture::build(r"(?P<tape>[A-Z]{2}\d+)(_(?P<lang>[a-z]{2}))?").unwrap();
-        assert_eq!(capture.groups().into_iter().collect::<Vec<_>>(), ["lang", "shelf"]);
+        assert_eq!(capture.groups().into_iter().collect::<Vec<_>>(), ["lang", "tape"]);
         let of = |path: &str| capture.of(path).into_iter().map(|(name, value)| format!("{name}={value}"));
-        assert_eq!(of("2024/AB12_en.mp4").collect::<Vec<_>>(), ["lang=en", "shelf=AB12"]);
-        assert_eq!(of("AB12/talk.mp4").collect::<Vec<_>>(), ["shelf=AB12"]);
+        assert_eq!(of("2024/AB12_en.mp4").collect::<Vec<_>>(), ["lang=en", "tape=AB12"]);
+        assert_eq!(of("AB12/talk.mp4").collect::<Vec<_>>(), ["tape=AB12"]);
         assert_eq!(of("talk.mp4").count(), 0);
     }
 }

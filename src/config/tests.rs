@@ -1405,7 +1405,7 @@ custom_metadata = { a = "{{ capture.shelv | default('') }}", b = "{{ media.lengh
         11 | capture = '(shelf'
            |           ^^^^^^^^
            |
-           = help: write it in single quotes like '(?P<shelf>[A-Z]{2}\d+)_(?P<lang>[a-z]{2})'
+           = help: write it in single quotes like '(?P<tape>[A-Z]{2}\d+)_(?P<lang>[a-z]{2})'
 
         error: `env.allow` may not hold `SCRIBED_KEY`: it is a secret of this file
           --> jobs.toml:13:40

@@ -6,9 +6,8 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use scribed::cli::args::Arguments;
 use scribed::cli::manual::PAGES;
-use scribed::config::reading::parse;
+use scribed::config::reading::load_without_secrets;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -436,7 +435,10 @@ fn every_configuration_of_the_pages_is_read() {
         pages.iter().flat_map(|page| blocks_of(page, "toml")).filter(|(_, block)| block.text.contains("[[source]]"));
     let mut told = Vec::new();
     for (page, block) in whole {
-        let read = parse(Path::new("jobs.toml"), &block.text, &|_| Some(OsString::from("value")));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), &block.text).unwrap();
+        // Secrets and certificates need not be there.
+        let read = load_without_secrets(file.path());
         told.extend(read.err().map(|problems| format!("{}, line {}:\n{problems}", page.path, block.line)));
     }
     assert!(told.is_empty(), "{}", told.join("\n"));

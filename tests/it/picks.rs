@@ -160,7 +160,7 @@ fn without_ffmpeg_it_waits_and_nothing_is_sent() {
     let mut check = scene.bed.command(["check"]);
     check.env("PATH", &nowhere);
     let check = Running::start(check).wait();
-    assert!(check.stdout.contains("its files wait; install the package `ffmpeg`"), "{check:?}");
+    assert!(check.stdout.contains("fix: install the package `ffmpeg`"), "{check:?}");
     assert_eq!(scene.stub.book().moments(Endpoint::Upload).len(), 0);
     scene.pass(0);
     assert_eq!(scene.job("a.mkv")["sent"]["track"], 2);

@@ -70,10 +70,24 @@ fn name(path: &Path) -> String {
     path.strip_prefix(root()).unwrap().display().to_string()
 }
 
-/// Each line of a file, with where it is.
+/// Each line of a file as a reader sees it, with where it is.
 fn lines(path: &Path) -> Vec<(String, String)> {
     let text = fs::read_to_string(path).unwrap();
-    text.lines().enumerate().map(|(at, line)| (format!("{}:{}", name(path), at + 1), line.to_owned())).collect()
+    let seen = |line: &str| match path.extension().and_then(|ext| ext.to_str()) {
+        // What stands in backquotes is a name, as of a field of `--json`.
+        Some("md") => line.split('`').step_by(2).collect(),
+        Some("html") => outside(&outside(line, '<', '>'), '{', '}'),
+        _ => line.to_owned(),
+    };
+    text.lines().enumerate().map(|(at, line)| (format!("{}:{}", name(path), at + 1), seen(line))).collect()
+}
+
+/// A text without what stands between these.
+fn outside(text: &str, from: char, to: char) -> String {
+    let behind = |part: &str| part.split_once(to).map_or(part.to_owned(), |(_, rest)| rest.to_owned());
+    let mut parts = text.split(from);
+    let first = parts.next().unwrap_or_default().to_owned();
+    std::iter::once(first).chain(parts.map(behind)).collect()
 }
 
 #[test]
@@ -168,10 +182,7 @@ fn is_name(c: Option<&char>) -> bool {
 fn shown(literal: &[char]) -> String {
     let text: String = literal.iter().collect();
     let text = text.replace("\\n", " ").replace("\\\n", " ").replace("{{", "").replace("}}", "");
-    text.split('{')
-        .enumerate()
-        .map(|(n, part)| if n == 0 { part } else { part.split_once('}').map_or(part, |(_, rest)| rest) })
-        .collect()
+    outside(&text, '{', '}')
 }
 
 #[test]
