@@ -147,14 +147,14 @@ impl Settings {
             return Vec::new();
         }
         let path = join(table, key.name);
-        let inner = match &key.holds {
-            Holds::ValueOrTable(keys) => keys.iter().map(|inner| self.row(&join(&path, inner.name), table)).collect(),
-            _ => Vec::new(),
-        };
-        std::iter::once(self.row(&path, table)).chain(inner).collect()
+        let form = form(shape(&path).unwrap());
+        let Holds::ValueOrTable(keys) = &key.holds else { return vec![self.row(&path, table, form)] };
+        let inner = keys.iter().map(|inner| join(&path, inner.name));
+        let inner = inner.map(|path| self.row(&path, table, self::form(shape(&path).unwrap())));
+        std::iter::once(self.row(&path, table, format!("{form}, or a table"))).chain(inner).collect()
     }
 
-    fn row(&self, path: &str, table: &str) -> String {
+    fn row(&self, path: &str, table: &str, form: String) -> String {
         let remark = self.manual.0.get(path);
         let is_linked = remark.is_some() && self.detail(path).is_some();
         let words = remark.map_or_else(|| self.detail(path).unwrap(), |remark| remark.words.as_str());
@@ -164,7 +164,7 @@ impl Settings {
             true => format!("[`{name}`](#{})", path.replace('.', "")),
             false => format!("`{name}`"),
         };
-        let cells = [name, form(shape(path).unwrap()), default, words].map(|cell| cell.replace('|', "\\|"));
+        let cells = [name, form, default, words].map(|cell| cell.replace('|', "\\|"));
         format!("| {} |\n", cells.join(" | "))
     }
 }
