@@ -224,7 +224,7 @@ fn a_plan_of_something_else_is_refused() {
     save(&bed);
     let refused = |words: &str| {
         let ran = bed.run(["once", "--plan", "today.plan"]);
-        assert!(ran.code == 2 && ran.stderr.contains(words) && ran.stderr.contains("nothing was started"), "{ran:?}");
+        assert!(ran.code == 2 && ran.stderr.contains(words) && ran.stderr.contains("nothing was begun"), "{ran:?}");
     };
     bed.configure(&format!("# A remark changes nothing.\n{QUICK}"));
     let kept = fs::read_to_string(bed.path("today.plan")).unwrap();
