@@ -74,7 +74,7 @@ pub enum PlanError {
         error: io::Error,
     },
     /// It is no plan, or not all of one.
-    #[error("{} {what}: save it again with `scribed plan --save`; nothing was started", file.display())]
+    #[error("{} {what}: save it again with `scribed plan --save`; nothing was begun", file.display())]
     Broken {
         /// Which.
         file: PathBuf,
