@@ -126,7 +126,7 @@ fn what_a_day_does_not_hold_waits_for_the_next_and_says_so() {
     assert_eq!(status["waiting_for"], json!({"budget": 2}));
     let shown = |path: &str| bed.run(["show", &format!("inbox/{path}")]).stdout;
     let said = jobs.keys().map(|path| shown(path)).collect::<String>();
-    assert_eq!(said.matches("  cost     1.5 s of billed audio, round 0\n").count(), 2, "{said}");
+    assert_eq!(said.matches("  cost     1.5 s of billed audio, purchase 1\n").count(), 2, "{said}");
     assert_eq!(waiting(&bed.once(0)), (&json!(0), &json!({"budget": 2})), "a restart spends no more");
     assert_eq!(accepted(&stub), 2);
 
@@ -434,7 +434,7 @@ async fn what_was_reserved_yesterday_is_bought_from_today_or_waits_for_tomorrow(
     let rest = day.before_upload(&second).await.unwrap();
     assert_eq!(rest.until, iso::read("2026-11-21T23:00:00Z"));
     let expected = "it costs 3.0 min of billed audio, and 2.0 min are left of `budget.day` (5.0 min): it goes on at \
-                    2026-11-22 00:00 (Europe/Paris)";
+                    2026-11-21 23:00 (UTC)";
     assert_eq!(rest.fault.words, expected);
 
     day.set("2026-11-21T23:10:00Z");
